@@ -111,7 +111,7 @@ func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 		if !held {
 			continue
 		}
-		line := fmt.Sprintf("VMs of node %s that are to be highly available wait until it is proven to be off: %s", node.Name, verdict.Why)
+		line := fmt.Sprintf("VMs that are to be highly available wait until node %s is proven to be off: %s", node.Name, verdict.Why)
 		if verdict.Next != "" {
 			line += "; " + verdict.Next
 		}

@@ -149,7 +149,7 @@ func TestWhatHoldsAFencingBackIsAProblem(t *testing.T) {
 	}
 	problems := strings.Join(status.Msg.GetProblems(), "\n")
 	for _, want := range []string{
-		"VMs of node hv1 that are to be highly available wait until it is proven to be off: nothing can prove that it is off; say so by hand",
+		"VMs that are to be highly available wait until node hv1 is proven to be off: nothing can prove that it is off; say so by hand",
 		"node hv2 was proven to be off, and it answers; it gets nothing to do",
 		"node hv3 is fenced: seen to be off; it counts again when it has booted anew",
 		"VM web is lost: node hv3 is proven to be off: seen to be off",

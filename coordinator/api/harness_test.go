@@ -393,6 +393,7 @@ type fakeControl struct {
 	power        func(node string) (bool, error)
 	held         map[string]evidence.FenceVerdict // by node ID, as the next
 	contradicted map[string]string
+	survey       func(*state.Snapshot) *evidence.Survey
 	adopt        func(adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
 	resolve      func(lifecycle.ResolveOperation) (operation.Operation, error)
 }
@@ -417,6 +418,8 @@ func (f *fakeControl) FenceHeld(node string) (evidence.FenceVerdict, bool) {
 }
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
+
+func (f *fakeControl) Survey(snapshot *state.Snapshot) *evidence.Survey { return f.survey(snapshot) }
 
 func (f *fakeControl) DeleteVM(_ context.Context, request lifecycle.DeleteVM) (operation.Operation, error) {
 	return f.deleteVM(request)

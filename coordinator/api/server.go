@@ -19,6 +19,7 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/state"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
 )
@@ -48,6 +49,8 @@ type Control interface {
 	NodePower(ctx context.Context, node string) (bool, error)
 	FenceHeld(node string) (evidence.FenceVerdict, bool)
 	Contradicted(node string) string
+	// Survey is what every node's word is worth now.
+	Survey(snapshot *state.Snapshot) *evidence.Survey
 
 	// DeleteVM gives no operation when the VM is deleted already.
 	DeleteVM(ctx context.Context, request lifecycle.DeleteVM) (operation.Operation, error)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"connectrpc.com/connect"
 
@@ -28,7 +29,10 @@ func (s *vmCalls) StartVM(
 	message := request.Msg
 	wanted := lifecycle.StartVM{
 		Name: message.GetName(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: gate.CallerOf(ctx).String(),
+		Caller: gate.CallerOf(ctx).String(), Force: message.GetForce(), Reason: message.GetReason(),
+	}
+	if err := forced(message); err != nil {
+		return nil, err
 	}
 	if message.GetVm().GetSpec() == nil && message.GetName() == "" {
 		return nil, refusal.Invalid(
@@ -56,6 +60,25 @@ func (s *vmCalls) StartVM(
 		response.Vm = vmMessage(s.Present(), started.VM, nil) // it starts: what the nodes show of it is of no account yet
 	}
 	return connect.NewResponse(response), nil
+}
+
+// forced refuses a start that is forced without a reason which the history can keep.
+func forced(message *berthv1.StartVMRequest) error {
+	subject := "vm/" + message.GetName()
+	switch reason := message.GetReason(); {
+	case !message.GetForce() && reason == "":
+		return nil
+	case !message.GetForce():
+		return refusal.New(rpc.Invalid, subject, "leave it out, or force the start", "a reason is given, and nothing is forced")
+	case message.GetVm() != nil:
+		return refusal.New(rpc.Invalid, subject, "leave one out", "a new VM is described, and the start of one that may run is forced")
+	case strings.TrimSpace(reason) == "":
+		return refusal.New(rpc.Invalid, subject, "say what you know of the nodes that do not answer", "a start is forced without a reason")
+	case strings.ContainsFunc(reason, unicode.IsControl):
+		return refusal.New(rpc.Invalid, subject, "write it in one line", "the reason has more than one line")
+	default:
+		return checkReason(subject, reason)
+	}
 }
 
 // startVM starts from what this member has: a start that is committed proves that it led, and that what it was decided on is

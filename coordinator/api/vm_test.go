@@ -60,6 +60,28 @@ func TestStartVM(t *testing.T) {
 		}
 	})
 
+	t.Run("is forced with a reason only", func(t *testing.T) {
+		if _, err := start(&berthv1.StartVMRequest{Name: "web", Force: true, Reason: "I have pulled its plug"}); err != nil {
+			t.Fatal(err)
+		}
+		if !asked.Force || asked.Reason != "I have pulled its plug" {
+			t.Errorf("control was asked %+v", asked)
+		}
+		for name, request := range map[string]*berthv1.StartVMRequest{
+			"no reason":    {Name: "web", Force: true, Reason: " "},
+			"no force":     {Name: "web", Reason: "I have pulled its plug"},
+			"two lines":    {Name: "web", Force: true, Reason: "I have\npulled its plug"},
+			"a long story": {Name: "web", Force: true, Reason: strings.Repeat("x", maxReason+1)},
+			"a new VM":     {Name: "web", Force: true, Reason: "I know", Vm: &berthv1.NewVM{Spec: &berthv1.VMSpec{MemoryBytes: mib, Vcpus: 1}}},
+		} {
+			_, err := start(request)
+			wantRefusal(t, err, rpc.Invalid, "vm/web")
+			if asked != nil {
+				t.Errorf("%s: control was asked %+v", name, asked)
+			}
+		}
+	})
+
 	t.Run("takes an administrator's XML at its word", func(t *testing.T) {
 		const xml = `<domain type='qemu'><name>db</name><uuid>6C8D5F52-1111-4222-8333-444455556666</uuid>
 			<memory unit='MiB'>768</memory><vcpu>3</vcpu><os><type>hvm</type></os></domain>`

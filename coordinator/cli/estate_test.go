@@ -231,6 +231,7 @@ func TestQuestionsSendWhatWasAsked(t *testing.T) {
 		{"decision replay 3nqk", &berthv1.ReplayDecisionRequest{Id: "3nqk"}},
 		{"vm why web1", &berthv1.WhyVMRequest{Vm: "web1"}},
 		{"vm history web1", &berthv1.VMHistoryRequest{Vm: "web1"}},
+		{"vm why-not-started web1", &berthv1.WhyNotStartedRequest{Vm: "web1"}},
 		{"vm why-not web1 --node node3 --decision 3nqk", &berthv1.WhyNotRequest{Vm: "web1", Node: "node3", DecisionId: "3nqk"}},
 		{
 			"capacity --memory 4G --vcpus 2 --cluster prod --vdc v --most 10",

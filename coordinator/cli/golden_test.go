@@ -43,6 +43,8 @@ func TestGoldenOutput(t *testing.T) {
 		"zone-show":                {"zone", "show", "fra"},
 		"zone-list":                {"zone", "list"},
 		"vm-history":               {"vm", "history", "web1"},
+		"vm-why-not-started":       {"vm", "why-not-started", "db"},
+		"vm-why-not-started-runs":  {"vm", "why-not-started", "web1", "-o", "wide"},
 		"vm-history-wide":          {"vm", "history", "web1", "-o", "wide"},
 		"vm-show-json":             {"vm", "show", "web1", "-o", "json"},
 		"vm-start":                 {"vm", "start", "web1", "--memory", "512M"},

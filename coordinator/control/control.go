@@ -42,9 +42,9 @@ func New(config Config) *Control {
 	c := &Control{Leader: leader, Volumes: volumes.New(leader)}
 	c.Fencing = fencing.New(leader, config.Fences, func(node string) { c.AgentConnected(node) })
 	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing)
-	c.Adoption = adoption.New(leader, c.Lifecycle)
+	c.Adoption = adoption.New(leader, c.Lifecycle, c.Fencing)
 	c.Plans = plans.New(leader, c.Lifecycle, config.Plans)
-	c.outOfBand = outofband.New(leader, c.Adoption)
+	c.outOfBand = outofband.New(leader, c.Adoption, c.Fencing)
 	c.recovery = recovery.New(leader, c.Lifecycle, c.Fencing, c.Plans)
 	return c
 }

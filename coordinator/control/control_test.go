@@ -965,6 +965,10 @@ func TestAVMThatIsGoneCanBeStartedAgain(t *testing.T) {
 			t.Fatalf("while nobody knows: %v", err)
 		}
 		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.DomainsKnown = true })
+		if _, err := w.StartVM(t.Context(), again); !isCode(err, lead.Busy) {
+			t.Fatalf("while nobody knows how it left: %v", err)
+		}
+		w.facts.change(vm.Holder, ended(vm.ID))
 		if _, err := w.StartVM(t.Context(), again); err != nil {
 			t.Fatal(err)
 		}

@@ -553,7 +553,8 @@ func TestAVMThatIsGoneIsNotInItsOwnWay(t *testing.T) {
 		if vm.Holder == "" || len(vm.Resident) != 1 {
 			t.Fatalf("vm %+v", vm)
 		}
-		w.facts.change(vm.Holder, without(vm.ID))
+		time.Sleep(time.Second)
+		w.facts.change(vm.Holder, ended(vm.ID))
 		time.Sleep(time.Second)
 		again := lifecycle.StartVM{Name: "web1"}
 		if nodes := w.winners(again); len(nodes) != 3 {

@@ -78,11 +78,11 @@ func TestWhatIsNotCertainIsNotFollowed(t *testing.T) {
 		"the holder is silent": {func(w *world, vm model.VM) {
 			w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
 			w.shows("n2", vm, nil)
-		}, ""},
+		}, "out of band: it is running on node2 (epoch 1), and node1, which holds it, does not say"},
 		"the holder could not list": {func(w *world, vm model.VM) {
 			w.facts.change("n1", func(f *model.NodeFacts) { f.Domains, f.DomainsKnown = nil, false })
 			w.shows("n2", vm, nil)
-		}, ""},
+		}, "out of band: it is running on node2 (epoch 1), and node1, which holds it, does not say"},
 		"the holder is back with nothing, and has not listed": {func(w *world, _ model.VM) {
 			w.facts.change("n1", func(f *model.NodeFacts) { f.Domains, f.Inventory = nil, false })
 		}, ""},

@@ -2,8 +2,7 @@ package evidence
 
 import (
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
 	"berth/coordinator/model"
 )
@@ -11,7 +10,8 @@ import (
 // Follower remembers what the last look has found about VMs: what two looks show alike is believed. It is not safe for
 // concurrent use.
 type Follower struct {
-	before map[string]string // in words by VM ID
+	before  map[string]string    // in words by VM ID
+	missing map[string]time.Time // by VM ID: since when its holder lacks it, and nobody has seen how it left
 }
 
 // Found is what has become of a VM beside Berth.
@@ -21,89 +21,66 @@ type Found struct {
 }
 
 // Look is what this look and the last one have found alike, of VMs that no operation works on.
-func (f *Follower) Look(m Moment) []Found {
+func (f *Follower) Look(s *Survey) []Found {
 	var all []Found
-	now := map[string]string{}
-	shown, unheard := m.Shown()
-	for _, vm := range m.VMs() {
+	now, missing := map[string]string{}, map[string]time.Time{}
+	for _, vm := range s.VMs() {
 		if vm.Operation != "" {
 			continue
 		}
-		finding := Beside(vm, m.sighting(vm, shown[vm.ID], unheard))
+		as := vm
+		if since, known := f.missing[vm.ID]; known && vm.Whereabouts.Missing.IsZero() {
+			as.Whereabouts.Missing = since // it may not be written down yet
+		}
+		finding := Beside(vm, s.sighting(&as))
+		if missing[vm.ID] = as.Whereabouts.Missing; finding.Missing && as.Whereabouts.Missing.IsZero() {
+			missing[vm.ID] = s.At
+		}
+		if missing[vm.ID].IsZero() || !finding.Missing && finding.Verdict != StoppedHere {
+			delete(missing, vm.ID)
+		}
 		now[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
 		if f.before[vm.ID] == now[vm.ID] {
 			all = append(all, Found{vm, finding})
 		}
 	}
-	f.before = now
+	f.before, f.missing = now, missing
 	return all
 }
 
-// Shown is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
-func (m Moment) Shown() (shown map[string][]Copy, unheard []string) {
-	shown = map[string][]Copy{}
-	nodes := m.Nodes()
-	slices.SortFunc(nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
-	for i := range nodes {
-		node := &nodes[i]
-		facts := m.Facts(node.ID)
-		speaks := facts.Liveness == model.Up
-		switch {
-		case node.Fenced() && !speaks:
-			continue
-		case node.Fenced(), !speaks, !facts.Inventory, !facts.DomainsKnown: // one that speaks although it is off is not believed
-			unheard = append(unheard, node.Name)
-			continue
+func (s *Survey) sighting(vm *model.VM) Sighting {
+	seen := Sighting{Copies: s.copies(vm)}
+	holder := s.of(vm.Holder)
+	if holder == nil {
+		if vm.Holder == "" && !vm.Whereabouts.Missing.IsZero() {
+			seen.Answer = s.Of(vm)
 		}
-		for _, domain := range facts.Domains {
-			shown[domain.UUID] = append(shown[domain.UUID], Copy{Node: node.ID, Name: node.Name, Domain: domain})
-		}
+		return seen
 	}
-	return shown, unheard
-}
-
-func (m Moment) sighting(vm model.VM, copies []Copy, unheard []string) Sighting {
-	seen := Sighting{Unheard: unheard}
-	for i := range copies {
-		if !isLeft(&vm, copies[i].Node, &copies[i].Domain) {
-			seen.Copies = append(seen.Copies, copies[i])
-		}
-	}
-	if vm.Holder != "" {
-		seen.Holder, seen.HolderLacks = m.NodeName(vm.Holder), m.Lacks(vm)
-		if node, known := m.Node(vm.Holder); known {
-			seen.Astray = m.strayed(vm, node)
-		}
+	seen.Holder, seen.Astray = holder.node.Name, s.strayed(*vm, holder.node)
+	seen.HolderOff, seen.HolderLacks = holder.worth == off, holder.worth == heard && s.Lacks(*vm)
+	seen.HolderSilent = holder.worth != off && holder.worth != heard
+	seen.HolderLeft = seen.HolderSilent && holder.seenWithout(vm) && !holder.sawEnd(vm)
+	if seen.HolderOff || seen.HolderLacks {
+		seen.Answer = s.Of(vm)
 	}
 	return seen
 }
 
-// Lacks tells whether the node that should run the VM positively does not: its agent listed all domains after the VM was
-// started, and it was not among them.
-func (m Moment) Lacks(vm model.VM) bool {
-	facts := m.Facts(vm.Holder)
-	if facts.Liveness != model.Up || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) ||
-		!facts.InventoryAt.After(vm.MovedAt) {
-		return false
-	}
-	for _, domain := range facts.Domains {
-		if domain.UUID == vm.ID && domain.State.Holds() {
-			return false
-		}
-	}
-	return true
-}
-
-// strayed says which disk of a VM is recorded on another node's local pool than the one that has the VM: nobody but who moved
-// it knows what its content is now. Empty: none is.
-func (m Moment) strayed(vm model.VM, node model.Node) string {
-	for _, id := range vm.Disks {
-		disk, _ := m.Resource(id)
-		if disk.Volume == nil || len(disk.Volume.Nodes) == 0 || slices.Contains(disk.Volume.Nodes, node.ID) {
+// Seen are the records of VMs that their holders show and of which that is not written down: under another boot than it was last, or
+// after they had been missing.
+func (s *Survey) Seen() []model.VM {
+	var all []model.VM
+	for _, vm := range s.VMs() {
+		holder := s.of(vm.Holder)
+		if vm.Operation != "" || holder == nil || holder.worth != heard || holder.facts.Boot == "" {
 			continue
 		}
-		return fmt.Sprintf("somebody else moved it to %s, and its disk %s is recorded on %s: move it back there before it is stopped",
-			node.Name, disk.Name, m.NodeName(disk.Volume.Nodes[0]))
+		domain := holder.facts.Domain(vm.ID)
+		if is := (model.Whereabouts{Boot: holder.facts.Boot}); domain != nil && domain.State.Lives() && vm.Whereabouts != is {
+			vm.Whereabouts = is
+			all = append(all, vm)
+		}
 	}
-	return ""
+	return all
 }

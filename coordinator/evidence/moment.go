@@ -8,6 +8,8 @@
 package evidence
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -51,4 +53,34 @@ func (m Moment) Size(vm *model.VM) (memory units.Bytes, vcpus int) {
 		memory, vcpus = max(memory, domain.Memory), max(vcpus, domain.VCPUs)
 	}
 	return memory, vcpus
+}
+
+// Lacks tells whether the node that should run the VM positively does not: its agent listed all domains after the VM was
+// started, and it was not among them.
+func (m Moment) Lacks(vm model.VM) bool {
+	facts := m.Facts(vm.Holder)
+	if facts.Liveness != model.Up || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(vm.StartedAt) ||
+		!facts.InventoryAt.After(vm.MovedAt) {
+		return false
+	}
+	for _, domain := range facts.Domains {
+		if domain.UUID == vm.ID && domain.State.Holds() {
+			return false
+		}
+	}
+	return true
+}
+
+// strayed says which disk of a VM is recorded on another node's local pool than the one that has the VM: nobody but who moved
+// it knows what its content is now. Empty: none is.
+func (m Moment) strayed(vm model.VM, node model.Node) string {
+	for _, id := range vm.Disks {
+		disk, _ := m.Resource(id)
+		if disk.Volume == nil || len(disk.Volume.Nodes) == 0 || slices.Contains(disk.Volume.Nodes, node.ID) {
+			continue
+		}
+		return fmt.Sprintf("somebody else moved it to %s, and its disk %s is recorded on %s: move it back there before it is stopped",
+			node.Name, disk.Name, m.NodeName(disk.Volume.Nodes[0]))
+	}
+	return ""
 }

@@ -13,9 +13,12 @@ type Sighting struct {
 	Copies []Copy // of nodes that are heard and could list their domains, what is off included; by the nodes' names
 	// HolderLacks tells that the VM's holder has listed its domains since it got the VM, and none of them is the VM.
 	HolderLacks bool
-	Holder      string   // name of the holder
-	Unheard     []string // names of nodes that do not tell what they have, those left out that are proven to be off
-	Astray      string   // why its disks are not where it is; empty: they are
+	HolderOff   bool
+	// HolderSilent tells that its holder does not say what it has, and HolderLeft that it showed the VM no more when it did last.
+	HolderSilent, HolderLeft bool
+	Holder                   string // name of the holder
+	Astray                   string // why its disks are not where it is; empty: they are
+	Answer                   Answer // of one that its holder lacks, or that is missing: whether it may be started
 }
 
 // Verdict is what has become of a VM beside Berth.
@@ -39,6 +42,10 @@ type Finding struct {
 	Node      string          // of MovedAway and CameBack: ID of the node that has it
 	// Leftovers are definitions of the VM on nodes that do not have it: each would be a second VM if somebody started it.
 	Leftovers []Copy
+	// Missing tells that any node may have it that is not heard: nobody has seen how it left its holder.
+	Missing bool
+	// HolderOff tells that its holder is proven to be off. Such a holder need not refuse it first.
+	HolderOff bool
 }
 
 // Beside judges what the nodes show of a VM that no operation works on. It decides nothing by one look: whoever asks believes
@@ -46,7 +53,7 @@ type Finding struct {
 func Beside(vm model.VM, seen Sighting) Finding {
 	alive := Living(seen.Copies)
 	if vm.Holder == "" {
-		return besideNobody(vm, alive)
+		return besideNobody(vm, alive, seen)
 	}
 	if at := slices.IndexFunc(alive, func(c Copy) bool { return c.Node == vm.Holder }); at >= 0 {
 		finding := besideHolder(vm, alive[at], seen)
@@ -67,8 +74,24 @@ func PausedOn(node, reason, name string) string {
 	return fmt.Sprintf("paused on %s%s: 'virsh resume %s' there lets it run", node, reason, name)
 }
 
-func besideNobody(vm model.VM, alive []Copy) Finding {
+// unheard are the names of the nodes that could have the VM and do not tell what they have.
+func (s *Sighting) unheard() []string {
+	var names []string
+	for _, word := range s.Answer.InTheWay() {
+		switch word.Standing {
+		case Silent, CannotTell, Contradicts:
+			names = append(names, word.Name)
+		}
+	}
+	return names
+}
+
+func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {
+	unheard := seen.unheard()
 	switch {
+	case len(alive) == 0 && len(unheard) > 0:
+		return alarm("", "nobody has seen how it left its node, and %s, where somebody may have moved it, cannot be asked: "+
+			"'berth vm why-not-started %s' says what is missing", strings.Join(unheard, ", "), vm.Name)
 	case len(alive) == 0:
 		return Finding{Verdict: AsRecorded}
 	case len(alive) > 1:
@@ -86,7 +109,17 @@ func besideNobody(vm model.VM, alive []Copy) Finding {
 
 func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 	switch {
-	case !seen.HolderLacks:
+	case seen.HolderSilent && len(alive) == 1:
+		finding := alarm(vm.Holder, "it is %s, and %s, which holds it, does not say whether it runs it still: 'berth vm why-not-started "+
+			"%s' says what is missing", Places(alive), seen.Holder, vm.Name)
+		finding.Missing = true
+		return finding
+	case seen.HolderLeft:
+		finding := alarm(vm.Holder, "%s did not run it any more when it was heard last, and somebody may have moved it: 'berth vm "+
+			"why-not-started %s' says what is missing", seen.Holder, vm.Name)
+		finding.Missing = true
+		return finding
+	case !seen.HolderLacks && !seen.HolderOff:
 		return Finding{Verdict: Undecided}
 	case len(alive) > 1:
 		return alarm(vm.Holder, "%s does not run it any more, and it is %s: end all but one with 'virsh destroy' "+
@@ -94,14 +127,22 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 	case len(alive) == 1 && alive[0].Domain.Name != vm.Name:
 		return alarm(vm.Holder, "%s does not run it any more, and %s", seen.Holder, alive[0].renamed(vm.Name))
 	case len(alive) == 1 && alive[0].Domain.State == model.DomainRunning && alive[0].Is(&vm):
-		return Finding{Verdict: MovedAway, Node: alive[0].Node}
+		return Finding{Verdict: MovedAway, Node: alive[0].Node, HolderOff: seen.HolderOff}
 	case len(alive) == 1:
 		return alarm(vm.Holder, "%s does not run it any more, and it is %s, not as Berth left it: "+
 			"%s", seen.Holder, Places(alive), alive[0].takenBy(&vm))
-	case len(seen.Unheard) > 0:
-		return alarm(vm.Holder, "%s does not run it any more, and %s, where somebody may have moved it, cannot be asked: 'berth node list' "+
-			"shows why",
-			seen.Holder, strings.Join(seen.Unheard, ", "))
+	}
+	if unheard := seen.unheard(); len(unheard) > 0 {
+		finding := alarm(vm.Holder, "%s does not run it any more, and %s, where somebody may have moved it, cannot be asked: "+
+			"'berth vm why-not-started %s' says what is missing", seen.Holder, strings.Join(unheard, ", "), vm.Name)
+		finding.Missing = seen.Answer.Asks
+		return finding
+	}
+	switch {
+	case !seen.Answer.May:
+		return Finding{Verdict: Undecided, Missing: seen.Answer.Asks} // until every node has listed its domains after this look
+	case seen.HolderOff:
+		return Finding{Verdict: Undecided} // it is released, as all that the node had
 	}
 	finding := alarm(vm.Holder, "it stopped on %s, and not by Berth: 'berth vm start %s' starts it, 'berth vm stop %s' leaves it off",
 		seen.Holder, vm.Name, vm.Name)

@@ -17,6 +17,7 @@ type Silence struct {
 	After    time.Duration // that it may be silent, by its cluster
 	HA       []string      // names of the VMs that it holds and that are to be highly available, ascending
 	Waiting  int           // live operations of such VMs that it works on
+	Missing  []string      // names of such VMs that it may have, because nobody has seen how they left their nodes, ascending
 
 	Struck string        // name of a node that its device has perhaps switched off in its place
 	Asking bool          // its device is being asked, by this leader
@@ -55,14 +56,15 @@ const (
 
 // Fencing decides which silent nodes are to be proven off. Leading is since when this leader leads; nodes are all nodes.
 // Silence is not death, and neither are any of these reasons: what it leads to is only that a device is asked. A node is
-// looked at if VMs that are to be highly available wait for that, because it holds them or because an operation of theirs
-// does: whoever runs others there has not asked for the power to be cut.
+// looked at if VMs that are to be highly available wait for that: because it holds them, because it may have them, or because an
+// operation of theirs waits. Nobody has asked for the power to be cut for other VMs.
 func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 	mass := massSilence(nodes)
 	var verdicts []FenceVerdict
 	for i := range nodes {
 		one := &nodes[i]
-		if one.Liveness != model.Unreachable || one.Node.Fenced() || one.Silent < one.After || len(one.HA) == 0 && one.Waiting == 0 {
+		waited := len(one.HA) > 0 || one.Waiting > 0 || len(one.Missing) > 0
+		if one.Liveness != model.Unreachable || one.Node.Fenced() || one.Silent < one.After || !waited {
 			continue
 		}
 		verdict := one.verdict(leading, mass)
@@ -131,7 +133,7 @@ func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
 	case s.Rest > 0:
 		return wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
 	}
-	return FenceVerdict{Act: FenceAsk, Why: waiting(s.HA, s.Waiting)}
+	return FenceVerdict{Act: FenceAsk, Why: waiting(s.HA, s.Waiting, s.Missing)}
 }
 
 // WrongMachine says why a device is not asked again.
@@ -151,7 +153,7 @@ func SeenOff(node string) string {
 }
 
 // waiting says what waits for the proof that a node is off.
-func waiting(ha []string, operations int) string {
+func waiting(ha []string, operations int, missing []string) string {
 	var parts []string
 	switch len(ha) {
 	case 0:
@@ -166,6 +168,9 @@ func waiting(ha []string, operations int) string {
 		parts = append(parts, "1 operation waits for it")
 	default:
 		parts = append(parts, fmt.Sprintf("%d operations wait for it", operations))
+	}
+	if len(missing) > 0 {
+		parts = append(parts, "nobody knows whether it runs "+SomeOf(missing))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -45,9 +45,11 @@ func (k *keeper) restartOne(vm model.VM) bool {
 // showing tells whether a node shows a VM that is held by nobody, or by one that does not have it.
 func (k *keeper) showing(snapshot *state.Snapshot, vm model.VM) bool {
 	moment := k.moment(snapshot)
-	if due, _ := evidence.Discardable(moment, &vm); len(due) > 0 {
+	answer := k.fencer.Survey(moment).Of(&vm)
+	if !answer.May {
 		return true
 	}
+	k.world.Note("may start", vm.Holder, vm.ID, answer.Proof)
 	return k.fencer.Showing(moment, vm.ID, false) != "" || len(k.fencer.Strangers(moment, vm, k.facts.Shown(vm.ID))) > 0
 }
 
@@ -55,23 +57,41 @@ func (k *keeper) showing(snapshot *state.Snapshot, vm model.VM) bool {
 func (k *keeper) follow() {
 	k.takeUp()
 	k.discard()
-	for _, found := range k.follower.Look(k.moment(k.view())) {
+	survey := k.fencer.Survey(k.moment(k.view()))
+	for _, seen := range survey.Seen() {
+		if before, known := k.view().VM(seen.ID); known {
+			k.keepBeside(before, seen)
+		}
+	}
+	for _, found := range k.follower.Look(survey) {
 		vm := found.VM
 		switch found.Verdict {
 		case evidence.StoppedHere:
 			k.refuse(vm, func() {
 				after := vm
-				after.Holder, after.Condition = "", found.Condition
+				after.Holder, after.Condition, after.Whereabouts = "", found.Condition, model.Whereabouts{}
 				k.keepBeside(vm, after)
 			})
 		case evidence.MovedAway:
-			k.refuse(vm, func() { k.takeOver(vm, found.Node) })
+			if found.HolderOff {
+				k.takeOver(vm, found.Node)
+			} else {
+				k.refuse(vm, func() { k.takeOver(vm, found.Node) })
+			}
 		case evidence.CameBack:
 			k.takeOver(vm, found.Node)
+		case evidence.Undecided:
+			if after := vm; found.Missing && vm.Whereabouts.Missing.IsZero() {
+				after.Whereabouts.Missing = k.now()
+				k.keepBeside(vm, after)
+			}
 		case evidence.OutOfBand:
-			if !vm.Condition.Same(found.Condition) {
+			lost := found.Missing && vm.Whereabouts.Missing.IsZero()
+			if lost || !vm.Condition.Same(found.Condition) {
 				after := vm
-				after.Condition = found.Condition
+				if after.Condition = found.Condition; lost {
+					after.Whereabouts.Missing = k.now()
+				}
 				k.keepBeside(vm, after)
 			}
 		}

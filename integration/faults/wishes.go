@@ -95,10 +95,23 @@ func start(m *member, name string, memory units.Bytes) {
 			HA: w.available[id],
 		}
 	}
-	if vm.Operation != "" || vm.Holder != "" || w.fencing && m.keeper.showing(snapshot, vm) {
+	if vm.Operation != "" || vm.Holder != "" && !w.fencing || w.fencing && m.keeper.showing(snapshot, vm) {
 		return
 	}
-	if node := m.choose(snapshot, vm, "", nil); node != nil {
+	if vm.Holder != "" { // it has ended beside Berth, and is started once its holder refuses it
+		m.keeper.refuse(vm, func() {
+			if now, _ := m.view().VM(vm.ID); now.Revision == vm.Revision {
+				m.place(now)
+			}
+		})
+		return
+	}
+	m.place(vm)
+}
+
+// place begins the start of a VM on a node that has room, if one has.
+func (m *member) place(vm model.VM) {
+	if node := m.choose(m.view(), vm, "", nil); node != nil {
 		vm.Restarts, vm.RestartedAt = 0, time.Time{}
 		m.beginStart(vm, vm.Revision, node, false)
 	}
@@ -107,6 +120,7 @@ func start(m *member, name string, memory units.Bytes) {
 // beginStart begins a start that was decided, of a VM whose record has the revision.
 func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, restart bool) {
 	at := m.now()
+	vm.Whereabouts = model.Whereabouts{}
 	op := operation.Operation{
 		ID: m.world.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: revision == 0,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Restart: restart, CreatedAt: at,

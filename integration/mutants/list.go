@@ -16,6 +16,7 @@ var (
 	inAPI       = suite{pkg: "./coordinator/api"}
 	inDaemon    = suite{pkg: "./coordinator/daemon"}
 	inLibvirt   = suite{pkg: "./agent/hypervisor/libvirt"}
+	inFaults    = suite{pkg: "./integration/faults"}
 )
 
 // only is the part of a suite whose tests have names that match.
@@ -301,9 +302,97 @@ var mutants = []mutant{
 		is:      "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason == \"\" {",
 		becomes: "reason := snapshot.Meta(state.MetaQuarantine)\n\tif reason != \"?\" {",
 	},
+	// Where a VM may be, and what proves that it runs nowhere.
+	{
+		name: "a-late-watch-counts-as-whole", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "case ended && ending.Whole:", becomes: "case ended && !ending.At.IsZero():",
+	},
+	{
+		name: "off-whatever-was-seen-before", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "case holder.worth == off && !holder.seenWithout(vm):", becomes: "case holder.worth == off:",
+	},
+	{
+		name: "a-moving-guest-is-where-it-was", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "|| domain.JobActive ||", becomes: "||",
+	},
+	{
+		name: "booted-whatever-was-seen-before", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "!(facts.Before.Boot == was && leaving(facts.Before.Domain(vm.ID)))", becomes: "true",
+	},
+	{
+		name: "an-ending-of-another-stay", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "return told && h.facts.DomainsKnown && since(ending.At, vm)", becomes: "return told && h.facts.DomainsKnown && !ending.At.IsZero()",
+	},
+	{
+		name: "an-old-listing-is-enough", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "!out.after.IsZero() && !listed.After(out.after):", becomes: "!out.after.IsZero() && listed.IsZero():",
+	},
+	{
+		name: "silence-is-not-in-the-way", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "case out.asks:\n", becomes: "case out.asks && out.watched:\n",
+	},
+	{
+		name: "a-silent-copy-is-forgotten", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "case shows && (one.worth == lying || vm.LastNode != one.node.ID):", becomes: "case shows && one.worth == lying:",
+	},
+	{
+		name: "one-look-is-enough", file: "coordinator/evidence/elsewhere.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "if out.asks && out.after.IsZero() {", becomes: "if out.asks && out.after.IsZero() && out.watched {",
+	},
+	{
+		name: "released-while-another-may-have-it", file: "coordinator/evidence/elsewhere.go", suite: inControl.only("HolderIsOff"),
+		is: "if word.Standing != LeftThere {", becomes: "if word.Standing == ShowsIt {",
+	},
+	{
+		name: "missing-is-not-written-down", file: "coordinator/control/outofband/follow.go", suite: inControl.only("HolderIsOff"),
+		is:      "lost := finding.Missing && vm.Whereabouts.Missing.IsZero() &&",
+		becomes: "lost := finding.Missing && vm.Whereabouts.Missing.After(vm.StartedAt) &&",
+	},
+	{
+		name: "nobody-fences-for-the-missing", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("MissingVMMayBeOn"),
+		is: "if word.Standing == evidence.Silent && word.Node != vm.Holder {", becomes: "if word.Standing == evidence.IsOff {",
+	},
+	{
+		name: "a-start-by-hand-asks-nobody", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("ByHandAsks"),
+		is: "if missing, next := answer.Missing(); !answer.May &&", becomes: "if missing, next := answer.Missing(); answer.Runs &&",
+	},
+	{
+		name: "force-beside-a-copy", file: "coordinator/evidence/answer.go", suite: inControl.only("NobodyForces"),
+		is: "if word.Domain != nil {", becomes: "if word.Domain != nil && word.At.IsZero() {",
+	},
+	{
+		name: "started-unrefused", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("HolderRefuses"),
+		is:      "case !last.refuses:\n\t\treturn &lead.Error{\n\t\t\tCode: lead.Busy,",
+		becomes: "case false:\n\t\treturn &lead.Error{\n\t\t\tCode: lead.Busy,",
+	},
+	{
+		name: "stopped-without-having-ended", file: "coordinator/operation/stop.go", suite: inOperation.only("FindsNothing"),
+		is: "if !ended && !booted && !seen.Anew {", becomes: "if !ended && !booted && seen.Anew {",
+	},
+	{
+		name: "lost-without-a-trace", file: "coordinator/operation/verdict.go", suite: inOperation.only("NeitherNodeHas"),
+		is: "target.Ended); !ended {", becomes: "target.Ended); !ended && handed {",
+	},
+	{
+		name: "a-pause-is-no-gap", file: "agent/jobs/ended.go", suite: inJobs.only("HowLongAGuestWasWatched"),
+		is: "whole: was.told == toldStands && was.whole})", becomes: "whole: was.told == toldStands})",
+	},
+	{
+		name: "a-listed-guest-was-watched-for-ever", file: "agent/jobs/ended.go", suite: inJobs.only("HowLongAGuestWasWatched"),
+		is:      "ending{told: toldRuns, at: now, ranSince: now})\n\t\tcase",
+		becomes: "ending{told: toldRuns, at: now, ranSince: now, whole: true})\n\t\tcase",
+	},
+	{
+		name: "a-change-keeps-an-old-ending", file: "coordinator/inventory/endings.go", suite: inInventory.only("HowGuestsEnded"),
+		is: "delete(next, wire.GetUuid())", becomes: "_ = wire",
+	},
+	{
+		name: "moved-by-hand-is-never-decided", file: "coordinator/operation/verdict.go", suite: inFaults.only("TestSeeds").with("SEEDS=100"),
+		is: "if !handed && movedByHand(op, source, target) {", becomes: "if false && movedByHand(op, source, target) {",
+	},
 	{
 		name: "follow-without-proof", file: "coordinator/evidence/follow.go", suite: inControl,
-		is: "m.NodeName(vm.Holder), m.Lacks(vm)", becomes: "m.NodeName(vm.Holder), m.Lacks(vm) || true",
+		is: "holder.worth == off, holder.worth == heard && s.Lacks(*vm)", becomes: "holder.worth == off, holder.worth == heard",
 	},
 	{
 		name: "balance-while-many-are-silent", file: "coordinator/balance/pass.go", suite: inBalance,

@@ -18,6 +18,7 @@ type vmFake struct {
 	OnListVMs   func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error)
 	OnGetVM     func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error)
 	vmHistory   func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error)
+	notStarted  func(*berthv1.WhyNotStartedRequest) (*berthv1.WhyNotStartedResponse, error)
 	OnAddVM     func(*berthv1.AddVMRequest) (*berthv1.AddVMResponse, error)
 	changeVM    func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error)
 	OnStartVM   func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error)
@@ -35,6 +36,7 @@ func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListVMsProcedure, &f.OnListVMs)
 	unary(l, berthv1connect.BerthServiceGetVMProcedure, &f.OnGetVM)
 	unary(l, berthv1connect.BerthServiceVMHistoryProcedure, &f.vmHistory)
+	unary(l, berthv1connect.BerthServiceWhyNotStartedProcedure, &f.notStarted)
 	unary(l, berthv1connect.BerthServiceAddVMProcedure, &f.OnAddVM)
 	unary(l, berthv1connect.BerthServiceChangeVMProcedure, &f.changeVM)
 	unary(l, berthv1connect.BerthServiceStartVMProcedure, &f.OnStartVM)
@@ -70,6 +72,9 @@ func cannedVMAnswers() vmFake {
 			op := CannedOperation("migrate", Done)
 			op.Migration = cannedMigration()
 			return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Operation: op}, nil
+		},
+		notStarted: func(r *berthv1.WhyNotStartedRequest) (*berthv1.WhyNotStartedResponse, error) {
+			return CannedEvidence(r.GetVm()), nil
 		},
 		vmHistory: func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error) {
 			return &berthv1.VMHistoryResponse{SchemaVersion: "1", Vm: "web1", Trimmed: true, Stays: []*berthv1.VMStay{
@@ -221,5 +226,33 @@ func echo(stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResp
 		if err := stream.Send(&berthv1.ConsoleResponse{Data: typed.GetData()}); err != nil {
 			return err
 		}
+	}
+}
+
+// CannedEvidence is what is known of a VM: db may run on a node that is silent, and any other runs.
+func CannedEvidence(vm string) *berthv1.WhyNotStartedResponse {
+	word := func(node, boot, standing, why string, ago time.Duration) *berthv1.NodeWord {
+		return &berthv1.NodeWord{Node: node, Standing: standing, Why: why, At: Ago(ago), Boot: boot}
+	}
+	blocking := func(word *berthv1.NodeWord, next string) *berthv1.NodeWord {
+		word.InTheWay, word.NextStep = true, next
+		return word
+	}
+	second := word("node2", "b2", "does not have it", "listed its domains 12s ago, and does not have it", 12*time.Second)
+	if vm != "db" {
+		first := blocking(word("node1", "b1", "shows it", "shows it running", 20*time.Second), "stop it first with 'berth vm stop "+vm+"'")
+		return &berthv1.WhyNotStartedResponse{
+			SchemaVersion: "1", Vm: vm, Runs: true, Proof: "it runs on node1", Nodes: []*berthv1.NodeWord{first, second},
+		}
+	}
+	const next = "wait until node3 answers, or prove that it is off with 'berth node fence node3' (--confirmed-off if you have seen it)"
+	return &berthv1.WhyNotStartedResponse{
+		SchemaVersion: "1", Vm: vm, Missing: "node3 is silent for 1h0m0s", NextStep: next,
+		Condition: "out of band: node1 does not run it any more, and node3, where somebody may have moved it, cannot be asked: " +
+			"'berth vm why-not-started db' says what is missing",
+		Nodes: []*berthv1.NodeWord{
+			word("node1", "b1", "does not have it", "listed its domains 20s ago, and does not have it", 20*time.Second), second,
+			blocking(word("node3", "b3", "silent", "is silent for 1h0m0s", time.Hour), next),
+		},
 	}
 }

@@ -17,8 +17,9 @@ func startCommand(a *term.App) *cobra.Command {
 	var (
 		described    newVMFlags
 		wait         follow.WaitFlags
-		node         string
+		node, reason string
 		dryRun, full bool
+		force        bool
 	)
 	cmd := &cobra.Command{
 		Use: "start [NAME...]", Short: "Place a VM on the best node and start it", Args: severalNames,
@@ -36,6 +37,10 @@ its offer names, or the zone's, puts them in order.
 The line that reports success names the node and the decision; 'berth decision show' explains it. When no node fits,
 each node is shown with the constraint that refused it, what it needed and what was available; the exit code is then 2.
 
+A VM that may run on a node which does not answer is not started: 'berth vm why-not-started NAME' says which node that
+is. --force with a --reason starts it all the same. It is for the one who knows that no node runs the VM: two copies
+would write to its disks. The operation and the history keep the reason.
+
 With several names, VMs that exist are started together: those that hard rules of groups tie to one node are placed as
 one, on a node that takes them all. One that is refused does not stop the others.`,
 		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
@@ -48,15 +53,22 @@ one, on a node that takes them all. One that is refused does not stop the others
   berth vm start db2 --memory 4G --label acme --prefer hv1,hv2 --migration manual
   berth vm start web1
   berth vm start web1 web2 db1
-  berth vm start web1 --memory 4G --dry-run`,
+  berth vm start web1 --memory 4G --dry-run
+  berth vm start web1 --force --reason "I have pulled the plug of node3"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := describedOne(cmd, args); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("reason") != force {
+				return term.Usagef(cmd, "--force and --reason go together: the reason says what you know of the nodes that do not answer")
+			}
+			if len(args) > 1 && force {
+				return term.Usagef(cmd, "--force is for one VM at a time")
+			}
 			if len(args) > 1 {
 				return startMany(a, cmd, &berthv1.StartVMsRequest{Vms: args, Node: node, DryRun: dryRun, RequestId: term.RequestID()}, wait)
 			}
-			request := &berthv1.StartVMRequest{Node: node, DryRun: dryRun, RequestId: term.RequestID()}
+			request := &berthv1.StartVMRequest{Node: node, DryRun: dryRun, RequestId: term.RequestID(), Force: force, Reason: reason}
 			if len(args) > 0 {
 				request.Name = args[0]
 			}
@@ -74,8 +86,11 @@ one, on a node that takes them all. One that is refused does not stop the others
 	described.flags(a, cmd)
 	cmd.Flags().StringVar(&node, "node", "", "this `NODE` and no other one")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the decision, start nothing")
+	cmd.Flags().BoolVar(&force, "force", false, "start it although a node that does not answer may run it")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --force: what you know of those nodes, as `TEXT`")
 	cmd.Flags().BoolVar(&full, "full", false, "with --dry-run: every figure of every node")
 	term.Complete(cmd, "node", a.NodeNames())
+	term.Complete(cmd, "reason", cobra.NoFileCompletions)
 	wait.Flags(cmd)
 	return cmd
 }

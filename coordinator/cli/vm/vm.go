@@ -24,10 +24,10 @@ func Command(a *term.App) *cobra.Command {
 	return term.Noun("vm COMMAND", "Start, stop, migrate and see VMs", `
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
 'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and
-'berth vm why-not' tell why a VM is where it is.`,
+'berth vm why-not' tell why a VM is where it is, and 'berth vm why-not-started' what keeps one from being started.`,
 		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), rebootCommand(a), listCommand(a), showCommand(a),
 		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), whyCommand(a),
-		whyNotCommand(a), historyCommand(a))
+		whyNotCommand(a), whyNotStartedCommand(a), historyCommand(a))
 }
 
 func listCommand(a *term.App) *cobra.Command {

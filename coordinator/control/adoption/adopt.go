@@ -32,7 +32,7 @@ func (a *Adoption) AdoptVMs(ctx context.Context, request AdoptVMs) ([]AdoptedVM,
 	if err := lead.Quarantined(snapshot); err != nil {
 		return nil, err
 	}
-	shown, unheard := a.Moment(snapshot).Shown()
+	shown, unheard := a.fencing.Survey(snapshot).Shown()
 	found, rows := choose(snapshot, request, shown, unheard)
 	results := make([]AdoptedVM, len(found))
 	var group errgroup.Group

@@ -7,6 +7,8 @@ import (
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/evidence"
+	"berth/coordinator/state"
 )
 
 // Operations begins what a record tells to be done.
@@ -16,14 +18,21 @@ type Operations interface {
 	BeginOperation(ctx context.Context, first lifecycle.First) (started lifecycle.Started, again lead.Retry, err error)
 }
 
+// Fencing knows which nodes are proven to be off.
+type Fencing interface {
+	// Survey listens to all nodes now.
+	Survey(snapshot *state.Snapshot) *evidence.Survey
+}
+
 // Adoption is safe for concurrent use.
 type Adoption struct {
 	*lead.Leader
 
 	operations Operations
+	fencing    Fencing
 }
 
 // New makes an Adoption.
-func New(leader *lead.Leader, operations Operations) *Adoption {
-	return &Adoption{Leader: leader, operations: operations}
+func New(leader *lead.Leader, operations Operations, fencing Fencing) *Adoption {
+	return &Adoption{Leader: leader, operations: operations, fencing: fencing}
 }

@@ -61,6 +61,7 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 			}
 		}
 	}
+	awaited := f.awaited(p)
 	after := map[string]time.Duration{}
 	for _, record := range p.Clusters() {
 		after[record.Name] = model.SettingsOf(&record).FenceAfter
@@ -68,7 +69,7 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 	var nodes []evidence.Silence
 	for _, node := range p.Nodes() {
 		one := f.silence(p, node, p.Facts(node.ID))
-		one.After, one.Waiting = model.DefaultFenceAfter, waits[node.ID]
+		one.After, one.Waiting, one.Missing = model.DefaultFenceAfter, waits[node.ID], awaited[node.ID]
 		if set, known := after[node.ClusterName()]; known {
 			one.After = set
 		}
@@ -84,6 +85,30 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 // heard since and has not booted.
 func (f *Fencer) Struck(p evidence.Moment, node *model.Node) string {
 	return struckBy(p, node, f.since)
+}
+
+// awaited are the names of VMs that are to be highly available and that are not started because a node may have them, by its ID.
+func (f *Fencer) awaited(p evidence.Moment) map[string][]string {
+	awaited := map[string][]string{}
+	var survey *evidence.Survey
+	for _, vm := range p.VMs() {
+		if !vm.HA || vm.Desired != model.Running || vm.Operation != "" || vm.Whereabouts.Missing.IsZero() {
+			continue
+		}
+		if survey == nil {
+			survey = f.Survey(p)
+		}
+		answer := survey.Of(&vm)
+		for _, word := range answer.InTheWay() {
+			if word.Standing == evidence.Silent && word.Node != vm.Holder {
+				awaited[word.Node] = append(awaited[word.Node], vm.Name)
+			}
+		}
+	}
+	for _, names := range awaited {
+		slices.Sort(names)
+	}
+	return awaited
 }
 
 // silence is a node as fencing looks at it, without what waits for it and for how long that may wait.
@@ -247,22 +272,32 @@ func (f *Fencer) End(p evidence.Moment, node model.Node, message string, proven 
 // released is how many VMs of a node that is off are written down by one command.
 const released = 64
 
-// Release says what is to be committed so that the VMs of nodes that are proven to be off have no holder.
+// Release says what is to be committed so that the VMs of nodes that are proven to be off have no holder. One that may be on another
+// node, which is not heard, keeps it.
 func (f *Fencer) Release(p evidence.Moment) []state.Command {
 	var commands []state.Command
+	var survey *evidence.Survey
 	for _, node := range p.Nodes() {
 		if !f.Off(p, &node) {
 			continue
 		}
 		vms := slices.DeleteFunc(p.VMsOn(node.ID), func(vm model.VM) bool { return vm.Operation != "" })
-		for some := range slices.Chunk(vms, released) {
+		if len(vms) > 0 && survey == nil {
+			survey = f.Survey(p)
+		}
+		var free []model.VM
+		for i := range vms {
+			if after, can := survey.Released(vms[i]); can {
+				free = append(free, after)
+			}
+		}
+		for some := range slices.Chunk(free, released) {
 			command := state.Command{
 				Key: f.newID(), Kind: "release vms", Caller: lead.Berth, At: p.At,
 				Expect: []state.Expectation{{Table: state.Nodes, ID: node.ID, Revision: node.Revision}},
 			}
 			for _, vm := range some {
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
-				vm.Holder = ""
 				vm.Condition = model.Condition{
 					Kind: model.HolderOff, About: node.ID,
 					Text: fmt.Sprintf("its node %s is proven to be off (%s)", node.Name, node.Fencing.Message),

@@ -90,6 +90,13 @@ func (c *Fencing) Contradicted(node string) string {
 	return c.contradicted(&record)
 }
 
+// Survey listens to all nodes now.
+func (c *Fencing) Survey(snapshot *state.Snapshot) (survey *evidence.Survey) {
+	moment := c.Moment(snapshot)
+	c.with(func(f *Fencer) { survey = f.Survey(moment) })
+	return survey
+}
+
 // Showing is Fencer.Showing, as of now.
 func (c *Fencing) Showing(snapshot *state.Snapshot, vm string, contradicting bool) (node string) {
 	moment := c.Moment(snapshot)

@@ -93,6 +93,15 @@ func (l *Lifecycle) deletable(snapshot *state.Snapshot, vm model.VM) error {
 			NextStep: fmt.Sprintf("bring %s back, or say so if its machine is off: 'berth node fence %s --confirmed-off'", name, name),
 		}
 	}
+	if !vm.Whereabouts.Missing.IsZero() {
+		answer := l.fencing.Survey(snapshot).Of(&vm)
+		if missing, next := answer.Missing(); !answer.May {
+			return &lead.Error{
+				Code: lead.Conflict, Subject: subject,
+				Message: fmt.Sprintf("VM %q may run still, and its disks would be gone: %s", vm.Name, missing), NextStep: next,
+			}
+		}
+	}
 	running, _ := l.Moment(snapshot).Running()
 	if copies := running[vm.ID]; len(copies) > 0 {
 		var names []string

@@ -21,6 +21,10 @@ type StartVM struct {
 	DryRun    bool
 	RequestID string
 	Caller    string
+
+	// Force starts a VM that may run on a node which is not heard. Reason is what the operator says of it, and is kept.
+	Force  bool
+	Reason string
 }
 
 // AddVM asks for a VM to be made without being started. Its fields are those of StartVM for a new VM; Node says where its

@@ -108,6 +108,14 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	if request.Root != nil {
 		op.Disks = []string{request.Root.ID}
 	}
+	forced := l.forced(snapshot, &vm, request)
+	switch forced {
+	case "":
+		vm.Whereabouts = model.Whereabouts{}
+	default:
+		op.Evidence = []string{forced}
+		vm.Whereabouts.Missing = at // if the start fails, it is as missing as before
+	}
 	next := operation.Place(op, vm, target, at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = model.Running, op.ID, "", model.Condition{}
 	return decidedStart{first: &First{

@@ -54,21 +54,8 @@ func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (m
 			),
 		}
 	}
-	if moment := l.Moment(snapshot); vm.Holder != "" && !moment.Lacks(vm) {
-		if facts := moment.Facts(vm.Holder); facts.Liveness == model.Up && facts.Inventory && facts.DomainsKnown && facts.Domain(vm.ID) == nil {
-			return vm, &lead.Error{
-				Code: lead.Busy, Subject: subject,
-				Message: fmt.Sprintf(
-					"%s does not show VM %q, but has not listed its domains since the VM came there", lead.NodeName(snapshot, vm.Holder), vm.Name,
-				),
-				NextStep: "try again in half a minute",
-			}
-		}
-		return vm, &lead.Error{
-			Code: lead.Exists, Subject: subject,
-			Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, lead.NodeName(snapshot, vm.Holder)),
-			NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
-		}
+	if err := l.accounted(snapshot, &vm, request); err != nil {
+		return vm, err
 	}
 	if lying := l.fencing.Showing(snapshot, vm.ID, true); lying != "" {
 		return vm, &lead.Error{
@@ -85,6 +72,83 @@ func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (m
 		}
 	}
 	return vm, nil
+}
+
+// accounted refuses to start a VM of which it is not proven that it runs nowhere. With force what cannot be asked is left out of account,
+// and what is shown is not. The error is errAskFirst if its holder has to refuse it and was not asked yet.
+func (l *Lifecycle) accounted(snapshot *state.Snapshot, vm *model.VM, request startRequest) error {
+	if vm.Holder == "" && vm.Whereabouts.Missing.IsZero() {
+		return nil // its end was proven before
+	}
+	answer := l.fencing.Survey(snapshot).Of(vm)
+	subject := "vm/" + vm.Name
+	if held := heldBy(&answer, vm); held != nil {
+		return held
+	}
+	if missing, next := answer.Missing(); !answer.May && (!request.Force || !answer.Unknown()) {
+		code := lead.Conflict
+		if answer.Again {
+			code = lead.Busy
+		}
+		return &lead.Error{
+			Code: code, Subject: subject, Message: fmt.Sprintf("nothing proves that VM %q runs nowhere: %s", vm.Name, missing),
+			NextStep: fmt.Sprintf("%s; 'berth vm why-not-started %s' shows what every node says of it", next, vm.Name),
+		}
+	}
+	switch last := request.last; {
+	case answer.Refuse == "":
+	case last.node != answer.Refuse || last.epoch != vm.Epoch:
+		return errAskFirst
+	case !last.refuses:
+		return &lead.Error{
+			Code: lead.Busy, Subject: subject, Message: fmt.Sprintf(
+				"%s does not show VM %q, and has not said yet that it takes no order for it", lead.NodeName(snapshot, answer.Refuse), vm.Name,
+			),
+			NextStep: "try again in some seconds",
+		}
+	}
+	return nil
+}
+
+// forced is what a start that is forced lacks a proof for, as the operation keeps it; empty: nothing is lacking.
+func (l *Lifecycle) forced(snapshot *state.Snapshot, vm *model.VM, request startRequest) string {
+	if !request.Force || vm.Holder == "" && vm.Whereabouts.Missing.IsZero() {
+		return ""
+	}
+	answer := l.fencing.Survey(snapshot).Of(vm)
+	missing, _ := answer.Missing()
+	if missing == "" {
+		return ""
+	}
+	return fmt.Sprintf("forced by %s without a proof that it runs nowhere (%s): %s", request.Caller, missing, request.Reason)
+}
+
+// heldBy refuses to start a VM that its holder runs, or may run.
+func heldBy(answer *evidence.Answer, vm *model.VM) error {
+	subject := "vm/" + vm.Name
+	for _, word := range answer.InTheWay() {
+		switch {
+		case word.Node != vm.Holder:
+		case word.Standing == evidence.NotYetTold:
+			return &lead.Error{
+				Code: lead.Busy, Subject: subject,
+				Message:  fmt.Sprintf("%s does not show VM %q, but has not listed its domains since the VM came there", word.Name, vm.Name),
+				NextStep: "try again in half a minute",
+			}
+		case word.Standing == evidence.ShowsIt:
+			return &lead.Error{
+				Code: lead.Exists, Subject: subject,
+				Message:  fmt.Sprintf("VM %q runs already, on %s", vm.Name, word.Name),
+				NextStep: fmt.Sprintf("see 'berth vm show %s', or choose another name", vm.Name),
+			}
+		default:
+			return &lead.Error{
+				Code: lead.Exists, Subject: subject, Message: fmt.Sprintf("VM %q may run already: %s %s", vm.Name, word.Name, word.Why),
+				NextStep: word.Next,
+			}
+		}
+	}
+	return nil
 }
 
 // newVM completes the record of a VM that is not there yet. Whether its links lead to what they should shows when it inherits.
@@ -145,9 +209,10 @@ func (l *Lifecycle) elsewhere(snapshot *state.Snapshot, vm model.VM, last lastWo
 // lastWordLimit is how long the node that had a VM last has to answer.
 const lastWordLimit = 500 * time.Millisecond
 
-// askLastNode has the node that had a VM last refuse it for good, if that node still shows it: it may only not have told yet that
-// it has stopped the VM. The answer can take half a second, so it is waited for before the turn, and others decide meanwhile. It
-// holds for as long as the VM has the same epoch: what a node has refused it refuses for ever.
+// askLastNode has the node that had a VM last refuse it for good, if that node still shows it, because it may only not have told yet
+// that it has stopped the VM; or if it is recorded to run the VM and does not. The answer can take half a second, so it is waited
+// for before the turn, and others decide meanwhile. It holds for as long as the VM has the same epoch: what a node has refused it
+// refuses for ever.
 func (l *Lifecycle) askLastNode(ctx context.Context, name string) lastWord {
 	snapshot := l.Store.Snapshot()
 	vm, exists := snapshot.VMByName(name)
@@ -157,10 +222,14 @@ func (l *Lifecycle) askLastNode(ctx context.Context, name string) lastWord {
 	if due, _ := evidence.Discardable(l.Moment(snapshot), &vm); len(due) > 0 {
 		return lastWord{}
 	}
-	if !slices.Contains(l.fencing.Strangers(snapshot, vm), vm.LastNode) {
+	node := vm.LastNode
+	switch {
+	case vm.Holder != "" && l.Moment(snapshot).Lacks(vm):
+		node = vm.Holder
+	case !slices.Contains(l.fencing.Strangers(snapshot, vm), node):
 		return lastWord{}
 	}
-	return lastWord{node: vm.LastNode, epoch: vm.Epoch, refuses: l.Refuse(ctx, vm.LastNode, &vm, lastWordLimit) == nil}
+	return lastWord{node: node, epoch: vm.Epoch, refuses: l.Refuse(ctx, node, &vm, lastWordLimit) == nil}
 }
 
 // MetaRestored is the key of the replicated time at which a restored state was last compared with the nodes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/coordinator/control/adoption"
@@ -37,11 +38,28 @@ func (w *Watch) Follow(ctx context.Context) {
 			follower = evidence.Follower{}
 			continue
 		}
-		moment := w.Moment(snapshot)
-		w.discard(ctx, moment, &beside)
-		for _, found := range follower.Look(moment) {
+		survey := w.fencing.Survey(snapshot)
+		w.discard(ctx, survey.Moment, &beside)
+		if snapshot.FeatureLevel() >= state.WhereaboutsLevel {
+			w.keepSeen(ctx, survey)
+		}
+		for _, found := range follower.Look(survey) {
 			w.settle(ctx, found.VM, found.Finding, &beside)
 		}
+	}
+}
+
+// seenAtOnce is how many VMs are written down by one command.
+const seenAtOnce = 64
+
+// keepSeen writes down under which boots of their hosts VMs are seen.
+func (w *Watch) keepSeen(ctx context.Context, survey *evidence.Survey) {
+	for some := range slices.Chunk(survey.Seen(), seenAtOnce) {
+		command := state.Command{Key: w.NewID(), Kind: "see vms", Caller: lead.Berth, At: w.Now(), VMs: some}
+		for i := range some {
+			command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: some[i].ID, Revision: some[i].Revision})
+		}
+		w.Try(ctx, command)
 	}
 }
 
@@ -51,15 +69,15 @@ func (w *Watch) settle(ctx context.Context, vm model.VM, finding evidence.Findin
 		beside.once("undefine "+left.Node+" "+vm.ID, func() { w.undefine(ctx, vm, left) })
 	}
 	switch finding.Verdict {
+	case evidence.Undecided:
+		w.missing(ctx, vm, finding)
 	case evidence.AsRecorded:
 		stopped := vm.Holder == "" && vm.Desired == model.Running // it says why until the VM is started or left off
 		if evidence.IsOutOfBand(vm.Condition) && !stopped {
 			w.note(ctx, vm, model.Condition{}, model.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
 		}
 	case evidence.OutOfBand:
-		if !vm.Condition.Same(finding.Condition) && (vm.Condition.Is(model.NoCondition) || evidence.IsOutOfBand(vm.Condition)) {
-			w.note(ctx, vm, finding.Condition, model.Event{Kind: "vm.out-of-band", Message: finding.Why})
-		}
+		w.outOfBand(ctx, vm, finding)
 	case evidence.StoppedHere:
 		beside.once(vm.ID, func() {
 			if w.refused(ctx, &vm) {
@@ -68,13 +86,43 @@ func (w *Watch) settle(ctx context.Context, vm model.VM, finding evidence.Findin
 		})
 	case evidence.MovedAway:
 		beside.once(vm.ID, func() {
-			if w.refused(ctx, &vm) {
+			if finding.HolderOff || w.refused(ctx, &vm) {
 				w.takeOver(ctx, vm, finding.Node)
 			}
 		})
 	case evidence.CameBack:
 		beside.once(vm.ID, func() { w.takeOver(ctx, vm, finding.Node) })
 	}
+}
+
+// missing keeps that a VM is not where it is recorded to be, and that nobody has seen how it left.
+func (w *Watch) missing(ctx context.Context, vm model.VM, finding evidence.Finding) {
+	if !finding.Missing || !vm.Whereabouts.Missing.IsZero() || w.Store.Snapshot().FeatureLevel() < state.WhereaboutsLevel {
+		return
+	}
+	at := w.Now()
+	vm.Whereabouts.Missing = at
+	w.Try(ctx, state.Command{
+		Key: w.NewID(), Kind: "follow vm", Caller: lead.Berth, At: at,
+		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}}, VMs: []model.VM{vm},
+	})
+}
+
+// outOfBand says what somebody has done to a VM, and keeps that nobody has seen how it left its node.
+func (w *Watch) outOfBand(ctx context.Context, vm model.VM, finding evidence.Finding) {
+	news := !vm.Condition.Same(finding.Condition) && (vm.Condition.Is(model.NoCondition) || evidence.IsOutOfBand(vm.Condition))
+	lost := finding.Missing && vm.Whereabouts.Missing.IsZero() && w.Store.Snapshot().FeatureLevel() >= state.WhereaboutsLevel
+	if !news && !lost {
+		return
+	}
+	condition := vm.Condition
+	if news {
+		condition = finding.Condition
+	}
+	if lost {
+		vm.Whereabouts.Missing = w.Now()
+	}
+	w.note(ctx, vm, condition, model.Event{Kind: "vm.out-of-band", Message: finding.Why})
 }
 
 // refused tells whether the holder of a VM refuses it for good now.
@@ -88,7 +136,7 @@ func (w *Watch) refused(ctx context.Context, vm *model.VM) bool {
 
 // stopped takes a VM from its holder, which has refused it. What is wanted of it stays.
 func (w *Watch) stopped(ctx context.Context, vm model.VM, finding evidence.Finding) {
-	vm.Holder, vm.Condition = "", finding.Condition
+	vm.Holder, vm.Condition, vm.Whereabouts = "", finding.Condition, model.Whereabouts{}
 	w.keep(ctx, vm, model.Event{Kind: "vm.stopped-out-of-band", Message: finding.Why})
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
@@ -20,16 +21,23 @@ type Adoption interface {
 	TakeOver(ctx context.Context, vm model.VM, node string) error
 }
 
+// Fencing knows which nodes are proven to be off.
+type Fencing interface {
+	// Survey listens to all nodes now.
+	Survey(snapshot *state.Snapshot) *evidence.Survey
+}
+
 // Watch looks at VMs that somebody else has touched.
 type Watch struct {
 	*lead.Leader
 
 	adoption Adoption
+	fencing  Fencing
 }
 
 // New makes a Watch that does nothing before its loops run.
-func New(leader *lead.Leader, adoption Adoption) *Watch {
-	return &Watch{Leader: leader, adoption: adoption}
+func New(leader *lead.Leader, adoption Adoption, fencing Fencing) *Watch {
+	return &Watch{Leader: leader, adoption: adoption, fencing: fencing}
 }
 
 // note writes a VM's condition, and tells of it.

@@ -2791,12 +2791,16 @@ func (x *GetVMResponse) GetOperation() *Operation {
 }
 
 type StartVMRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Vm            *NewVM                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`     // absent: start the existing, stopped VM, which ChangeVM and SetKey change
-	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin
-	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Vm        *NewVM                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`     // absent: start the existing, stopped VM, which ChangeVM and SetKey change
+	Node      string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"` // explicit pin
+	DryRun    bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	RequestId string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Start it although a node that does not answer may run it. What a node shows is not left out of account. The reason is what the
+	// operator knows; the operation and the history keep it.
+	Force         bool   `protobuf:"varint,6,opt,name=force,proto3" json:"force,omitempty"`
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2862,6 +2866,20 @@ func (x *StartVMRequest) GetDryRun() bool {
 func (x *StartVMRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *StartVMRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *StartVMRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -7230,6 +7248,259 @@ func (x *VMStay) GetPlanId() string {
 	return ""
 }
 
+type WhyNotStartedRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyNotStartedRequest) Reset() {
+	*x = WhyNotStartedRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[117]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyNotStartedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyNotStartedRequest) ProtoMessage() {}
+
+func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[117]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
+func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+}
+
+func (x *WhyNotStartedRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+type WhyNotStartedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Runs          bool                   `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"` // as recorded
+	MayStart      bool                   `protobuf:"varint,4,opt,name=may_start,json=mayStart,proto3" json:"may_start,omitempty"`
+	Proof         string                 `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`                                // what proves that it runs, or that it runs nowhere
+	Missing       string                 `protobuf:"bytes,6,opt,name=missing,proto3" json:"missing,omitempty"`                            // what is missing for a proof; empty: nothing
+	NextStep      string                 `protobuf:"bytes,7,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`          // what ends that
+	OperationId   string                 `protobuf:"bytes,8,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"` // that works on it: the operation decides
+	Condition     string                 `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`                        // of the VM
+	Nodes         []*NodeWord            `protobuf:"bytes,10,rep,name=nodes,proto3" json:"nodes,omitempty"`                               // every node, by name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhyNotStartedResponse) Reset() {
+	*x = WhyNotStartedResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[118]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhyNotStartedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhyNotStartedResponse) ProtoMessage() {}
+
+func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[118]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
+func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+}
+
+func (x *WhyNotStartedResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetRuns() bool {
+	if x != nil {
+		return x.Runs
+	}
+	return false
+}
+
+func (x *WhyNotStartedResponse) GetMayStart() bool {
+	if x != nil {
+		return x.MayStart
+	}
+	return false
+}
+
+func (x *WhyNotStartedResponse) GetProof() string {
+	if x != nil {
+		return x.Proof
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetMissing() string {
+	if x != nil {
+		return x.Missing
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetNextStep() string {
+	if x != nil {
+		return x.NextStep
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetCondition() string {
+	if x != nil {
+		return x.Condition
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetNodes() []*NodeWord {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// NodeWord is what is known of a VM on a node that could run it.
+type NodeWord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Standing      string                 `protobuf:"bytes,2,opt,name=standing,proto3" json:"standing,omitempty"`                    // shows it, does not have it, left there, off, not yet told, cannot tell, silent, contradicts it
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`                              // the same in words
+	InTheWay      bool                   `protobuf:"varint,4,opt,name=in_the_way,json=inTheWay,proto3" json:"in_the_way,omitempty"` // as long as this is so, the VM is started nowhere else
+	NextStep      string                 `protobuf:"bytes,5,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`    // of what is in the way
+	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`                                // when the node said so; of a silent one when it was last heard; absent: never, by this leader
+	Boot          string                 `protobuf:"bytes,7,opt,name=boot,proto3" json:"boot,omitempty"`                            // of the machine that said so
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeWord) Reset() {
+	*x = NodeWord{}
+	mi := &file_berth_v1_api_proto_msgTypes[119]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeWord) ProtoMessage() {}
+
+func (x *NodeWord) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[119]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
+func (*NodeWord) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+}
+
+func (x *NodeWord) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *NodeWord) GetStanding() string {
+	if x != nil {
+		return x.Standing
+	}
+	return ""
+}
+
+func (x *NodeWord) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *NodeWord) GetInTheWay() bool {
+	if x != nil {
+		return x.InTheWay
+	}
+	return false
+}
+
+func (x *NodeWord) GetNextStep() string {
+	if x != nil {
+		return x.NextStep
+	}
+	return ""
+}
+
+func (x *NodeWord) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *NodeWord) GetBoot() string {
+	if x != nil {
+		return x.Boot
+	}
+	return ""
+}
+
 type WhyNotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // may be empty beside a decision
@@ -7241,7 +7512,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7253,7 +7524,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7266,7 +7537,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -7303,7 +7574,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7315,7 +7586,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7328,7 +7599,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -7379,7 +7650,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7391,7 +7662,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7404,7 +7675,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -7457,7 +7728,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7469,7 +7740,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7482,7 +7753,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -7547,7 +7818,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7559,7 +7830,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7572,7 +7843,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -7620,7 +7891,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7632,7 +7903,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7645,7 +7916,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -7671,7 +7942,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7683,7 +7954,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7696,7 +7967,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -7714,7 +7985,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7726,7 +7997,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7739,7 +8010,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 type ListMembersResponse struct {
@@ -7753,7 +8024,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7765,7 +8036,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7778,7 +8049,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -7812,7 +8083,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7824,7 +8095,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7837,7 +8108,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -7863,7 +8134,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7875,7 +8146,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7888,7 +8159,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -7906,7 +8177,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7918,7 +8189,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7931,7 +8202,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 type SaveSnapshotResponse struct {
@@ -7943,7 +8214,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7955,7 +8226,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7968,7 +8239,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -7987,7 +8258,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7999,7 +8270,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8012,7 +8283,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -8034,7 +8305,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8046,7 +8317,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8059,7 +8330,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -8101,7 +8372,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8113,7 +8384,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8126,7 +8397,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -8162,7 +8433,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8174,7 +8445,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8187,7 +8458,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -8235,7 +8506,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8247,7 +8518,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8260,7 +8531,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -8341,7 +8612,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8353,7 +8624,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8366,7 +8637,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -8431,7 +8702,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8443,7 +8714,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8456,7 +8727,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -8503,7 +8774,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8515,7 +8786,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8528,7 +8799,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -8554,7 +8825,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8566,7 +8837,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8579,7 +8850,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -8646,7 +8917,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8658,7 +8929,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8671,7 +8942,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 type ImportImageRequest struct {
@@ -8684,7 +8955,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8696,7 +8967,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8709,7 +8980,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -8741,7 +9012,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8753,7 +9024,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8766,7 +9037,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -8828,7 +9099,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8840,7 +9111,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8853,7 +9124,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -8881,7 +9152,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8893,7 +9164,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8906,7 +9177,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -8940,7 +9211,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8952,7 +9223,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8965,7 +9236,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -8994,7 +9265,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9006,7 +9277,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9019,7 +9290,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -9061,7 +9332,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9073,7 +9344,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9086,7 +9357,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -9127,7 +9398,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9139,7 +9410,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9152,7 +9423,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *Pool) GetName() string {
@@ -9227,7 +9498,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9239,7 +9510,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9252,7 +9523,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9313,7 +9584,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9325,7 +9596,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9338,7 +9609,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9363,7 +9634,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9375,7 +9646,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9388,7 +9659,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9453,7 +9724,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9465,7 +9736,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9478,7 +9749,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -9520,7 +9791,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9532,7 +9803,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9545,7 +9816,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -9578,7 +9849,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9590,7 +9861,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9603,7 +9874,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -9865,14 +10136,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\x91\x01\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xbf\x01\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\x02vm\x18\x02 \x01(\v2\x0f.berth.v1.NewVMR\x02vm\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"\xb9\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05force\x18\x06 \x01(\bR\x05force\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\xb9\x01\n" +
 	"\x0fStartVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
@@ -10208,7 +10481,30 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vdecision_id\x18\t \x01(\tR\n" +
 	"decisionId\x12\x17\n" +
 	"\aplan_id\x18\n" +
-	" \x01(\tR\x06planId\"T\n" +
+	" \x01(\tR\x06planId\"&\n" +
+	"\x14WhyNotStartedRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xb7\x02\n" +
+	"\x15WhyNotStartedResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x12\n" +
+	"\x04runs\x18\x03 \x01(\bR\x04runs\x12\x1b\n" +
+	"\tmay_start\x18\x04 \x01(\bR\bmayStart\x12\x14\n" +
+	"\x05proof\x18\x05 \x01(\tR\x05proof\x12\x18\n" +
+	"\amissing\x18\x06 \x01(\tR\amissing\x12\x1b\n" +
+	"\tnext_step\x18\a \x01(\tR\bnextStep\x12!\n" +
+	"\foperation_id\x18\b \x01(\tR\voperationId\x12\x1c\n" +
+	"\tcondition\x18\t \x01(\tR\tcondition\x12(\n" +
+	"\x05nodes\x18\n" +
+	" \x03(\v2\x12.berth.v1.NodeWordR\x05nodes\"\xc7\x01\n" +
+	"\bNodeWord\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1a\n" +
+	"\bstanding\x18\x02 \x01(\tR\bstanding\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\x12\x1c\n" +
+	"\n" +
+	"in_the_way\x18\x04 \x01(\bR\binTheWay\x12\x1b\n" +
+	"\tnext_step\x18\x05 \x01(\tR\bnextStep\x12*\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04boot\x18\a \x01(\tR\x04boot\"T\n" +
 	"\rWhyNotRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1f\n" +
@@ -10394,7 +10690,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xb6/\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\x940\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -10540,6 +10836,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x01\x12P\n" +
 	"\tVMHistory\x12\x1a.berth.v1.VMHistoryRequest\x1a\x1b.berth.v1.VMHistoryResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12\\\n" +
+	"\rWhyNotStarted\x12\x1e.berth.v1.WhyNotStartedRequest\x1a\x1f.berth.v1.WhyNotStartedResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12G\n" +
 	"\x06WhyNot\x12\x17.berth.v1.WhyNotRequest\x1a\x18.berth.v1.WhyNotResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
@@ -10597,7 +10896,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 165)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
@@ -10716,345 +11015,352 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*VMHistoryRequest)(nil),           // 114: berth.v1.VMHistoryRequest
 	(*VMHistoryResponse)(nil),          // 115: berth.v1.VMHistoryResponse
 	(*VMStay)(nil),                     // 116: berth.v1.VMStay
-	(*WhyNotRequest)(nil),              // 117: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 118: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 119: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 120: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 121: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 122: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 123: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 124: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 125: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 126: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 127: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 128: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 129: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 130: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 131: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 132: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 133: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 134: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 135: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 136: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 137: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 138: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 139: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 140: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 141: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 142: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 143: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 144: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 145: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 146: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 147: berth.v1.Pool
-	(*PoolShare)(nil),                  // 148: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 149: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 150: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 151: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 152: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 153: berth.v1.ConsoleResponse
-	nil,                                // 154: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 155: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 156: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 157: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 158: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 159: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 160: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 161: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 162: berth.v1.Member
-	(*Node)(nil),                       // 163: berth.v1.Node
-	(*Domain)(nil),                     // 164: berth.v1.Domain
-	(*NodeSettings)(nil),               // 165: berth.v1.NodeSettings
-	(*Names)(nil),                      // 166: berth.v1.Names
-	(*FenceDevice)(nil),                // 167: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 168: berth.v1.Resource
-	(*Key)(nil),                        // 169: berth.v1.Key
-	(*NodeKey)(nil),                    // 170: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 171: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 172: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 173: berth.v1.Conflict
-	(*VM)(nil),                         // 174: berth.v1.VM
-	(*Operation)(nil),                  // 175: berth.v1.Operation
-	(*NewVM)(nil),                      // 176: berth.v1.NewVM
-	(*Decision)(nil),                   // 177: berth.v1.Decision
-	(*VMChange)(nil),                   // 178: berth.v1.VMChange
-	(*FieldChange)(nil),                // 179: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 180: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 181: berth.v1.Group
-	(*AffinityRule)(nil),               // 182: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 183: berth.v1.Plan
-	(*MigrationStats)(nil),             // 184: berth.v1.MigrationStats
-	(*timestamppb.Timestamp)(nil),      // 185: google.protobuf.Timestamp
-	(*DecisionNode)(nil),               // 186: berth.v1.DecisionNode
-	(*Event)(nil),                      // 187: berth.v1.Event
+	(*WhyNotStartedRequest)(nil),       // 117: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 118: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 119: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 120: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 121: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 122: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 123: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 124: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 125: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 126: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 127: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 128: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 129: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 130: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 131: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 132: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 133: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 134: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 135: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 136: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 137: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 138: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 139: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 140: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 141: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 142: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 143: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 144: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 145: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 146: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 147: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 148: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 149: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 150: berth.v1.Pool
+	(*PoolShare)(nil),                  // 151: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 152: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 153: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 154: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 155: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 156: berth.v1.ConsoleResponse
+	nil,                                // 157: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 158: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 159: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 160: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 161: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 162: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 163: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 164: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 165: berth.v1.Member
+	(*Node)(nil),                       // 166: berth.v1.Node
+	(*Domain)(nil),                     // 167: berth.v1.Domain
+	(*NodeSettings)(nil),               // 168: berth.v1.NodeSettings
+	(*Names)(nil),                      // 169: berth.v1.Names
+	(*FenceDevice)(nil),                // 170: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 171: berth.v1.Resource
+	(*Key)(nil),                        // 172: berth.v1.Key
+	(*NodeKey)(nil),                    // 173: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 174: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 175: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 176: berth.v1.Conflict
+	(*VM)(nil),                         // 177: berth.v1.VM
+	(*Operation)(nil),                  // 178: berth.v1.Operation
+	(*NewVM)(nil),                      // 179: berth.v1.NewVM
+	(*Decision)(nil),                   // 180: berth.v1.Decision
+	(*VMChange)(nil),                   // 181: berth.v1.VMChange
+	(*FieldChange)(nil),                // 182: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 183: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 184: berth.v1.Group
+	(*AffinityRule)(nil),               // 185: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 186: berth.v1.Plan
+	(*MigrationStats)(nil),             // 187: berth.v1.MigrationStats
+	(*timestamppb.Timestamp)(nil),      // 188: google.protobuf.Timestamp
+	(*DecisionNode)(nil),               // 189: berth.v1.DecisionNode
+	(*Event)(nil),                      // 190: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	162, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	163, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	163, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	164, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	165, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	154, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	166, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	167, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	163, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	163, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	163, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	168, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	168, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	155, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	156, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	157, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	168, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	158, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	159, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	160, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	168, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	169, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	169, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	169, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	169, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	169, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	170, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	161, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	171, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	171, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	170, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	168, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	168, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	172, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	173, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	174, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	174, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	175, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	176, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	175, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	177, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	174, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	176, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	174, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	177, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	178, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	174, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	179, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	175, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	175, // 49: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	175, // 50: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	177, // 51: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	175, // 52: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	165, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	166, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	166, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	167, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	168, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	157, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	169, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	170, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	166, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	166, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	166, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	171, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	171, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	158, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	159, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	160, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	171, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	161, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	162, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	163, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	171, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	172, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	172, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	172, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	172, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	172, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	173, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	164, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	174, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	174, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	173, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	171, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	171, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	175, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	176, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	177, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	177, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	178, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	179, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	178, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	180, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	177, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	179, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	177, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	180, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	181, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	177, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	182, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	178, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	178, // 49: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	178, // 50: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	180, // 51: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	178, // 52: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	60,  // 53: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	175, // 54: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	177, // 55: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	180, // 56: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	181, // 57: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	181, // 58: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	181, // 59: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	181, // 60: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	173, // 61: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	166, // 62: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	166, // 63: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	166, // 64: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	166, // 65: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	182, // 66: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	182, // 67: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	181, // 68: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	173, // 69: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	179, // 70: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	173, // 71: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	183, // 72: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	163, // 73: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	183, // 74: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	183, // 75: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	183, // 76: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	183, // 77: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	183, // 78: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	183, // 79: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	183, // 80: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	183, // 81: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	175, // 82: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	175, // 83: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	175, // 84: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	184, // 85: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	175, // 86: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	178, // 54: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	180, // 55: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	183, // 56: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	184, // 57: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	184, // 58: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	184, // 59: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	184, // 60: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	176, // 61: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	169, // 62: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	169, // 63: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	169, // 64: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	169, // 65: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	185, // 66: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	185, // 67: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	184, // 68: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	176, // 69: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	182, // 70: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	176, // 71: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	186, // 72: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	166, // 73: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	186, // 74: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	186, // 75: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	186, // 76: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	186, // 77: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	186, // 78: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	186, // 79: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	186, // 80: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	186, // 81: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	178, // 82: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	178, // 83: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	178, // 84: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	187, // 85: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	178, // 86: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	101, // 87: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	175, // 88: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	175, // 89: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	175, // 90: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	177, // 91: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	177, // 92: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	177, // 93: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	177, // 94: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	178, // 88: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	178, // 89: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	178, // 90: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	180, // 91: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	180, // 92: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	180, // 93: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	180, // 94: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	116, // 95: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	185, // 96: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	185, // 97: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	186, // 98: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	121, // 99: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	187, // 100: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	162, // 101: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	185, // 102: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	185, // 103: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	141, // 104: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	168, // 105: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	168, // 106: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	147, // 107: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	148, // 108: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	151, // 109: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	151, // 110: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	151, // 111: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	151, // 112: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	166, // 113: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	166, // 114: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 115: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 116: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 117: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 118: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 119: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 120: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 121: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 122: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 123: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 124: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 125: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 126: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 127: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 128: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 129: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 130: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 131: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 132: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 133: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 134: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 135: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 136: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	46,  // 137: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	48,  // 138: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 139: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	50,  // 140: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	52,  // 141: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	54,  // 142: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	56,  // 143: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	99,  // 144: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	102, // 145: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	58,  // 146: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	61,  // 147: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	63,  // 148: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	65,  // 149: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	67,  // 150: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	69,  // 151: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	71,  // 152: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	73,  // 153: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	75,  // 154: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	77,  // 155: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	79,  // 156: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	81,  // 157: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	83,  // 158: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	85,  // 159: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	87,  // 160: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	89,  // 161: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	91,  // 162: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	93,  // 163: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	95,  // 164: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	104, // 165: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	97,  // 166: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	106, // 167: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	108, // 168: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	110, // 169: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	112, // 170: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	114, // 171: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	117, // 172: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	119, // 173: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	140, // 174: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	143, // 175: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	145, // 176: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	149, // 177: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	152, // 178: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	122, // 179: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	124, // 180: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	126, // 181: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	128, // 182: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	130, // 183: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	132, // 184: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	134, // 185: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	136, // 186: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	138, // 187: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 188: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 189: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 190: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 191: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 192: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 193: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 194: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 195: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 196: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 197: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 198: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 199: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 200: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 201: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 202: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 203: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 204: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 205: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 206: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 207: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 208: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 209: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	47,  // 210: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	49,  // 211: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	45,  // 212: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	51,  // 213: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	53,  // 214: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	55,  // 215: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	57,  // 216: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	100, // 217: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	103, // 218: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	59,  // 219: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	62,  // 220: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	64,  // 221: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	66,  // 222: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	68,  // 223: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	70,  // 224: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	72,  // 225: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	74,  // 226: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	76,  // 227: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	78,  // 228: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	80,  // 229: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	82,  // 230: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	84,  // 231: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	86,  // 232: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	88,  // 233: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	90,  // 234: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	92,  // 235: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	94,  // 236: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	96,  // 237: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	105, // 238: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	98,  // 239: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	107, // 240: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	109, // 241: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	111, // 242: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	113, // 243: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	115, // 244: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	118, // 245: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	120, // 246: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	142, // 247: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	144, // 248: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	146, // 249: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	150, // 250: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	153, // 251: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	123, // 252: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	125, // 253: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	127, // 254: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	129, // 255: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	131, // 256: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	133, // 257: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	135, // 258: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	137, // 259: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	139, // 260: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	188, // [188:261] is the sub-list for method output_type
-	115, // [115:188] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	115, // [115:115] is the sub-list for extension extendee
-	0,   // [0:115] is the sub-list for field type_name
+	188, // 96: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	188, // 97: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	119, // 98: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	188, // 99: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	189, // 100: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	124, // 101: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	190, // 102: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	165, // 103: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	188, // 104: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	188, // 105: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	144, // 106: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	171, // 107: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	171, // 108: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	150, // 109: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	151, // 110: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	154, // 111: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	154, // 112: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	154, // 113: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	154, // 114: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	169, // 115: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	169, // 116: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 117: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 118: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 119: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 120: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 121: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 122: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 123: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 124: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 125: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 126: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 127: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 128: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 129: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 130: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 131: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 132: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 133: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 134: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 135: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 136: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 137: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 138: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	46,  // 139: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	48,  // 140: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 141: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	50,  // 142: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	52,  // 143: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	54,  // 144: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	56,  // 145: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	99,  // 146: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	102, // 147: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	58,  // 148: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	61,  // 149: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	63,  // 150: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	65,  // 151: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	67,  // 152: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	69,  // 153: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	71,  // 154: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	73,  // 155: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	75,  // 156: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	77,  // 157: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	79,  // 158: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	81,  // 159: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	83,  // 160: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	85,  // 161: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	87,  // 162: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	89,  // 163: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	91,  // 164: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	93,  // 165: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	95,  // 166: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	104, // 167: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	97,  // 168: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	106, // 169: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	108, // 170: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	110, // 171: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	112, // 172: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	114, // 173: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	117, // 174: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	120, // 175: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	122, // 176: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	143, // 177: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	146, // 178: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	148, // 179: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	152, // 180: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	155, // 181: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	125, // 182: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	127, // 183: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	129, // 184: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	131, // 185: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	133, // 186: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	135, // 187: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	137, // 188: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	139, // 189: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	141, // 190: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 191: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 192: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 193: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 194: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 195: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 196: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 197: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 198: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 199: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 200: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 201: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 202: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 203: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 204: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 205: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 206: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 207: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 208: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 209: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 210: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 211: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 212: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	47,  // 213: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	49,  // 214: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	45,  // 215: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	51,  // 216: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	53,  // 217: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	55,  // 218: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	57,  // 219: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	100, // 220: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	103, // 221: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	59,  // 222: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	62,  // 223: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	64,  // 224: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	66,  // 225: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	68,  // 226: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	70,  // 227: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	72,  // 228: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	74,  // 229: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	76,  // 230: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	78,  // 231: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	80,  // 232: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	82,  // 233: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	84,  // 234: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	86,  // 235: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	88,  // 236: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	90,  // 237: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	92,  // 238: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	94,  // 239: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	96,  // 240: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	105, // 241: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	98,  // 242: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	107, // 243: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	109, // 244: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	111, // 245: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	113, // 246: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	115, // 247: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	118, // 248: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	121, // 249: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	123, // 250: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	145, // 251: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	147, // 252: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	149, // 253: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	153, // 254: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	156, // 255: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	126, // 256: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	128, // 257: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	130, // 258: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	132, // 259: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	134, // 260: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	136, // 261: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	138, // 262: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	140, // 263: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	142, // 264: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	191, // [191:265] is the sub-list for method output_type
+	117, // [117:191] is the sub-list for method input_type
+	117, // [117:117] is the sub-list for extension type_name
+	117, // [117:117] is the sub-list for extension extendee
+	0,   // [0:117] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -11074,7 +11380,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   162,
+			NumMessages:   165,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

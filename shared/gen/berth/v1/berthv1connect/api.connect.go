@@ -177,6 +177,9 @@ const (
 	BerthServiceWhyVMProcedure = "/berth.v1.BerthService/WhyVM"
 	// BerthServiceVMHistoryProcedure is the fully-qualified name of the BerthService's VMHistory RPC.
 	BerthServiceVMHistoryProcedure = "/berth.v1.BerthService/VMHistory"
+	// BerthServiceWhyNotStartedProcedure is the fully-qualified name of the BerthService's
+	// WhyNotStarted RPC.
+	BerthServiceWhyNotStartedProcedure = "/berth.v1.BerthService/WhyNotStarted"
 	// BerthServiceWhyNotProcedure is the fully-qualified name of the BerthService's WhyNot RPC.
 	BerthServiceWhyNotProcedure = "/berth.v1.BerthService/WhyNot"
 	// BerthServiceCapacityProcedure is the fully-qualified name of the BerthService's Capacity RPC.
@@ -306,6 +309,8 @@ type BerthServiceClient interface {
 	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
 	// VMHistory tells where a VM was, since when, and why it came there.
 	VMHistory(context.Context, *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error)
+	// WhyNotStarted tells whether a VM may be started, and what is known of it on every node that could run it.
+	WhyNotStarted(context.Context, *connect.Request[v1.WhyNotStartedRequest]) (*connect.Response[v1.WhyNotStartedResponse], error)
 	// WhyNot explains why a decision did not choose a certain node.
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
@@ -682,6 +687,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("VMHistory")),
 			connect.WithClientOptions(opts...),
 		),
+		whyNotStarted: connect.NewClient[v1.WhyNotStartedRequest, v1.WhyNotStartedResponse](
+			httpClient,
+			baseURL+BerthServiceWhyNotStartedProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("WhyNotStarted")),
+			connect.WithClientOptions(opts...),
+		),
 		whyNot: connect.NewClient[v1.WhyNotRequest, v1.WhyNotResponse](
 			httpClient,
 			baseURL+BerthServiceWhyNotProcedure,
@@ -822,6 +833,7 @@ type berthServiceClient struct {
 	replayDecision     *connect.Client[v1.ReplayDecisionRequest, v1.ReplayDecisionResponse]
 	whyVM              *connect.Client[v1.WhyVMRequest, v1.WhyVMResponse]
 	vMHistory          *connect.Client[v1.VMHistoryRequest, v1.VMHistoryResponse]
+	whyNotStarted      *connect.Client[v1.WhyNotStartedRequest, v1.WhyNotStartedResponse]
 	whyNot             *connect.Client[v1.WhyNotRequest, v1.WhyNotResponse]
 	capacity           *connect.Client[v1.CapacityRequest, v1.CapacityResponse]
 	importImage        *connect.Client[v1.ImportImageRequest, v1.ImportImageResponse]
@@ -1122,6 +1134,11 @@ func (c *berthServiceClient) VMHistory(ctx context.Context, req *connect.Request
 	return c.vMHistory.CallUnary(ctx, req)
 }
 
+// WhyNotStarted calls berth.v1.BerthService.WhyNotStarted.
+func (c *berthServiceClient) WhyNotStarted(ctx context.Context, req *connect.Request[v1.WhyNotStartedRequest]) (*connect.Response[v1.WhyNotStartedResponse], error) {
+	return c.whyNotStarted.CallUnary(ctx, req)
+}
+
 // WhyNot calls berth.v1.BerthService.WhyNot.
 func (c *berthServiceClient) WhyNot(ctx context.Context, req *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error) {
 	return c.whyNot.CallUnary(ctx, req)
@@ -1275,6 +1292,8 @@ type BerthServiceHandler interface {
 	WhyVM(context.Context, *connect.Request[v1.WhyVMRequest]) (*connect.Response[v1.WhyVMResponse], error)
 	// VMHistory tells where a VM was, since when, and why it came there.
 	VMHistory(context.Context, *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error)
+	// WhyNotStarted tells whether a VM may be started, and what is known of it on every node that could run it.
+	WhyNotStarted(context.Context, *connect.Request[v1.WhyNotStartedRequest]) (*connect.Response[v1.WhyNotStartedResponse], error)
 	// WhyNot explains why a decision did not choose a certain node.
 	WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error)
 	// Capacity tells how many more VMs of a size fit now.
@@ -1647,6 +1666,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("VMHistory")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceWhyNotStartedHandler := connect.NewUnaryHandler(
+		BerthServiceWhyNotStartedProcedure,
+		svc.WhyNotStarted,
+		connect.WithSchema(berthServiceMethods.ByName("WhyNotStarted")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceWhyNotHandler := connect.NewUnaryHandler(
 		BerthServiceWhyNotProcedure,
 		svc.WhyNot,
@@ -1841,6 +1866,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceWhyVMHandler.ServeHTTP(w, r)
 		case BerthServiceVMHistoryProcedure:
 			berthServiceVMHistoryHandler.ServeHTTP(w, r)
+		case BerthServiceWhyNotStartedProcedure:
+			berthServiceWhyNotStartedHandler.ServeHTTP(w, r)
 		case BerthServiceWhyNotProcedure:
 			berthServiceWhyNotHandler.ServeHTTP(w, r)
 		case BerthServiceCapacityProcedure:
@@ -2102,6 +2129,10 @@ func (UnimplementedBerthServiceHandler) WhyVM(context.Context, *connect.Request[
 
 func (UnimplementedBerthServiceHandler) VMHistory(context.Context, *connect.Request[v1.VMHistoryRequest]) (*connect.Response[v1.VMHistoryResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.VMHistory is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) WhyNotStarted(context.Context, *connect.Request[v1.WhyNotStartedRequest]) (*connect.Response[v1.WhyNotStartedResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.WhyNotStarted is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) WhyNot(context.Context, *connect.Request[v1.WhyNotRequest]) (*connect.Response[v1.WhyNotResponse], error) {

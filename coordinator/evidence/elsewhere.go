@@ -1,0 +1,55 @@
+package evidence
+
+import "berth/coordinator/model"
+
+// Of says whether a VM may be started, where no operation works on it. While a node that could run it is neither known to lack it
+// nor proven to be off, it may not.
+//
+// A VM leaves its holder by a stop, by its end, or by a migration that somebody else has begun. So only where nobody saw its end
+// every node could run it. Where its end was seen, none could; the same holds where its machine was switched off or has booted
+// since, unless the machine was seen without the VM before.
+func (s *Survey) Of(vm *model.VM) Answer {
+	out := s.accountOf(vm)
+	a := Answer{Words: make([]Word, 0, len(s.nodes)), Asks: out.asks}
+	for i := range s.nodes {
+		word := s.word(vm, &s.nodes[i], &out)
+		if word.Standing == ShowsIt && word.Node == vm.Holder {
+			a.Runs, a.Proof = true, "it runs on "+word.Name
+		}
+		a.Words = append(a.Words, word)
+	}
+	if vm.Holder != "" && s.of(vm.Holder) == nil {
+		a.Words = append(a.Words, Word{
+			Node: vm.Holder, Name: vm.Holder, Standing: Silent, Why: "holds it, and is no member any more", InTheWay: true,
+			Next: "enrol that machine again",
+		})
+	}
+	if len(a.InTheWay()) > 0 {
+		return a
+	}
+	if out.lacks {
+		a.Refuse = vm.Holder
+	}
+	if out.asks && out.after.IsZero() {
+		a.Again = true
+		return a
+	}
+	a.May, a.Proof = true, out.why
+	return a
+}
+
+// Released is a VM's record when the node that held it is off. It cannot be released while another node has it, or may have it. Where
+// nobody saw how it left its holder, it is missing from then on.
+func (s *Survey) Released(vm model.VM) (after model.VM, can bool) {
+	answer := s.Of(&vm)
+	for _, word := range answer.InTheWay() {
+		if word.Standing != LeftThere { // that has its own watch
+			return vm, false
+		}
+	}
+	vm.Holder, vm.Whereabouts = "", model.Whereabouts{}
+	if answer.Again {
+		vm.Whereabouts.Missing = s.At
+	}
+	return vm, true
+}

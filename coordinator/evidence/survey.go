@@ -1,0 +1,96 @@
+package evidence
+
+import (
+	"slices"
+	"strings"
+
+	"berth/coordinator/model"
+)
+
+// Survey is what every node's word is worth at one moment. It is made once and asked about many VMs.
+type Survey struct {
+	Moment
+
+	nodes []hearing         // by name
+	byID  map[string]int    // where each is among them
+	shown map[string][]Copy // by UUID: what the nodes that are believed show; by the nodes' names
+}
+
+// hearing is what a node's word is worth, whatever it is about.
+type hearing struct {
+	node  model.Node
+	facts model.NodeFacts
+	worth worth
+}
+
+type worth int
+
+const (
+	heard      worth = iota // it lists its domains
+	off                     // it is proven to be off: it has none
+	silent                  // it does not answer
+	speechless              // it answers, and cannot list its domains, or has not done so yet
+	lying                   // it is proven to be off, and has answered since without having booted anew
+)
+
+// Survey listens to all nodes.
+func (p Proofs) Survey(m Moment) *Survey {
+	s := &Survey{Moment: m, shown: map[string][]Copy{}, byID: map[string]int{}}
+	for _, node := range m.Nodes() {
+		one := hearing{node: node, facts: m.Facts(node.ID)}
+		one.worth = p.worth(m, &one)
+		s.nodes = append(s.nodes, one)
+	}
+	slices.SortFunc(s.nodes, func(a, b hearing) int { return strings.Compare(a.node.Name, b.node.Name) })
+	for i := range s.nodes {
+		one := &s.nodes[i]
+		s.byID[one.node.ID] = i
+		if one.worth != heard {
+			continue
+		}
+		for _, domain := range one.facts.Domains {
+			s.shown[domain.UUID] = append(s.shown[domain.UUID], Copy{Node: one.node.ID, Name: one.node.Name, Domain: domain})
+		}
+	}
+	return s
+}
+
+func (p Proofs) worth(m Moment, one *hearing) worth {
+	facts := &one.facts
+	switch {
+	case p.Off(m, &one.node):
+		return off
+	case p.Contradicted(m, &one.node) != "":
+		return lying
+	case facts.Liveness == model.Degraded, facts.Liveness == model.Up && (!facts.Inventory || !facts.DomainsKnown):
+		return speechless
+	case facts.Liveness != model.Up:
+		return silent
+	default:
+		return heard
+	}
+}
+
+// of is a node as the survey has it; nil if it is no member.
+func (s *Survey) of(id string) *hearing {
+	at, known := s.byID[id]
+	if !known {
+		return nil
+	}
+	return &s.nodes[at]
+}
+
+// copies are those of a VM that nodes show, without those that are to be discarded.
+func (s *Survey) copies(vm *model.VM) []Copy {
+	return slices.DeleteFunc(slices.Clone(s.shown[vm.ID]), func(one Copy) bool { return isLeft(vm, one.Node, &one.Domain) })
+}
+
+// Shown is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
+func (s *Survey) Shown() (shown map[string][]Copy, unheard []string) {
+	for i := range s.nodes {
+		if worth := s.nodes[i].worth; worth != heard && worth != off {
+			unheard = append(unheard, s.nodes[i].node.Name)
+		}
+	}
+	return s.shown, unheard
+}

@@ -1,0 +1,97 @@
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+)
+
+// word is what is known of a VM on one node, and whether it is in the way of a start.
+func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
+	facts := &one.facts
+	word := Word{Node: one.node.ID, Name: one.node.Name, At: facts.InventoryAt, Boot: facts.Boot}
+	domain := facts.Domain(vm.ID)
+	shows := domain != nil && domain.State.Holds() && !isLeft(vm, one.node.ID, domain)
+	switch one.worth {
+	case heard:
+		s.heardWord(&word, vm, one, out, domain)
+		return word
+	case off:
+		word.Standing, word.At = IsOff, one.node.Fencing.EndedAt
+		word.Boot, word.Why = one.node.Fencing.Boot, "is proven to be off ("+one.node.Fencing.Message+")"
+		return word
+	case lying:
+		word.Standing, word.At = Contradicts, facts.HeardAt
+		word.Why = "was proven to be off, and has answered since without having booted anew"
+		word.Next = fmt.Sprintf(
+			"boot %s anew, or switch it off and say so with 'berth node fence %s --confirmed-off'", one.node.Name, one.node.Name,
+		)
+	case speechless:
+		word.Standing, word.At, word.Why = CannotTell, facts.HeardAt, "answers, and cannot list its domains"
+		if facts.LivenessReason != "" {
+			word.Why += ": " + facts.LivenessReason
+		}
+		word.Next = fmt.Sprintf("see 'berth node show %s' for what ails libvirt there", one.node.Name)
+	default:
+		word.Standing, word.At, word.Why = Silent, facts.HeardAt, s.silence(one)
+		word.Next = fmt.Sprintf(
+			"wait until %s answers, or prove that it is off with 'berth node fence %s' (--confirmed-off if you have seen it)", one.node.Name,
+			one.node.Name,
+		)
+	}
+	switch {
+	case vm.Holder == one.node.ID:
+		word.InTheWay, word.Why = true, "holds it, and "+word.Why
+	case shows && (one.worth == lying || vm.LastNode != one.node.ID): // of the node that had it last, the record knows more
+		word.InTheWay, word.Domain = true, domain
+	case out.asks:
+		word.InTheWay = shows || (!out.watched || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(out.after))
+	}
+	return word
+}
+
+// heardWord completes the word of a node that lists its domains.
+func (s *Survey) heardWord(word *Word, vm *model.VM, one *hearing, out *account, domain *model.Domain) {
+	holds := vm.Holder == one.node.ID
+	listed := one.facts.InventoryAt
+	switch {
+	case domain != nil && isLeft(vm, one.node.ID, domain), slices.ContainsFunc(vm.Discards, func(left model.Discard) bool {
+		return left.Node == one.node.ID && (domain == nil || domain.State != model.DomainRunning)
+	}):
+		word.Standing, word.Domain, word.InTheWay = LeftThere, domain, true
+		word.Why = "discards the paused copy first that was left there"
+		word.Next = "try again in some seconds; the log of its agent says what is in the way"
+	case domain != nil && domain.State.Holds():
+		word.Standing, word.Domain, word.InTheWay = ShowsIt, domain, true
+		word.Why = "shows it " + string(domain.State)
+		word.Next = fmt.Sprintf(
+			"take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy %s' on %s", vm.Name, domain.Name, one.node.Name,
+		)
+		if holds {
+			word.Next = fmt.Sprintf("stop it first with 'berth vm stop %s'", vm.Name)
+		}
+	case holds && !out.lacks:
+		word.Standing, word.InTheWay = NotYetTold, true
+		word.Why = "does not show it, and has not listed its domains since the VM came there"
+		word.Next = "try again in half a minute"
+	case !holds && out.asks && !out.after.IsZero() && !listed.After(out.after):
+		word.Standing, word.InTheWay = NotYetTold, true
+		word.Why = "has not listed its domains since the VM was last known to run elsewhere"
+		word.Next = "try again in half a minute"
+	default:
+		word.Standing = LacksIt
+		word.Why = fmt.Sprintf("listed its domains %s ago, and does not have it", lasting(s.At.Sub(listed)))
+	}
+}
+
+// silence says since when a node does not answer.
+func (s *Survey) silence(one *hearing) string {
+	if one.facts.HeardAt.IsZero() {
+		return "was never heard by this leader"
+	}
+	return "is silent for " + lasting(s.At.Sub(one.facts.HeardAt))
+}
+
+func lasting(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
