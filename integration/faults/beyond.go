@@ -3,7 +3,10 @@ package faults
 import "berth/integration/faults/script"
 
 // beyond is what each fault of the world around Berth does when its time has come. What it does is in a file of its own.
-var beyond = map[script.What]func(w *World, what script.Happening, h *host){}
+var beyond = map[script.What]func(w *World, what script.Happening, h *host){
+	script.Dies:         die,
+	script.VirshMigrate: moveByHand,
+}
 
 // troubleBeyond lets such a fault happen, if it is one.
 func (w *World) troubleBeyond(what script.Happening, h *host) bool {

@@ -114,6 +114,7 @@ func (m *member) lead() {
 	m.term, m.stale, m.since = w.term, nil, w.Now
 	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
 	w.Note("leads", m.id, "", "")
+	w.endUnseen()
 	if w.fencing {
 		m.keeper.watch()
 	}

@@ -252,6 +252,9 @@ func (r *rules) judge() {
 			switch {
 			case !runs && !held:
 				// A leftover of which the evidence tells; nobody resumes its epoch.
+			case runs && vm.Holder == "" && vm.Condition.Is(model.OutOfBand), runs && !r.byHand[d.UUID].IsZero() && r.jumped:
+				// Somebody has moved it, and it is to be off: that is said, and left to people. Or the times of the records may not be so for an
+				// hour, and it is followed late.
 			case !known:
 				r.Broken("record", d.UUID, "%s has it %s, and there is no such VM", h.ID, d.State)
 			case vm.Holder != h.ID || vm.Epoch != d.Epoch:

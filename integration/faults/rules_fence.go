@@ -72,7 +72,7 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 	waits := false
 	for _, vm := range before.VMs() {
 		op, _ := before.Operation(vm.Operation)
-		waits = waits || vm.HA && (vm.Holder == node.ID || op.Source == node.ID || op.Target == node.ID)
+		waits = waits || vm.HA && (vm.Holder == node.ID || op.Source == node.ID || op.Target == node.ID || !vm.Whereabouts.Missing.IsZero())
 	}
 	if !waits {
 		r.Broken("cause", node.ID, "is fenced, and no VM waits for that")

@@ -70,6 +70,10 @@ func (w *World) heal() {
 		m.alive = true
 	}
 	for _, h := range w.hosts {
+		if h.Lost {
+			w.After(wordAfter, func() { w.sayOff(h) })
+			continue
+		}
 		h.Heal()
 	}
 	if w.leader == nil {

@@ -32,10 +32,11 @@ type World struct {
 	log    [][]byte
 	ids    int
 
-	fencing   bool              // agents report, and nodes are fenced
-	available map[string]bool   // VMs that are to be highly available, by UUID
-	stops     *script.Happening // to the leader, at the next device that it asks; nil: nothing
-	jumped    bool              // a clock has
+	fencing   bool                 // agents report, and nodes are fenced
+	available map[string]bool      // VMs that are to be highly available, by UUID
+	stops     *script.Happening    // to the leader, at the next device that it asks; nil: nothing
+	jumped    bool                 // a clock has
+	byHand    map[string]time.Time // when somebody moved a VM without Berth last
 
 	result Result
 }
@@ -75,7 +76,7 @@ func (w *World) newKey() string {
 func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
-		available: map[string]bool{},
+		available: map[string]bool{}, byHand: map[string]time.Time{},
 	}
 	w.rules = newRules(w)
 	w.Witness = w.rules

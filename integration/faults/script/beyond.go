@@ -11,6 +11,8 @@ import (
 // drawn now and then: one that never happens proves nothing.
 const (
 	WrongMachine = "wrong-machine" // a fence device switches off another machine, and says that it has done what it was told
+	NeverBack    = "never-back"    // a host is dead for the rest of the run, or until long after everything else is whole again
+	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
 )
 
 // beyond has a line for each of them: how it is added to a script. Each draws from random numbers of its own, so that a new one
@@ -20,6 +22,8 @@ var beyond = []struct {
 	draw  func(*Script, *rand.Rand)
 }{
 	{WrongMachine, nil}, // with the fence devices
+	{NeverBack, drawNeverBack},
+	{Foreign, drawForeign},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.
