@@ -101,7 +101,8 @@ func judgeMigration(t *transition, source, target Observation) bool {
 		op.Leftover, op.Revert = op.Target, true
 		t.enter(Discarding)
 	case LostBoth:
-		if ended := handed && (target.Ended || target.Anew) || !handed && (source.Ended || source.Anew || target.Ended); !ended {
+		// What ended on the target before it was handed over is another stay of the VM there.
+		if ended := handed && (target.Ended || target.Anew) || !handed && (source.Ended || source.Anew); !ended {
 			t.VM.Whereabouts.Missing = t.at // somebody may have moved it on before the nodes were asked
 		}
 		t.lost("neither node shows it any more")

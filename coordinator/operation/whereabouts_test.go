@@ -47,6 +47,7 @@ func TestAVMThatNeitherNodeHasIsMissing(t *testing.T) {
 		"it ended on the target":                 {gone, ended, "n2", false},
 		"the source has ended what it let go":    {ended, gone, "n2", true},
 		"it was handed over, and nobody saw how": {gone, gone, "n2", true},
+		"it ended on the target in another stay": {gone, ended, "n1", true},
 	} {
 		input := judging()
 		input.Operation.SourceBoot, input.VM.Holder = "boot-1", tc.holder
