@@ -120,7 +120,8 @@ func TestAMissingVMIsNotRestartedBecauseItsHolderIsOff(t *testing.T) {
 			n.Fencing = model.Fencing{ID: "f1", Phase: model.FencingProven, Boot: "b1", EndedAt: time.Now(), Message: "its plug is off"}
 		})
 		w.silence(vm.Holder)
-		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.HeardAt = time.Time{} })
+		// The next leader knows nothing of it.
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { *f = model.NodeFacts{Liveness: model.Unreachable} })
 		w.lose()
 		w.lead(2)
 		time.Sleep(5 * time.Minute)

@@ -19,6 +19,8 @@ type host struct {
 	world *World
 	life  *life // nil: none has begun yet
 	lives int   // so far
+
+	forsaken bool // it is dead, and nobody says that it is off
 }
 
 func (w *World) newHost(id string, memory int64) *host {

@@ -6,6 +6,8 @@ import "berth/integration/faults/script"
 var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.Dies:         die,
 	script.VirshMigrate: moveByHand,
+	script.VirshDestroy: destroyByHand,
+	script.VirshStart:   startByHand,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

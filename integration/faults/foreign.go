@@ -2,8 +2,11 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"berth/coordinator/model"
+	"berth/integration/faults/machine"
 	"berth/integration/faults/script"
 )
 
@@ -21,6 +24,38 @@ func moveByHand(w *World, what script.Happening, to *host) {
 			}
 		}
 	}
+}
+
+// destroyByHand is somebody who ends a guest with virsh.
+func destroyByHand(w *World, what script.Happening, _ *host) {
+	vm := uuidOf(fmt.Sprintf("vm-%d", what.VM))
+	for _, h := range w.hosts {
+		if h.Domains[vm] != nil && h.Up && !h.Hung && !h.Frozen {
+			h.Crash(vm)
+			w.Draw(script.Foreign)
+		}
+	}
+}
+
+// startByHand is somebody who starts a guest with virsh that runs nowhere, on a machine that had it once. What Berth is to restart by
+// itself nobody starts by hand at the same time.
+func startByHand(w *World, what script.Happening, h *host) {
+	vm := uuidOf(fmt.Sprintf("vm-%d", what.VM))
+	record, known := w.store.Snapshot().VM(vm)
+	berths := record.Operation != "" || record.HA && record.Desired == model.Running
+	if !known || berths || w.leader == nil || w.leader.sessions[h.ID] == nil || w.rules.truth(vm) != nil {
+		return
+	}
+	if h.StartByHand(vm) {
+		w.byHand[vm] = w.Now
+		w.Draw(script.Foreign)
+	}
+}
+
+// isToldOf tells whether somebody has started a guest by hand and no coordinator can know that yet. People speak with each other.
+func (m *member) isToldOf(vm string) bool {
+	d := m.world.rules.truth(vm)
+	return d != nil && d.Is(machine.ByHand) && !slices.Contains(m.keeper.facts.Shown(vm), d.At.ID)
 }
 
 // unseenFor is how long it may take a leader to write down that somebody has moved a guest: until its next look, and the one after.

@@ -3,15 +3,19 @@ package faults
 import (
 	"time"
 
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
 	"berth/integration/faults/script"
 )
 
 // die is the end of a host.
-func die(w *World, _ script.Happening, h *host) {
+func die(w *World, what script.Happening, h *host) {
 	if h.Lost {
 		return
 	}
 	w.Draw(script.NeverBack)
+	h.forsaken = what.Hard
 	h.Lose()
 }
 
@@ -25,4 +29,41 @@ func (w *World) sayOff(h *host) {
 	}
 	w.wish(script.Word, h, "", false)
 	w.After(10*time.Second, func() { w.sayOff(h) })
+}
+
+// waitsFor tells whether a VM may wait for a node to the end: its host is dead, nobody speaks for it, and nothing else can prove that it is
+// off, or does so for this VM.
+func (w *World) waitsFor(snapshot *state.Snapshot, vm, id string) bool {
+	h, node := w.host(id), model.Node{}
+	if h == nil || !h.forsaken {
+		return false
+	}
+	if node, _ = snapshot.Node(id); node.Fenced() {
+		return false
+	}
+	switch {
+	case !w.available[vm]:
+		return true
+	case node.Fence.Method == model.FenceCommand:
+		return node.Fencing.Struck != "" // a person is to look at its device first
+	case node.Fence.Method == model.FenceWatchdog:
+		return node.Watchdog == 0
+	default:
+		return true
+	}
+}
+
+// operationWaits tells that of an operation.
+func (w *World) operationWaits(snapshot *state.Snapshot, op *operation.Operation) bool {
+	return w.waitsFor(snapshot, op.VM, op.Source) || w.waitsFor(snapshot, op.VM, op.Target)
+}
+
+// vmWaits tells that of a VM: it ran there when it was heard last, or nobody has seen how it left its node.
+func (w *World) vmWaits(snapshot *state.Snapshot, vm *model.VM) bool {
+	for _, h := range w.hosts {
+		if w.waitsFor(snapshot, vm.ID, h.ID) && (vm.Holder == h.ID || !vm.Whereabouts.Missing.IsZero()) {
+			return true
+		}
+	}
+	return false
 }

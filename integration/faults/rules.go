@@ -225,6 +225,8 @@ func (r *rules) judge() {
 		switch {
 		case op.Result == operation.Parked && r.sourceDied(&op):
 			// Nobody can tell whether the copy on the target is the guest.
+		case r.operationWaits(snapshot, &op):
+			// It says what it waits for, and nothing has ended that.
 		case op.Result == operation.Parked:
 			r.Broken("parked", op.ID, "%s", op.Message)
 		default:
@@ -252,9 +254,10 @@ func (r *rules) judge() {
 			switch {
 			case !runs && !held:
 				// A leftover of which the evidence tells; nobody resumes its epoch.
-			case runs && vm.Holder == "" && vm.Condition.Is(model.OutOfBand), runs && !r.byHand[d.UUID].IsZero() && r.jumped:
-				// Somebody has moved it, and it is to be off: that is said, and left to people. Or the times of the records may not be so for an
-				// hour, and it is followed late.
+			case runs && vm.Condition.Is(model.OutOfBand) && (vm.Holder == "" || d.Is(machine.ByHand)):
+				// Somebody has moved or started it: that is said, and left to people.
+			case runs && !r.byHand[d.UUID].IsZero() && (r.jumped || r.vmWaits(snapshot, &vm)):
+				// The times of the records may not be so for an hour, and it is followed late. Or the node that had it cannot be asked.
 			case !known:
 				r.Broken("record", d.UUID, "%s has it %s, and there is no such VM", h.ID, d.State)
 			case vm.Holder != h.ID || vm.Epoch != d.Epoch:

@@ -138,6 +138,6 @@ func (r *rules) waiting() []model.VM {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity()
 		})
 		down := vm.HA && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
-		return !down || !roomy || vm.Restarts >= evidence.MaxRestarts
+		return !down || !roomy || r.vmWaits(snapshot, &vm) || vm.Restarts >= evidence.MaxRestarts
 	})
 }

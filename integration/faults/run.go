@@ -51,8 +51,9 @@ func (w *World) isQuiet() bool {
 	if w.leader == nil {
 		return false
 	}
-	for _, op := range w.store.Snapshot().LiveOperations() {
-		if op.Result != operation.Parked {
+	snapshot := w.store.Snapshot()
+	for _, op := range snapshot.LiveOperations() {
+		if op.Result != operation.Parked && !w.operationWaits(snapshot, &op) {
 			return false
 		}
 	}
@@ -71,7 +72,9 @@ func (w *World) heal() {
 	}
 	for _, h := range w.hosts {
 		if h.Lost {
-			w.After(wordAfter, func() { w.sayOff(h) })
+			if !h.forsaken {
+				w.After(wordAfter, func() { w.sayOff(h) })
+			}
 			continue
 		}
 		h.Heal()

@@ -95,6 +95,9 @@ func start(m *member, name string, memory units.Bytes) {
 			HA: w.available[id],
 		}
 	}
+	if w.fencing && m.isToldOf(vm.ID) {
+		return
+	}
 	if vm.Operation != "" || vm.Holder != "" && !w.fencing || w.fencing && m.keeper.showing(snapshot, vm) {
 		return
 	}

@@ -317,7 +317,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "booted-whatever-was-seen-before", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
-		is: "!(facts.Before.Boot == was && leaving(facts.Before.Domain(vm.ID)))", becomes: "true",
+		is: "(facts.Before.Boot != was || !leaving(facts.Before.Domain(vm.ID)))", becomes: "true",
 	},
 	{
 		name: "an-ending-of-another-stay", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
@@ -371,7 +371,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "lost-without-a-trace", file: "coordinator/operation/verdict.go", suite: inOperation.only("NeitherNodeHas"),
-		is: "target.Ended); !ended {", becomes: "target.Ended); !ended && handed {",
+		is: "source.Anew); !ended {", becomes: "source.Anew); !ended && handed {",
+	},
+	{
+		name: "an-end-of-another-stay", file: "coordinator/operation/verdict.go", suite: inOperation.only("NeitherNodeHas"),
+		is: "source.Anew); !ended {", becomes: "source.Anew || target.Ended); !ended {",
 	},
 	{
 		name: "a-pause-is-no-gap", file: "agent/jobs/ended.go", suite: inJobs.only("HowLongAGuestWasWatched"),

@@ -10,7 +10,7 @@ func (h *Machine) MigrateByHand(uuid string, to *Machine) bool {
 		return false
 	}
 	h.Note("virsh migrate", h.ID, uuid, "to "+to.ID)
-	in := &Domain{Domain: d.Domain, At: to, xml: d.xml, guest: d.guest, version: -1}
+	in := &Domain{Domain: d.Domain, At: to, xml: d.xml, guest: d.guest, version: -1, why: d.why}
 	in.move = &move{over: true, in: in} // for as long as it arrives
 	to.Domains[uuid] = in
 	to.Set(in, hypervisor.PausedMigration, "migration")
@@ -18,6 +18,25 @@ func (h *Machine) MigrateByHand(uuid string, to *Machine) bool {
 	in.version, in.move = d.version, nil
 	h.remove(d, "migrated")
 	to.Set(in, hypervisor.Running, "migrated")
+	return true
+}
+
+// ByHand is why a guest runs that somebody has started without Berth.
+const ByHand = "booted by hand"
+
+// Is tells whether a domain runs for a reason.
+func (d *Domain) Is(reason string) bool { return d.why == reason }
+
+// StartByHand is somebody who starts a guest with virsh from the definition that the machine had when it was there last.
+func (h *Machine) StartByHand(uuid string) bool {
+	was := h.left[uuid]
+	if was == nil || !h.On || !h.Up || h.Hung || h.Frozen || h.Domains[uuid] != nil || h.free() < was.MemoryBytes {
+		return false
+	}
+	h.Note("virsh start", h.ID, uuid, "")
+	d := h.launch(was.Domain, was.xml)
+	d.why, d.JobActive = ByHand, false
+	h.Set(d, hypervisor.Running, "booted")
 	return true
 }
 

@@ -29,6 +29,7 @@ type Machine struct {
 	queue  []func() // calls that nobody waits for any more, and that a daemon which hung may still carry out
 
 	Domains   map[string]*Domain
+	left      map[string]*Domain // as they were when they were here last
 	completed map[string]hypervisor.Job
 	disk      *disk
 	Agent     Agent  // nil: none has run yet
@@ -48,7 +49,7 @@ func (h *Machine) Journal(agent Agent) Journal { return Journal{disk: h.disk, ag
 func (s *Site) NewMachine(id string, memory int64) *Machine {
 	h := &Machine{
 		Site: s, ID: id, Memory: memory, On: true, Up: true, moment: make(chan struct{}),
-		Domains: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
+		Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
 	h.Dog.at = h
@@ -74,7 +75,8 @@ type Domain struct {
 	guest   *guest
 	version int // of the guest, that it is a whole copy of; -1: of none
 	move    *move
-	ByOwner bool // paused by its owner
+	ByOwner bool   // paused by its owner
+	why     string // it was started, if Berth has not done that
 
 	restarts int // of its guest, in place
 }
@@ -193,6 +195,7 @@ func (h *Machine) remove(d *Domain, reason string) {
 	}
 	h.Set(d, hypervisor.Absent, reason)
 	delete(h.Domains, d.UUID)
+	h.left[d.UUID] = d
 	if d.move != nil {
 		d.move.lostDomain(d)
 	}
