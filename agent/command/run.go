@@ -97,6 +97,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Collector: &telemetry.Collector{
 			Hypervisor: hypervisor, Identity: identity, MigrationURI: settings.migrationURI(identity.HostName),
 			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
+			Expected: work.Known,
 		},
 		Jobs:   work,
 		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, Logger: log.Named("tasks")},

@@ -30,6 +30,7 @@ var (
 	ErrNoVolume     = errors.New("no such volume")
 	ErrNoSpace      = errors.New("no space left in the storage pool")
 	ErrInUse        = errors.New("volume is in use")
+	ErrOrphan       = errors.New("it runs here, and the hypervisor has forgotten it")
 )
 
 // State is what a domain does.
@@ -44,6 +45,7 @@ const (
 	PausedMigration State = "paused-migration"
 	Shutoff         State = "shutoff"
 	Crashed         State = "crashed"
+	Orphan          State = "orphan" // its process runs, and the hypervisor does not list it; Look and Lister say so
 )
 
 // Domain is one domain as the hypervisor shows it.
@@ -60,6 +62,7 @@ type Domain struct {
 	Epoch       uint64
 	OperationID string
 	JobActive   bool
+	PID         int // of the process of an orphan
 }
 
 // DomainStats are one active domain's figures. A nil field could not be read.
@@ -211,7 +214,11 @@ type Hypervisor interface {
 	// Stats reads all active domains in bulk, by UUID. A busy or hung domain does not hold it up; what could not be read
 	// of single domains is nil there and named in the errors.
 	Stats(ctx context.Context) ([]DomainStats, []ReadingError, error)
-	// Lookup finds one domain: ErrNotFound when it is positively not there. One that has left is Absent, with an active job,
+	// Processes are the guests' processes on this host as the operating system shows them, in no order, those of guests that the
+	// hypervisor lists among them. ErrUnavailable when they cannot be seen.
+	Processes(ctx context.Context) ([]Process, error)
+	// Lookup finds one domain: ErrNotFound when the hypervisor positively does not have it; whether it runs all the same, Look
+	// tells. One that has left is Absent, with an active job,
 	// for as long as the hypervisor clears up behind it: it does not run here, and must not come back yet.
 	Lookup(ctx context.Context, uuid string) (Domain, error)
 	// XML is the live XML of a domain, in the form that a migration accepts. It may hold secrets: never log it.

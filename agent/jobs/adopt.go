@@ -60,6 +60,8 @@ func (j *job) mark(judge func(sight) *done, change func(context.Context) error) 
 	for deadline := j.now().Add(patience); ; {
 		seen := j.look()
 		switch {
+		case seen.orphan():
+			return done{result: failure(j.command, seen.err, seen.message())}
 		case !seen.known():
 			last = seen.err
 		case seen.domain.JobActive, seen.in(hypervisor.PausedMigration) && !seen.domain.Managed:

@@ -150,6 +150,9 @@ func (j *Jobs) Running() []string {
 	return ids
 }
 
+// Known is the UUIDs of the VMs that this node has had orders for: one of them may run here. None if the journal cannot be read.
+func (j *Jobs) Known() []string { return j.journal.known() }
+
 // Follow makes a leader's term the present one: orders of leaders with an older term are refused from now on. The error is
 // errorcode.ErrStaleTerm if this leader itself is older.
 func (j *Jobs) Follow(term uint64) error {

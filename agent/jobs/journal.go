@@ -171,6 +171,20 @@ func (j *journal) forget(command *berthv1.Command) error {
 	})
 }
 
+// known is the VM IDs of all orders that were obeyed.
+func (j *journal) known() (vms []string) {
+	err := j.storage.View(func(tx Tx) error {
+		return tx.Bucket(bucketObeyed).ForEach(func(vm, _ []byte) error {
+			vms = append(vms, string(vm))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil
+	}
+	return vms
+}
+
 // openStarts is the VM IDs of starts that were begun and not answered.
 func (j *journal) openStarts() (vms []string, err error) {
 	err = j.storage.View(func(tx Tx) error {

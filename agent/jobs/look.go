@@ -45,6 +45,9 @@ func (s sight) cleared() bool { return s.gone() && !s.domain.JobActive }
 // holds tells whether the VM is here under this epoch, in any state.
 func (s sight) holds(epoch uint64) bool { return s.known() && !s.gone() && s.domain.Epoch == epoch }
 
+// orphan tells that the guest runs and libvirt has forgotten it. Waiting does not help.
+func (s sight) orphan() bool { return errors.Is(s.err, hypervisor.ErrOrphan) }
+
 func (s sight) in(state hypervisor.State) bool { return s.known() && s.domain.State == state }
 
 // message is the sight in the form of answers.
@@ -57,12 +60,16 @@ func absent(command *berthv1.Command) sight {
 
 // look asks the hypervisor once.
 func (j *job) look() sight {
-	domain, err := j.Hypervisor.Lookup(j.ctx, j.command.GetVmId())
+	domain, err := hypervisor.Look(j.ctx, j.Hypervisor, j.command.GetVmId(), j.command.GetVmName())
 	if errors.Is(err, hypervisor.ErrNotFound) {
 		return absent(j.command)
 	}
 	if err != nil {
 		return sight{domain: hypervisor.Domain{UUID: j.command.GetVmId(), Name: j.command.GetVmName()}, err: err}
+	}
+	if domain.State == hypervisor.Orphan {
+		// It is here, and libvirt cannot be asked to do anything to it: all that is known is that it is not absent.
+		return sight{domain: domain, err: fmt.Errorf("%w: %s: end that process", hypervisor.ErrOrphan, domain.Reason)}
 	}
 	if domain.State == hypervisor.Starting {
 		// Neither here nor absent: if libvirtd has died during the launch, the guest dies as well.
@@ -87,7 +94,7 @@ func (j *job) firstLook(haste time.Duration) sight {
 	if j.takenUp {
 		haste = patience
 	}
-	return j.await(haste, sight.known)
+	return j.await(haste, func(s sight) bool { return s.known() || s.orphan() })
 }
 
 // sleep ends early, with an error, when the agent stops.

@@ -502,7 +502,7 @@ func (c *connection) reportLibvirt(ctx context.Context) (up bool) {
 // report reports the present state of one domain.
 func (c *connection) report(ctx context.Context, event hypervisor.Event) {
 	// The event is only a hint. A look shows what is true now.
-	domain, err := c.Hypervisor.Lookup(ctx, event.UUID)
+	domain, err := hypervisor.Look(ctx, c.Hypervisor, event.UUID, event.Name)
 	switch {
 	case errors.Is(err, hypervisor.ErrNotFound):
 		domain = hypervisor.Domain{UUID: event.UUID, Name: event.Name, State: hypervisor.Absent}

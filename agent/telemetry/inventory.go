@@ -22,15 +22,23 @@ type Collector struct {
 	MigrationAddress string
 	// DomainTypes limits what the capabilities offer, for a node where one is there and of no use. Empty: no limit.
 	DomainTypes []string
+	// Expected are the UUIDs of the guests that this node may have: one that is not listed may have a process all the same. Nil:
+	// only those that were listed before.
+	Expected func() []string
 
-	last hypervisor.HostInfo
+	last   hypervisor.HostInfo
+	lister hypervisor.Lister
 }
 
 // Inventory reads the whole node. A part that fails is named; a failed listing of domains is said to be unknown, because
 // an empty one would read as "nothing runs here".
 func (c *Collector) Inventory(ctx context.Context) *berthv1.InventoryReport {
 	report := &berthv1.InventoryReport{Node: c.node(ctx)}
-	domains, err := c.Hypervisor.Domains(ctx)
+	var expected []string
+	if c.Expected != nil {
+		expected = c.Expected()
+	}
+	domains, err := c.lister.List(ctx, c.Hypervisor, expected)
 	if err != nil {
 		report.DomainsUnknown, report.DomainsError = true, err.Error()
 		return report
@@ -113,6 +121,7 @@ func Domain(d hypervisor.Domain) *berthv1.Domain {
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
 		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
 		JobActive: d.JobActive, Autostart: d.Autostart,
+		ProcessId: int64(d.PID),
 	}
 }
 
@@ -129,6 +138,8 @@ func State(s hypervisor.State) berthv1.DomainState {
 		return berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION
 	case hypervisor.Shutoff:
 		return berthv1.DomainState_DOMAIN_STATE_SHUTOFF
+	case hypervisor.Orphan:
+		return berthv1.DomainState_DOMAIN_STATE_ORPHAN
 	case hypervisor.Crashed:
 		return berthv1.DomainState_DOMAIN_STATE_CRASHED
 	default:

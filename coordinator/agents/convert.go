@@ -137,8 +137,8 @@ func observation(domain *berthv1.Domain) operation.Observation {
 		return operation.Observation{State: model.DomainUnknown}
 	}
 	return operation.Observation{
-		State: inventory.StateOf(domain.GetState()), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(), Ended: domain.GetEndedHere(),
-		Missing: domain.GetMissing(),
+		State: operation.Seen(inventory.StateOf(domain.GetState())), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(),
+		Ended: domain.GetEndedHere(), Missing: domain.GetMissing(),
 	}
 }
 

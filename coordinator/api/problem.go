@@ -133,6 +133,8 @@ func (p problems) vmProblems() []string {
 			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(seen.GetCondition(), "no node runs it")))
 		case vm.Operation == "" && evidence.IsOutOfBand(vm.Condition):
 			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition.Text))
+		case vm.Operation == "" && kind == berthv1.ConditionKind_CONDITION_KIND_OUT_OF_BAND: // seen now, and not yet by two looks
+			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, seen.GetCondition()))
 		}
 	}
 	return lines

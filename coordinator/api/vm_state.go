@@ -110,6 +110,9 @@ func domainState(vm model.VM, node string, domain *model.Domain) (berthv1.VMStat
 		return berthv1.VMState_VM_STATE_PAUSED, is(model.Paused, "paused by a migration on node "+node)
 	case model.DomainUnknown:
 		return berthv1.VMState_VM_STATE_UNKNOWN, is(model.NodeSilent, "the agent on node "+node+" cannot tell")
+	case model.DomainOrphan:
+		here := evidence.Copy{Node: vm.Holder, Name: node, Domain: *domain}
+		return berthv1.VMState_VM_STATE_UNKNOWN, is(model.OutOfBand, here.Orphaned())
 	case model.DomainCrashed:
 		return berthv1.VMState_VM_STATE_LOST, is(model.NotRunning, "crashed on node "+node)
 	default:

@@ -46,7 +46,8 @@ func TestVMState(t *testing.T) {
 		"paused by its owner": model.Paused, "paused by a migration that is over": model.Paused,
 		"silent node": model.NodeSilent, "silent node that did not show it": model.NodeSilent, "new leader": model.NodeSilent,
 		"libvirt is down": model.NodeSilent, "listing failed": model.NodeSilent, "agent cannot tell": model.NodeSilent,
-		"node without record": model.NodeSilent, "gone": model.NotRunning, "shut off": model.NotRunning, "crashed": model.NotRunning,
+		"forgotten by libvirt": model.OutOfBand,
+		"node without record":  model.NodeSilent, "gone": model.NotRunning, "shut off": model.NotRunning, "crashed": model.NotRunning,
 		"lost in a migration": model.LostMoving, "should be stopped, runs": model.NotStopped,
 		"two copies": model.RunsElsewhere, "stopped, and somebody runs it": model.RunsElsewhere,
 		"parked": model.Parked, "parked, and its holder shows nothing": model.Parked,
@@ -115,6 +116,12 @@ func TestVMState(t *testing.T) {
 			vmObservation{VM: held, Holder: node(model.NodeFacts{Liveness: model.Up, Inventory: true})},
 			unknown,
 			"node hv1 could not list its domains",
+		},
+		"forgotten by libvirt": {
+			vmObservation{VM: held, Holder: shows(model.DomainOrphan, "")},
+			unknown,
+			"process 0 on hv1 runs it, and libvirt there does not list it: it is started nowhere as long as that process lives; " +
+				"shut its guest down from inside, or end it with 'kill 0' on hv1",
 		},
 		"agent cannot tell":   {vmObservation{VM: held, Holder: shows(model.DomainUnknown, "")}, unknown, "the agent on node hv1 cannot tell"},
 		"node without record": {vmObservation{VM: held}, unknown, "its node is no longer known"},

@@ -159,6 +159,9 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 		"paused": {func(w *world) {
 			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State, d.Reason = model.DomainPaused, "user" })
 		}, nil, "", "it is paused (user)", "virsh resume db"},
+		"forgotten by libvirt": {func(w *world) {
+			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State, d.PID = model.DomainOrphan, 1234 })
+		}, nil, "", "process 1234 on node1 runs it, and libvirt there does not list it", "kill 1234"},
 		"being migrated": {func(w *world) {
 			w.foreign("n1", uuidA, "db", func(d *model.Domain) { d.State = model.DomainPausedMigration })
 		}, nil, "", "it is being migrated", "wait"},
@@ -364,7 +367,11 @@ func TestAVMThatCannotBeTakenBackSaysWhatToDo(t *testing.T) {
 		problem string
 		next    string
 	}{
-		"off":     {func(d *model.Domain) { d.State = model.DomainShutoff }, "it is off", "berth vm start web1"},
+		"off": {func(d *model.Domain) { d.State = model.DomainShutoff }, "it is off", "berth vm start web1"},
+		"forgotten by libvirt": {
+			func(d *model.Domain) { d.State, d.PID = model.DomainOrphan, 1234 },
+			"process 1234 on node1 runs it, and libvirt there does not list it", "kill 1234",
+		},
 		"renamed": {func(d *model.Domain) { d.Name, d.Epoch = "db1", 9 }, "it is VM web1 under another name", "virsh domrename db1 web1"},
 		"paused": {
 			func(d *model.Domain) { d.State, d.Reason, d.Epoch = model.DomainPaused, "user", 9 }, "it is paused (user)", "virsh resume web1",

@@ -198,6 +198,13 @@ func TestAlarms(t *testing.T) {
 			func(d *model.Domain) { d.Managed, d.Epoch = false, 0 },
 			"out of band: Berth's mark is not in its metadata on node1, and Berth touches nothing without it: 'berth vm adopt web1' writes it again",
 		},
+		"forgotten by libvirt": {
+			func(d *model.Domain) {
+				*d = model.Domain{UUID: d.UUID, Name: d.Name, State: model.DomainOrphan, Reason: "process 1234 runs it", PID: 1234}
+			},
+			"out of band: process 1234 on node1 runs it, and libvirt there does not list it: it is started nowhere as long as that process " +
+				"lives; shut its guest down from inside, or end it with 'kill 1234' on node1",
+		},
 		"another epoch": {
 			func(d *model.Domain) { d.Epoch = 9 },
 			"out of band: its metadata on node1 say epoch 9, and it is 1: 'berth vm adopt web1' writes a new one",

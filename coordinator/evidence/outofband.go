@@ -52,6 +52,9 @@ type Finding struct {
 // what two looks show alike.
 func Beside(vm model.VM, seen Sighting) Finding {
 	alive := Living(seen.Copies)
+	if at := slices.IndexFunc(alive, Copy.IsOrphan); at >= 0 {
+		return alarm(alive[at].Node, "%s", alive[at].Orphaned())
+	}
 	if vm.Holder == "" {
 		return besideNobody(vm, alive, seen)
 	}

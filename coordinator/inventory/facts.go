@@ -148,7 +148,7 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 		UUID: wire.GetUuid(), Name: wire.GetName(), State: stateOf(wire), Reason: wire.GetStateReason(),
 		Memory: units.Bytes(max(wire.GetMemoryBytes(), 0)), VCPUs: int(max(wire.GetVcpus(), 0)),
 		Managed: wire.GetManaged(), Epoch: wire.GetEpoch(), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
-		Persistent: wire.GetPersistent(), Autostart: wire.GetAutostart(), Since: one.since,
+		Persistent: wire.GetPersistent(), Autostart: wire.GetAutostart(), PID: int(wire.GetProcessId()), Since: one.since,
 	}
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
@@ -172,6 +172,8 @@ func StateOf(state berthv1.DomainState) model.DomainState {
 		return model.DomainShutoff
 	case berthv1.DomainState_DOMAIN_STATE_CRASHED:
 		return model.DomainCrashed
+	case berthv1.DomainState_DOMAIN_STATE_ORPHAN:
+		return model.DomainOrphan
 	default:
 		return model.DomainUnknown
 	}

@@ -78,12 +78,14 @@ const (
 	DomainShutoff         DomainState = "shutoff"
 	DomainCrashed         DomainState = "crashed"
 	DomainUnknown         DomainState = "unknown" // the agent could not tell
+	// DomainOrphan is one whose process runs, and that libvirt has forgotten. The reason names the process.
+	DomainOrphan DomainState = "orphan"
 )
 
 // Holds tells whether a domain in this state has memory on its node.
 func (s DomainState) Holds() bool {
 	switch s {
-	case DomainRunning, DomainPaused, DomainPausedMigration, DomainCrashed, DomainUnknown:
+	case DomainRunning, DomainPaused, DomainPausedMigration, DomainCrashed, DomainUnknown, DomainOrphan:
 		return true
 	default:
 		return false
@@ -109,6 +111,7 @@ type Domain struct {
 	Persistent bool
 	// Autostart tells that libvirt starts it when the host boots, although another node may have the VM by then.
 	Autostart bool
+	PID       int // of an orphan's process
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read

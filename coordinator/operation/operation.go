@@ -157,6 +157,15 @@ type Observation struct {
 	Anew bool
 }
 
+// Seen is a domain's state as operations judge by it. Of a guest that libvirt has forgotten nothing is known but that it is not
+// gone: no order reaches it, and it may run or stand still.
+func Seen(shown model.DomainState) model.DomainState {
+	if shown == model.DomainOrphan {
+		return model.DomainUnknown
+	}
+	return shown
+}
+
 // MigrationStats are libvirt's figures of a completed job.
 type MigrationStats struct {
 	Elapsed       time.Duration  `json:"elapsed"`

@@ -75,6 +75,8 @@ func domainState(state model.DomainState) berthv1.DomainState {
 		return berthv1.DomainState_DOMAIN_STATE_SHUTOFF
 	case model.DomainCrashed:
 		return berthv1.DomainState_DOMAIN_STATE_CRASHED
+	case model.DomainOrphan:
+		return berthv1.DomainState_DOMAIN_STATE_ORPHAN
 	default:
 		return berthv1.DomainState_DOMAIN_STATE_UNKNOWN
 	}

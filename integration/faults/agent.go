@@ -36,6 +36,7 @@ type life struct {
 	boot    string // of the host
 	dead    bool
 	jobs    *jobs.Jobs
+	lister  hypervisor.Lister
 	session *session
 	tries   int
 

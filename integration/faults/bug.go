@@ -28,6 +28,7 @@ const (
 	DoubtIsRollBack  Bug = "a migration in doubt counts as rolled back"
 	RefusalIsProof   Bug = "an order that a broken journal has refused counts as not carried out"
 	RevisionsIgnored Bug = "a step is stored whatever has happened to its records"
+	OrphanIsGone     Bug = "a guest that libvirt does not list is gone, whatever processes there are"
 
 	SilenceIsDeath     Bug = "a VM of a silent node is restarted without proof"
 	FencedUnasked      Bug = "a node counts as off when its device is to be asked"
@@ -38,18 +39,20 @@ const (
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
+	OrphanUnseen       Bug = "no node looks for the processes of guests that its libvirt does not list"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
 
 // Bugs are those that any site can show, and FenceBugs those that only one can where nodes are fenced.
 var Bugs = []Bug{
 	JournalUnheeded, IntentLost, SilenceIsGone, ResumesBlindly, DoubtIsFailure, DoubtIsRollBack, RefusalIsProof, RevisionsIgnored,
+	OrphanIsGone,
 }
 
 // FenceBugs are those of fencing and restarting.
 var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
-	ReturnUnnoticed, BelievesTheDevice,
+	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
 }
 
 // heard lets an answer pass on its way to the driver.
@@ -69,7 +72,7 @@ func (b Bug) heard(answer operation.Answer) operation.Answer {
 // misread is a libvirt as an agent reads it.
 func (b Bug) misread(l *machine.Libvirt) hypervisor.Hypervisor {
 	switch b {
-	case SilenceIsGone, ResumesBlindly:
+	case SilenceIsGone, ResumesBlindly, OrphanIsGone, OrphanUnseen:
 		return misread{l, b}
 	default:
 		return l
@@ -89,6 +92,14 @@ func (r misread) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, er
 		err = fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 	}
 	return d, err
+}
+
+// Processes implements hypervisor.Hypervisor.
+func (r misread) Processes(ctx context.Context) ([]hypervisor.Process, error) {
+	if r.bug == OrphanIsGone || r.bug == OrphanUnseen || r.bug == SilenceIsGone {
+		return nil, nil
+	}
+	return r.Libvirt.Processes(ctx)
 }
 
 // Migrate implements hypervisor.Hypervisor.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 
 	"berth/agent/telemetry"
@@ -58,7 +59,7 @@ func (s *session) report() {
 		default:
 			if !w.Now.Before(whole) {
 				whole = w.Now.Add(w.pace().Inventory())
-				s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: h.inventory()}})
+				s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: s.life.inventory()}})
 			}
 			s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{
 				Telemetry: &berthv1.NodeTelemetry{WatchdogSeconds: h.Dog.Time().Seconds()},
@@ -70,14 +71,16 @@ func (s *session) report() {
 }
 
 // inventory is all that the host shows.
-func (h *host) inventory() *berthv1.InventoryReport {
+func (l *life) inventory() *berthv1.InventoryReport {
+	h := l.host
 	report := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{MemoryBytes: h.Memory, Cpus: 64, MigrationUri: h.URI()}}
-	if !h.Up || h.Hung {
-		report.DomainsUnknown, report.DomainsError = true, "libvirt does not answer"
+	domains, err := l.lister.List(context.Background(), shown{at: h.Machine, bug: h.world.bug}, l.jobs.Known())
+	if err != nil {
+		report.DomainsUnknown, report.DomainsError = true, err.Error()
 		return report
 	}
-	for _, d := range h.Sorted() {
-		report.Domains = append(report.Domains, telemetry.Domain(d.Domain))
+	for _, d := range domains {
+		report.Domains = append(report.Domains, telemetry.Domain(d))
 	}
 	if h.life != nil && h.life.jobs != nil {
 		telemetry.AddEndings(report, h.life.jobs.Endings())

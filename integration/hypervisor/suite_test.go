@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,7 +43,11 @@ func raise(t *testing.T) (l *lab.Lab, bench hypervisortest.Bench) {
 		if err := host.AddPool(ctx, ownPool, folder); err != nil {
 			t.Fatal(err)
 		}
-		hosts = append(hosts, hypervisortest.Host{Hypervisor: open(t, host), URI: "qemu+tls://" + host.Name + "/system"})
+		hosts = append(hosts, hypervisortest.Host{
+			Hypervisor: open(t, host), URI: "qemu+tls://" + host.Name + "/system",
+			Forget:     func(t *testing.T, name, _ string) { forget(t, host, name) },
+			EndProcess: func(t *testing.T, _, uuid string) { endProcess(t, host, uuid) },
+		})
 	}
 	// Software emulation is there on every machine.
 	return l, hypervisortest.Bench{Source: hosts[0], Target: hosts[1], DomainType: "qemu", Pool: ownPool, Shared: "shared"}
@@ -51,7 +56,29 @@ func raise(t *testing.T) (l *lab.Lab, bench hypervisortest.Bench) {
 // open connects to a host's libvirtd from outside.
 func open(t *testing.T, host *lab.Host) *libvirt.Hypervisor {
 	t.Helper()
-	return openWith(t, host, libvirt.Options{RunDir: host.Path("/run/libvirt/qemu"), VirtType: "qemu"})
+	return openWith(t, host, libvirt.Options{RunDir: host.Path("/run/libvirt/qemu"), ProcDir: host.Path("/proc"), VirtType: "qemu"})
+}
+
+// forget restarts the host's libvirtd without what it has written down of a guest that runs.
+func forget(t *testing.T, host *lab.Host, name string) {
+	t.Helper()
+	if err := host.Forget(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endProcess ends a guest's process from outside.
+func endProcess(t *testing.T, host *lab.Host, uuid string) {
+	t.Helper()
+	for _, guest := range host.QEMUs() {
+		if guest.UUID == uuid {
+			if err := guest.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s has no process of %s", host.Name, uuid)
 }
 
 func openWith(t *testing.T, host *lab.Host, options libvirt.Options) *libvirt.Hypervisor {

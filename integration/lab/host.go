@@ -95,6 +95,18 @@ func (h *Host) RestartLibvirtd(ctx context.Context) error {
 	return h.StartLibvirtd(ctx)
 }
 
+// Forget restarts libvirtd in a way that it does not know a guest any more: what it has written down of the guest is gone, as after
+// a failed write. The guest's process runs on.
+func (h *Host) Forget(ctx context.Context, guest string) error {
+	if err := h.Stop(Libvirtd); err != nil {
+		return err
+	}
+	if err := os.Remove(h.Path("/run/libvirt/qemu/" + guest + ".xml")); err != nil {
+		return err
+	}
+	return h.StartLibvirtd(ctx)
+}
+
 // Virsh runs virsh against this host's libvirtd.
 func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
 	return h.Exec(ctx, append([]string{"virsh", "-q", "-c", "qemu:///system"}, args...)...)

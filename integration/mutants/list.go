@@ -15,6 +15,7 @@ var (
 	inBalance   = suite{pkg: "./coordinator/balance"}
 	inAPI       = suite{pkg: "./coordinator/api"}
 	inDaemon    = suite{pkg: "./coordinator/daemon"}
+	inFake      = suite{pkg: "./agent/hypervisor/fake"}
 	inLibvirt   = suite{pkg: "./agent/hypervisor/libvirt"}
 	inFaults    = suite{pkg: "./integration/faults"}
 )
@@ -57,6 +58,38 @@ var mutants = []mutant{
 	{
 		name: "absent-without-waiting", file: "agent/jobs/look.go", suite: inJobs,
 		is: "case now.Sub(since) < surelyAbsent:", becomes: "case now.Sub(since) < 0:",
+	},
+	// Guests that libvirt has forgotten.
+	{
+		name: "absent-by-the-list-alone", file: "agent/hypervisor/orphan.go", suite: inJobs.only("Forgot"),
+		is: "return processes[at].orphan(uuid, name), nil", becomes: "return domain, err",
+	},
+	{
+		name: "off-by-the-definition-alone", file: "agent/hypervisor/orphan.go", suite: inFake,
+		is:      "if runs := err == nil && domain.State != Shutoff; runs ||",
+		becomes: "if runs := err == nil; runs ||",
+	},
+	{
+		name: "list-without-processes", file: "agent/hypervisor/orphan.go", suite: inFake,
+		is: "if len(missing) > 0 {", becomes: "if len(missing) > 99 {",
+	},
+	{
+		name: "hidden-processes-are-none", file: "agent/hypervisor/libvirt/seen.go", suite: inLibvirt.only("Hidden"),
+		is:      `if _, err := os.ReadFile(filepath.Join(s.proc, "1", "cmdline")); err != nil {`,
+		becomes: `if _, err := os.ReadFile(filepath.Join(s.proc, "1", "cmdline")); err != nil && s.proc == "" {`,
+	},
+	{
+		name: "an-orphan-holds-nothing", file: "coordinator/model/facts.go", suite: inControl.only("Forgot"),
+		is: "DomainCrashed, DomainUnknown, DomainOrphan:", becomes: "DomainCrashed, DomainUnknown:",
+	},
+	{
+		name: "no-alarm-for-an-orphan", file: "coordinator/evidence/outofband.go", suite: inControl.only("Alarms"),
+		is:      "slices.IndexFunc(alive, Copy.IsOrphan); at >= 0 {",
+		becomes: "slices.IndexFunc(alive, Copy.IsOrphan); at > 99 {",
+	},
+	{
+		name: "an-orphan-is-judged", file: "coordinator/operation/operation.go", suite: inOperation.only("Orphan"),
+		is: "if shown == model.DomainOrphan {", becomes: "if shown == model.DomainAbsent {",
 	},
 	{
 		name: "failed-start-may-come-late", file: "agent/jobs/start.go", suite: inJobs,

@@ -70,6 +70,7 @@ type domains struct {
 
 	storage  *storage
 	all      map[string]*domain
+	orphans  map[string]*domain // whose process runs, and that the daemon has forgotten
 	done     map[string]hypervisor.Job
 	guests   map[string]Guest
 	consoles map[string]*console
@@ -91,7 +92,8 @@ func (w *Wire) Host(name string) *Hypervisor {
 	s := &storage{daemon: d, pools: map[string]*pool{}}
 	s.domains = &domains{
 		daemon: d, storage: s, MemoryBytes: 16 << 30,
-		all: map[string]*domain{}, done: map[string]hypervisor.Job{}, guests: map[string]Guest{}, consoles: map[string]*console{},
+		all: map[string]*domain{}, orphans: map[string]*domain{},
+		done: map[string]hypervisor.Job{}, guests: map[string]Guest{}, consoles: map[string]*console{},
 	}
 	h := &Hypervisor{
 		daemon: d, domains: s.domains, storage: s, Name: name, CPUs: 8, LinkBPS: 1 << 30,
@@ -175,6 +177,27 @@ func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	}
 	return list, nil
 }
+
+// Processes implements hypervisor.Hypervisor. The operating system tells of them, so they are seen without the daemon, too.
+func (h *domains) Processes(context.Context) ([]hypervisor.Process, error) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	if f, faulty := h.fault("processes"); faulty {
+		return nil, f.Err
+	}
+	var found []hypervisor.Process
+	for _, of := range []map[string]*domain{h.all, h.orphans} {
+		for uuid, d := range of {
+			if d.State != hypervisor.Shutoff {
+				found = append(found, hypervisor.Process{PID: pidOf(uuid), UUID: uuid, Name: d.Name})
+			}
+		}
+	}
+	return found, nil
+}
+
+// pidOf is the number of a guest's process: always the same.
+func pidOf(uuid string) int { return 1000 + int(sha256.Sum256([]byte(uuid))[0]) }
 
 // Stats implements hypervisor.Hypervisor.
 func (h *domains) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hypervisor.ReadingError, error) {

@@ -10,7 +10,7 @@ import (
 	"berth/agent/hypervisor"
 )
 
-// Fault is what goes wrong with calls of one kind: host, memory, domains, stats, lookup, xml, job, start, shutdown,
+// Fault is what goes wrong with calls of one kind: host, memory, domains, processes, stats, lookup, xml, job, start, shutdown,
 // reboot, reset, watch, destroy, resume, suspend, mark, unmark, definition, define, undefine, migrate, abort, console, create-volume,
 // upload-volume, lookup-volume, delete-volume, grow-volume,
 // grow-disk, volumes; and, of a migration under way, copy or finish.
@@ -87,6 +87,30 @@ func (h *daemon) Restart() {
 	h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
 }
 
+// Forget is a daemon that does not know a guest any more after a restart: of one with a definition only that is left. Its process
+// runs on until EndProcess.
+func (h *domains) Forget(uuid string) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	d, found := h.all[uuid]
+	if !found || d.State == hypervisor.Shutoff {
+		return
+	}
+	forgotten := *d
+	h.orphans[uuid] = &forgotten
+	if delete(h.all, uuid); d.Persistent {
+		d.State, d.Reason, d.job, d.JobActive = hypervisor.Shutoff, "unknown", nil, false
+		h.all[uuid] = d
+	}
+}
+
+// EndProcess ends the process of a guest that the daemon has forgotten.
+func (h *domains) EndProcess(uuid string) {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	delete(h.orphans, uuid)
+}
+
 // Crash is the host's death: its guests are gone, and what was on its way from or to it never arrives.
 func (h *Hypervisor) Crash() {
 	h.wire.mu.Lock()
@@ -100,6 +124,7 @@ func (h *Hypervisor) Crash() {
 		h.endConsole(uuid)
 	}
 	clear(h.all)
+	clear(h.orphans)
 	clear(h.done)
 	h.down = fmt.Errorf("%w: the host is dead", hypervisor.ErrUnavailable)
 }

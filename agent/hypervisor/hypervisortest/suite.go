@@ -20,6 +20,10 @@ import (
 type Host struct {
 	Hypervisor hypervisor.Hypervisor
 	URI        string // by which the other host's libvirtd reaches it
+
+	// Forget restarts the daemon in a way that it does not know a guest any more, whose process runs on. EndProcess ends that
+	// process.
+	Forget, EndProcess func(t *testing.T, name, uuid string)
 }
 
 // Bench is what a case works on: two hosts that can migrate to each other, fresh or not.
@@ -65,6 +69,8 @@ func Cases() []Case {
 		{"migration can be aborted", abort},
 		{"migration to where it runs already", clash},
 		{"migration into the void", unreachable},
+		{"a guest that was forgotten is not absent", forgotten},
+		{"a definition of a guest that was forgotten is not off", forgottenDefinition},
 		{"an ended context", ended},
 		{"what a node reports of itself", reports},
 		{"life of a volume", volumeLife},

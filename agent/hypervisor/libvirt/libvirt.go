@@ -24,6 +24,7 @@ type Hypervisor struct {
 	*migrations
 	*domains
 	*volumes
+	seen
 
 	virt   string
 	cancel context.CancelFunc
@@ -51,6 +52,8 @@ type Options struct {
 	// VirtType is how guests are run here: domxml.VirtAuto (also if empty), VirtKVM or VirtQEMU. What CPUs they can have
 	// depends on it.
 	VirtType string
+	// ProcDir and CgroupDir are where the host's processes and control groups are seen, if not in /proc and /sys/fs/cgroup.
+	ProcDir, CgroupDir string
 }
 
 // ParseVersion reads a version such as 9.0.0 the way libvirt counts.
@@ -78,7 +81,9 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	leaving := &migrations{connection: c, runDir: runDir}
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
-		volumes: &volumes{connection: c}, virt: options.VirtType, cancel: cancel, ended: make(chan struct{}),
+		volumes: &volumes{connection: c}, virt: options.VirtType,
+		seen:   seen{proc: cmp.Or(options.ProcDir, "/proc"), cgroups: cmp.Or(options.CgroupDir, "/sys/fs/cgroup")},
+		cancel: cancel, ended: make(chan struct{}),
 	}
 	w := &watcher{Hypervisor: h, minimum: max(MinVersion, options.MinVersion)}
 	go func() {

@@ -130,6 +130,8 @@ func (a *Adoption) retakable(ctx context.Context, vm model.VM, one evidence.Copy
 	switch {
 	case vm.Operation != "":
 		return lead.VMBusy(a.Store.Snapshot(), vm)
+	case one.IsOrphan():
+		return orphaned(&one)
 	case vm.Holder == one.Node && one.Is(&vm):
 		return problemf(fmt.Sprintf("see 'berth vm show %s'", vm.Name), "it is VM %s already", vm.Name)
 	case one.Domain.State == model.DomainShutoff:

@@ -73,6 +73,9 @@ func choose(
 // adoptable refuses what cannot become a VM, by what the nodes show.
 func adoptable(one evidence.Copy, shown map[string][]evidence.Copy, words []string) error {
 	domain := &one.Domain
+	if one.IsOrphan() {
+		return orphaned(&one)
+	}
 	switch domain.State {
 	case model.DomainRunning:
 	case model.DomainShutoff:
@@ -117,6 +120,11 @@ func adoptable(one evidence.Copy, shown map[string][]evidence.Copy, words []stri
 		}
 	}
 	return nil
+}
+
+// orphaned refuses a domain that libvirt has forgotten: it cannot be marked, moved or stopped.
+func orphaned(one *evidence.Copy) error {
+	return problemf(one.EndsOrphan(), "process %d on %s runs it, and libvirt there does not list it", one.Domain.PID, one.Name)
 }
 
 // epochLimit is above what any VM will ever be given: each start and each move takes one.

@@ -95,7 +95,7 @@ func (o *Operations) observed(snapshot *state.Snapshot, node, vm string) operati
 	if domain == nil {
 		return operation.Observation{State: model.DomainAbsent}
 	}
-	return operation.Observation{State: domain.State, Epoch: domain.Epoch, JobActive: domain.JobActive}
+	return operation.Observation{State: operation.Seen(domain.State), Epoch: domain.Epoch, JobActive: domain.JobActive}
 }
 
 // resolutionText is what the history keeps of a resolution: who is the caller, and when is the event's time.

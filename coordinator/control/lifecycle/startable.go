@@ -42,6 +42,16 @@ func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (m
 	if err != nil {
 		return vm, err
 	}
+	if orphan, is := l.orphaned(snapshot, vm); is {
+		return vm, &lead.Error{
+			Code: lead.Conflict, Subject: subject,
+			Message: fmt.Sprintf(
+				"process %d on %s runs VM %q still, and libvirt there does not list it: a start would be a second copy", orphan.Domain.PID,
+				orphan.Name, vm.Name,
+			),
+			NextStep: orphan.EndsOrphan() + ", and start the VM then",
+		}
+	}
 	if elsewhere != "" {
 		return vm, &lead.Error{
 			Code: lead.Conflict, Subject: subject,
@@ -185,6 +195,21 @@ func (l *Lifecycle) newVM(snapshot *state.Snapshot, request StartVM) (model.VM, 
 	last := snapshot.LastEpoch(vm.ID)
 	vm.Epoch, vm.LastEpoch, vm.CreatedAt = last, last, l.Now()
 	return vm, nil
+}
+
+// orphaned is a copy of a VM that runs on a node whose libvirt has forgotten it; false: no node shows one.
+func (l *Lifecycle) orphaned(snapshot *state.Snapshot, vm model.VM) (evidence.Copy, bool) {
+	shown := l.fencing.Strangers(snapshot, vm)
+	if vm.Holder != "" {
+		shown = append(shown, vm.Holder)
+	}
+	for _, node := range shown {
+		facts := l.Inventory.Facts(node, l.Now())
+		if domain := facts.Domain(vm.ID); domain != nil && domain.State == model.DomainOrphan {
+			return evidence.Copy{Node: node, Name: lead.NodeName(snapshot, node), Domain: *domain}, true
+		}
+	}
+	return evidence.Copy{}, false
 }
 
 // errAskFirst says that the node which had a VM last shows it, and was not asked yet.

@@ -123,7 +123,7 @@ func (l *Libvirt) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 	if err := l.query(ctx); err != nil {
 		return hypervisor.Domain{}, err
 	}
-	if d := l.At.Domains[uuid]; d != nil {
+	if d := l.At.listed(uuid); d != nil {
 		return d.Domain, nil
 	}
 	return hypervisor.Domain{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -134,11 +134,15 @@ func (l *Libvirt) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	if err := l.query(ctx); err != nil {
 		return nil, err
 	}
-	var all []hypervisor.Domain
-	for _, d := range l.At.Sorted() {
-		all = append(all, d.Domain)
+	return Listed(l.At), nil
+}
+
+// Processes implements hypervisor.Hypervisor.
+func (l *Libvirt) Processes(context.Context) ([]hypervisor.Process, error) {
+	if l.agent.IsDead() {
+		return nil, errGone
 	}
-	return all, nil
+	return Processes(l.At), nil
 }
 
 // XML implements hypervisor.Hypervisor.
@@ -146,7 +150,7 @@ func (l *Libvirt) XML(ctx context.Context, uuid string) (string, error) {
 	if err := l.query(ctx); err != nil {
 		return "", err
 	}
-	if d := l.At.Domains[uuid]; d != nil {
+	if d := l.At.listed(uuid); d != nil {
 		return d.xml, nil
 	}
 	return "", fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -161,6 +165,9 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 	}
 	var launched *Domain
 	err = l.change(ctx, "start", read.UUID, func() error {
+		if other := h.Domains[read.UUID]; other != nil && other.Forgotten {
+			h.Broken("I8", read.UUID, "is started on %s beside its own process, which libvirt there has forgotten", h.ID)
+		}
 		switch {
 		case h.Domains[read.UUID] != nil:
 			return fmt.Errorf("%w: %s", hypervisor.ErrExists, read.UUID)
@@ -190,7 +197,7 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 func (l *Libvirt) Shutdown(ctx context.Context, uuid string) error {
 	h := l.At
 	return l.change(ctx, "shutdown", uuid, func() error {
-		d := h.Domains[uuid]
+		d := h.listed(uuid)
 		switch {
 		case d == nil:
 			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -211,7 +218,7 @@ func (l *Libvirt) Shutdown(ctx context.Context, uuid string) error {
 }
 
 func (h *Machine) find(uuid string, epoch uint64) (*Domain, error) {
-	d := h.Domains[uuid]
+	d := h.listed(uuid)
 	switch {
 	case d == nil:
 		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -242,7 +249,7 @@ func (l *Libvirt) Destroy(ctx context.Context, uuid string, epoch uint64) error 
 // Resume implements hypervisor.Hypervisor.
 func (l *Libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
 	h := l.At
-	if d := h.Domains[uuid]; d != nil && d.move != nil {
+	if d := h.listed(uuid); d != nil && d.move != nil {
 		if over, err := l.agent.Wait(ctx, d.move.ended, busyLimit); err != nil || !over {
 			return fmt.Errorf("%w: a migration", hypervisor.ErrBusy)
 		}
@@ -269,7 +276,7 @@ func (l *Libvirt) Resume(ctx context.Context, uuid string, epoch uint64) error {
 // Mark implements hypervisor.Hypervisor.
 func (l *Libvirt) Mark(ctx context.Context, uuid string, mark domxml.Mark) error {
 	return l.change(ctx, "mark", uuid, func() error {
-		d := l.At.Domains[uuid]
+		d := l.At.listed(uuid)
 		if d == nil {
 			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 		}
@@ -313,7 +320,7 @@ func (l *Libvirt) Job(ctx context.Context, uuid string, completed bool) (hypervi
 		}
 		return hypervisor.Job{}, fmt.Errorf("%w: no completed job", hypervisor.ErrNotFound)
 	}
-	d := h.Domains[uuid]
+	d := h.listed(uuid)
 	switch {
 	case d == nil:
 		return hypervisor.Job{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
@@ -329,7 +336,7 @@ func (l *Libvirt) Job(ctx context.Context, uuid string, completed bool) (hypervi
 // AbortJob implements hypervisor.Hypervisor.
 func (l *Libvirt) AbortJob(ctx context.Context, uuid string) error {
 	return l.change(ctx, "abort", uuid, func() error {
-		d := l.At.Domains[uuid]
+		d := l.At.listed(uuid)
 		if d == nil || d.move == nil || d.move.source != l.At {
 			return fmt.Errorf("%w: no job to abort", hypervisor.ErrInvalidState)
 		}

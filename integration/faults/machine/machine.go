@@ -78,6 +78,8 @@ type Domain struct {
 	ByOwner bool   // paused by its owner
 	why     string // it was started, if Berth has not done that
 
+	Forgotten bool // by libvirt, which lists it no more; its process runs on
+
 	restarts int // of its guest, in place
 }
 
@@ -126,7 +128,7 @@ func (h *Machine) hasAgent() bool { return h.Agent != nil && !h.Agent.IsDead() }
 
 // changed tells the agent of one domain.
 func (h *Machine) changed(d *Domain) {
-	if h.Up && !h.Hung && h.Agent != nil {
+	if h.Up && !h.Hung && h.Agent != nil && !d.Forgotten {
 		h.Agent.Changed(d)
 	}
 }
@@ -163,7 +165,7 @@ func (h *Machine) tell(d *Domain) {
 	case hypervisor.Absent:
 		event.Kind = hypervisor.EventStopped
 	}
-	if h.Up {
+	if h.Up && !d.Forgotten {
 		h.deliver(event)
 	}
 }
@@ -251,6 +253,7 @@ func (h *Machine) Heal() {
 	h.PowerOn()
 	h.Unhang()
 	h.StartDaemon()
+	endOrphans(h)
 	h.Begin()
 }
 

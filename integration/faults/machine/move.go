@@ -42,7 +42,7 @@ var errMigration = errors.New("internal error: migration failed")
 
 // migrate begins a migration. It returns before anything is copied.
 func (h *Machine) migrate(uuid string, options hypervisor.MigrateOptions) (*move, error) {
-	d := h.Domains[uuid]
+	d := h.listed(uuid)
 	switch {
 	case d == nil:
 		return nil, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)

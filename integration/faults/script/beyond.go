@@ -13,6 +13,7 @@ const (
 	WrongMachine = "wrong-machine" // a fence device switches off another machine, and says that it has done what it was told
 	NeverBack    = "never-back"    // a host is dead for the rest of the run, or until long after everything else is whole again
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
+	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 )
 
 // beyond has a line for each of them: how it is added to a script. Each draws from random numbers of its own, so that a new one
@@ -24,6 +25,7 @@ var beyond = []struct {
 	{WrongMachine, nil}, // with the fence devices
 	{NeverBack, drawNeverBack},
 	{Foreign, drawForeign},
+	{Orphan, (*Script).orphan},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -94,6 +94,9 @@ const (
 	DomainState_DOMAIN_STATE_SHUTOFF          DomainState = 5
 	DomainState_DOMAIN_STATE_CRASHED          DomainState = 6
 	DomainState_DOMAIN_STATE_UNKNOWN          DomainState = 7 // the agent could not tell
+	// Its process runs, and libvirt does not list it: state_reason names the process. Coordinators that do not know it read it as
+	// unknown.
+	DomainState_DOMAIN_STATE_ORPHAN DomainState = 8
 )
 
 // Enum value maps for DomainState.
@@ -107,6 +110,7 @@ var (
 		5: "DOMAIN_STATE_SHUTOFF",
 		6: "DOMAIN_STATE_CRASHED",
 		7: "DOMAIN_STATE_UNKNOWN",
+		8: "DOMAIN_STATE_ORPHAN",
 	}
 	DomainState_value = map[string]int32{
 		"DOMAIN_STATE_UNSPECIFIED":      0,
@@ -117,6 +121,7 @@ var (
 		"DOMAIN_STATE_SHUTOFF":          5,
 		"DOMAIN_STATE_CRASHED":          6,
 		"DOMAIN_STATE_UNKNOWN":          7,
+		"DOMAIN_STATE_ORPHAN":           8,
 	}
 )
 
@@ -1829,7 +1834,8 @@ type Domain struct {
 	// How its guest ended on this node, if the agent has seen that: of a domain in an agent's report that is absent or off.
 	Ending *Ending `protobuf:"bytes,15,opt,name=ending,proto3" json:"ending,omitempty"`
 	// In an answer to a stop: it was gone before the stop, and the agent has not seen its end. Somebody may have moved it.
-	Missing       bool `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
+	Missing       bool  `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
+	ProcessId     int64 `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1974,6 +1980,13 @@ func (x *Domain) GetMissing() bool {
 		return x.Missing
 	}
 	return false
+}
+
+func (x *Domain) GetProcessId() int64 {
+	if x != nil {
+		return x.ProcessId
+	}
+	return 0
 }
 
 // Ending is how a guest ended on a node: while it ran there, and not because it was migrated away.
@@ -5316,7 +5329,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\x87\x04\n" +
+	"\x11_vcpu_delay_ratio\"\xa6\x04\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5339,7 +5352,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"ended_here\x18\r \x01(\bR\tendedHere\x12\x1c\n" +
 	"\tautostart\x18\x0e \x01(\bR\tautostart\x12(\n" +
 	"\x06ending\x18\x0f \x01(\v2\x10.berth.v1.EndingR\x06ending\x12\x18\n" +
-	"\amissing\x18\x10 \x01(\bR\amissing\"l\n" +
+	"\amissing\x18\x10 \x01(\bR\amissing\x12\x1d\n" +
+	"\n" +
+	"process_id\x18\x14 \x01(\x03R\tprocessId\"l\n" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
@@ -5707,7 +5722,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x12NODE_STATE_SUSPECT\x10\x02\x12\x1a\n" +
 	"\x16NODE_STATE_UNREACHABLE\x10\x03\x12\x17\n" +
 	"\x13NODE_STATE_DEGRADED\x10\x04\x12\x15\n" +
-	"\x11NODE_STATE_FENCED\x10\x05*\xe8\x01\n" +
+	"\x11NODE_STATE_FENCED\x10\x05*\x81\x02\n" +
 	"\vDomainState\x12\x1c\n" +
 	"\x18DOMAIN_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13DOMAIN_STATE_ABSENT\x10\x01\x12\x18\n" +
@@ -5716,7 +5731,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x1dDOMAIN_STATE_PAUSED_MIGRATION\x10\x04\x12\x18\n" +
 	"\x14DOMAIN_STATE_SHUTOFF\x10\x05\x12\x18\n" +
 	"\x14DOMAIN_STATE_CRASHED\x10\x06\x12\x18\n" +
-	"\x14DOMAIN_STATE_UNKNOWN\x10\a*\x88\x04\n" +
+	"\x14DOMAIN_STATE_UNKNOWN\x10\a\x12\x17\n" +
+	"\x13DOMAIN_STATE_ORPHAN\x10\b*\x88\x04\n" +
 	"\rConditionKind\x12\x1e\n" +
 	"\x1aCONDITION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CONDITION_KIND_OTHER\x10\x01\x12\x1e\n" +

@@ -1,0 +1,62 @@
+package machine
+
+import (
+	"berth/agent/hypervisor"
+)
+
+// Forget restarts libvirtd in a way that it does not know a guest any more, whose process runs on. It reports false when the
+// machine does not run the guest, or a migration has a part of it.
+func (h *Machine) Forget(uuid string) bool {
+	d := h.Domains[uuid]
+	if d == nil || !h.Up || h.Frozen || d.State != hypervisor.Running || d.move != nil || d.Forgotten {
+		return false
+	}
+	h.KillDaemon()
+	h.Note("libvirt forgets", h.ID, uuid, "")
+	d.Forgotten = true
+	return true
+}
+
+// EndOrphan is somebody who ends the process of a guest that libvirt has forgotten.
+func (h *Machine) EndOrphan(uuid string) {
+	if d := h.Domains[uuid]; d != nil && d.Forgotten {
+		h.Witness.Excuse(uuid)
+		h.remove(d, "killed")
+	}
+}
+
+func endOrphans(h *Machine) {
+	for _, d := range h.Sorted() {
+		h.EndOrphan(d.UUID)
+	}
+}
+
+// listed is a domain as libvirt knows it; nil: it does not.
+func (h *Machine) listed(uuid string) *Domain {
+	if d := h.Domains[uuid]; d != nil && !d.Forgotten {
+		return d
+	}
+	return nil
+}
+
+// Processes are those of a machine's guests, as the operating system shows them.
+func Processes(h *Machine) []hypervisor.Process {
+	var all []hypervisor.Process
+	for i, d := range h.Sorted() {
+		if d.State != hypervisor.Absent && d.State != hypervisor.Shutoff {
+			all = append(all, hypervisor.Process{PID: 1000 + i, UUID: d.UUID, Name: d.Name})
+		}
+	}
+	return all
+}
+
+// Listed are the domains that a machine's libvirt lists, by UUID.
+func Listed(h *Machine) []hypervisor.Domain {
+	var all []hypervisor.Domain
+	for _, d := range h.Sorted() {
+		if !d.Forgotten {
+			all = append(all, d.Domain)
+		}
+	}
+	return all
+}
