@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/control/outofband"
@@ -179,6 +180,67 @@ func TestAStartByHandAsksWhereTheVMMayBe(t *testing.T) {
 		}
 		if now := w.guest(vm.ID); now.Holder == "" || !now.Whereabouts.Missing.IsZero() {
 			t.Errorf("it runs again: %+v", now)
+		}
+	})
+}
+
+// A holder that is off cannot refuse a VM, and need not: the VM is followed to where it is shown, and taken over there by hand where it has
+// lost its mark.
+func TestAVMIsTakenFromAHolderThatIsOff(t *testing.T) {
+	for name, byHand := range map[string]bool{"followed": false, "adopted": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				before := w.on("n1", "web1", 1)
+				time.Sleep(time.Minute)
+				w.node("n1", func(n *model.Node) {
+					n.Fencing = model.Fencing{ID: "f1", Phase: model.FencingProven, Boot: "b1", EndedAt: time.Now(), Message: "its plug is off"}
+				})
+				w.facts.change("n1", func(f *model.NodeFacts) { *f = model.NodeFacts{Liveness: model.Unreachable} })
+				w.shows("n2", before, func(d *model.Domain) { d.Managed = !byHand })
+				time.Sleep(3 * outofband.Every)
+				if byHand {
+					if now := w.vm("web1"); now.Holder != "n1" {
+						t.Fatalf("without a mark it is followed: %+v", now)
+					}
+					rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{Domains: []string{"web1"}, Caller: "operator/test"})
+					if err != nil || len(rows) != 1 || rows[0].Problem != "" {
+						t.Fatalf("%+v, %v", rows, err)
+					}
+					time.Sleep(outofband.Every)
+				}
+				if now := w.vm("web1"); now.Holder != "n2" || now.Epoch <= before.Epoch {
+					t.Errorf("%+v", now)
+				}
+				if asked := w.agents.performed(func(task lead.Task) bool { return task.Refuse != nil }); len(asked) > 0 {
+					t.Errorf("asked to refuse it: %+v", asked)
+				}
+			})
+		})
+	}
+}
+
+// A stopped VM that somebody has started on a node which fell silent then keeps its record and its disks.
+func TestAVMIsNotDeletedThatASilentNodeShowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		time.Sleep(time.Minute)
+		w.record(vm.ID, func(vm *model.VM) { vm.Holder, vm.Desired = "", model.Stopped })
+		w.facts.change("n1", without(vm.ID))
+		w.shows("n3", vm, nil)
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Unreachable })
+		_, err := w.DeleteVM(t.Context(), lifecycle.DeleteVM{VM: vm.ID})
+		if refusal, is := isRefusal(err); !is || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, "may run still") ||
+			!strings.Contains(refusal.Message, "node3") {
+			t.Errorf("%v", err)
+		}
+		w.facts.change("n3", without(vm.ID))
+		w.facts.change("n3", func(f *model.NodeFacts) { f.Liveness = model.Up })
+		if _, err := w.DeleteVM(t.Context(), lifecycle.DeleteVM{VM: vm.ID}); err != nil {
+			t.Errorf("once it is gone there: %v", err)
 		}
 	})
 }

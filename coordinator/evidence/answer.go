@@ -44,6 +44,16 @@ type Answer struct {
 	Refuse string // ID of the node that has to refuse it for good before it is started elsewhere; empty: none has to
 }
 
+// Of is what is known of the VM on one node. It is empty for one that is no member and does not hold the VM.
+func (a *Answer) Of(node string) Word {
+	for i := range a.Words {
+		if a.Words[i].Node == node {
+			return a.Words[i]
+		}
+	}
+	return Word{}
+}
+
 // InTheWay are the nodes because of which the VM is not started.
 func (a *Answer) InTheWay() []Word {
 	var all []Word

@@ -57,6 +57,23 @@ func TestAVMThatNeitherNodeHasIsMissing(t *testing.T) {
 	}
 }
 
+// Somebody has just moved a VM by hand to the node that Berth was to move it to. Its copy there has the epoch of before: the migration
+// ends, and what was done by hand is followed.
+func TestAMigrationToWhereSomebodyHasMovedTheVM(t *testing.T) {
+	for _, state := range []model.DomainState{model.DomainRunning, model.DomainPaused} {
+		input := judging()
+		op := &input.Operation
+		moved := Observation{State: state, Epoch: op.SourceEpoch, Boot: "boot-1"}
+		next := judged(t, input, Observation{State: model.DomainAbsent, Boot: "boot-1"}, moved)
+		if next.Operation.Result != Failed || !strings.Contains(next.Operation.Message, "somebody else has moved it to") {
+			t.Errorf("%s: %s %s, %q", state, next.Operation.Phase, next.Operation.Result, next.Operation.Message)
+		}
+		if next.VM.Holder != "n1" || next.VM.Operation != "" || !next.VM.Whereabouts.Missing.IsZero() {
+			t.Errorf("%s: %+v", state, next.VM)
+		}
+	}
+}
+
 // A stop that finds nothing proves nothing: somebody may have moved the VM, and then it runs on.
 func TestAStopThatFindsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -424,7 +424,15 @@ var mutants = []mutant{
 		is: "delete(next, wire.GetUuid())", becomes: "_ = wire",
 	},
 	{
-		name: "moved-by-hand-is-never-decided", file: "coordinator/operation/verdict.go", suite: inFaults.only("TestSeeds").with("SEEDS=100"),
+		name: "asks-a-holder-that-is-off", file: "coordinator/control/outofband/follow.go", suite: inControl.only("FromAHolderThatIsOff"),
+		is: "if finding.HolderOff || w.refused(ctx, &vm) {", becomes: "if w.refused(ctx, &vm) {",
+	},
+	{
+		name: "deletes-what-a-silent-node-showed", file: "coordinator/control/lifecycle/delete.go", suite: inControl.only("ASilentNodeShowed"),
+		is: "case len(names) == 0 && !answer.May:", becomes: "case len(names) == 0 && !answer.May && answer.Asks:",
+	},
+	{
+		name: "moved-by-hand-is-never-decided", file: "coordinator/operation/verdict.go", suite: inOperation.only("SomebodyHasMoved"),
 		is: "if !handed && movedByHand(op, source, target) {", becomes: "if false && movedByHand(op, source, target) {",
 	},
 	{

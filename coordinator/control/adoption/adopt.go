@@ -149,9 +149,16 @@ func (a *Adoption) retakable(ctx context.Context, vm model.VM, one evidence.Copy
 		return problemf("end the other with 'virsh destroy', see 'berth vm show "+vm.Name+"'", "it is %s", evidence.Places(alive))
 	case vm.Holder == "" || vm.Holder == one.Node:
 		return nil
-	case !a.Moment(a.Store.Snapshot()).Lacks(vm) || a.Refuse(ctx, vm.Holder, &vm, lead.AskLimit) != nil:
-		return problemf("wait until that node answers, or prove that it is off with 'berth node fence'",
-			"%s holds it, and has not shown that it does not run it any more", lead.NodeName(a.Store.Snapshot(), vm.Holder))
 	}
-	return nil
+	answer := a.fencing.Survey(a.Store.Snapshot()).Of(&vm)
+	switch answer.Of(vm.Holder).Standing {
+	case evidence.IsOff:
+		return nil // it cannot refuse it, and need not
+	case evidence.LacksIt:
+		if a.Refuse(ctx, vm.Holder, &vm, lead.AskLimit) == nil {
+			return nil
+		}
+	}
+	return problemf("wait until that node answers, or prove that it is off with 'berth node fence'",
+		"%s holds it, and has not shown that it does not run it any more", lead.NodeName(a.Store.Snapshot(), vm.Holder))
 }

@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -93,21 +94,21 @@ func (l *Lifecycle) deletable(snapshot *state.Snapshot, vm model.VM) error {
 			NextStep: fmt.Sprintf("bring %s back, or say so if its machine is off: 'berth node fence %s --confirmed-off'", name, name),
 		}
 	}
-	if !vm.Whereabouts.Missing.IsZero() {
-		answer := l.fencing.Survey(snapshot).Of(&vm)
-		if missing, next := answer.Missing(); !answer.May {
-			return &lead.Error{
-				Code: lead.Conflict, Subject: subject,
-				Message: fmt.Sprintf("VM %q may run still, and its disks would be gone: %s", vm.Name, missing), NextStep: next,
-			}
+	answer := l.fencing.Survey(snapshot).Of(&vm)
+	var names []string
+	for _, word := range answer.InTheWay() {
+		if word.Standing == evidence.ShowsIt {
+			names = append(names, word.Name)
 		}
 	}
-	running, _ := l.Moment(snapshot).Running()
-	if copies := running[vm.ID]; len(copies) > 0 {
-		var names []string
-		for _, one := range copies {
-			names = append(names, one.Name)
+	missing, next := answer.Missing()
+	switch {
+	case len(names) == 0 && !answer.May:
+		return &lead.Error{
+			Code: lead.Conflict, Subject: subject,
+			Message: fmt.Sprintf("VM %q may run still, and its disks would be gone: %s", vm.Name, missing), NextStep: next,
 		}
+	case len(names) > 0:
 		return &lead.Error{
 			Code: lead.Conflict, Subject: subject,
 			Message:  fmt.Sprintf("a domain with the UUID of VM %q runs on %s", vm.Name, strings.Join(names, ", ")),

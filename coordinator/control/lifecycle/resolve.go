@@ -46,10 +46,10 @@ func (o *Operations) ResolveOperation(ctx context.Context, request ResolveOperat
 			return lead.Decided, err
 		}
 		vm, _ := snapshot.VM(op.VM)
-		seen := map[string]operation.Observation{}
+		survey, seen := o.fencing.Survey(snapshot), map[string]operation.Observation{}
 		for _, node := range []string{op.Source, op.Target} {
 			if node != "" {
-				seen[node] = o.observed(snapshot, node, op.VM)
+				seen[node] = survey.Observed(node, op.VM)
 			}
 		}
 		next, obstacle := operation.Resolve(op, vm, request.Keep, seen, request.Caller, at)
@@ -80,22 +80,6 @@ func (o *Operations) ResolveOperation(ctx context.Context, request ResolveOperat
 		}
 	})
 	return op, err
-}
-
-// observed is what a node shows of a VM. One that does not tell shows it unknown; one that is proven to be off does not have it.
-func (o *Operations) observed(snapshot *state.Snapshot, node, vm string) operation.Observation {
-	if o.fencing.IsOff(snapshot, node) {
-		return operation.Observation{State: model.DomainAbsent}
-	}
-	facts := o.Inventory.Facts(node, o.Now())
-	if facts.Liveness != model.Up || !facts.Inventory || !facts.DomainsKnown {
-		return operation.Observation{State: model.DomainUnknown}
-	}
-	domain := facts.Domain(vm)
-	if domain == nil {
-		return operation.Observation{State: model.DomainAbsent}
-	}
-	return operation.Observation{State: operation.Seen(domain.State), Epoch: domain.Epoch, JobActive: domain.JobActive}
 }
 
 // resolutionText is what the history keeps of a resolution: who is the caller, and when is the event's time.
