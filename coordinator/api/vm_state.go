@@ -24,6 +24,13 @@ type vmObservation struct {
 // silence is not death.
 func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 	state, condition := settledState(o)
+	missing := !o.VM.Whereabouts.Missing.IsZero()
+	if o.VM.Condition.Is(model.OutOfBand) && (condition.Is(model.NotRunning) || missing && condition.Is(model.HolderOff, model.NodeSilent)) {
+		condition = model.Condition{} // what the watch has found out says more, and what ends it
+	}
+	if missing && state == berthv1.VMState_VM_STATE_LOST {
+		state = berthv1.VMState_VM_STATE_UNKNOWN // another node may run it
+	}
 	if op := o.Operation; op != nil {
 		if op.Result == operation.Parked {
 			condition = model.Condition{

@@ -2,6 +2,7 @@ package api
 
 import (
 	"testing"
+	"time"
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -42,12 +43,19 @@ func TestVMState(t *testing.T) {
 	parked := func(kind operation.Kind) *operation.Operation {
 		return &operation.Operation{ID: "o1", Kind: kind, Phase: operation.Judging, Result: operation.Parked, Message: "both nodes run it"}
 	}
+	missing := but(held, func(vm *model.VM) {
+		vm.Whereabouts.Missing = time.Unix(1, 0)
+		vm.Condition = model.Condition{
+			Kind: model.OutOfBand, About: "n1", Text: "out of band: hv1 does not run it any more, and hv2 cannot be asked",
+		}
+	})
 	kinds := map[string]model.ConditionKind{
 		"paused by its owner": model.Paused, "paused by a migration that is over": model.Paused,
 		"silent node": model.NodeSilent, "silent node that did not show it": model.NodeSilent, "new leader": model.NodeSilent,
 		"libvirt is down": model.NodeSilent, "listing failed": model.NodeSilent, "agent cannot tell": model.NodeSilent,
 		"forgotten by libvirt": model.OutOfBand,
 		"node without record":  model.NodeSilent, "gone": model.NotRunning, "shut off": model.NotRunning, "crashed": model.NotRunning,
+		"gone, and nobody saw how": model.OutOfBand, "gone, nobody saw how, and its node is silent since": model.OutOfBand,
 		"lost in a migration": model.LostMoving, "should be stopped, runs": model.NotStopped,
 		"two copies": model.RunsElsewhere, "stopped, and somebody runs it": model.RunsElsewhere,
 		"parked": model.Parked, "parked, and its holder shows nothing": model.Parked,
@@ -128,6 +136,13 @@ func TestVMState(t *testing.T) {
 		"gone":                {vmObservation{VM: held, Holder: empty}, lost, "node hv1 does not run it"},
 		"shut off":            {vmObservation{VM: held, Holder: shows(model.DomainShutoff, "")}, lost, "node hv1 does not run it"},
 		"crashed":             {vmObservation{VM: held, Holder: shows(model.DomainCrashed, "panicked")}, lost, "crashed on node hv1"},
+		"gone, and nobody saw how": {
+			vmObservation{VM: missing, Holder: empty}, unknown, "out of band: hv1 does not run it any more, and hv2 cannot be asked",
+		},
+		"gone, nobody saw how, and its node is silent since": {
+			vmObservation{VM: missing, Holder: node(model.NodeFacts{Liveness: model.Unreachable})},
+			unknown, "out of band: hv1 does not run it any more, and hv2 cannot be asked",
+		},
 		"lost in a migration": {
 			vmObservation{VM: but(
 				held, func(vm *model.VM) { vm.Holder, vm.Condition.Text = "", "lost during a migration: it is gone" },
