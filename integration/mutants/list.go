@@ -424,6 +424,10 @@ var mutants = []mutant{
 		is: "delete(next, wire.GetUuid())", becomes: "_ = wire",
 	},
 	{
+		name: "one-dead-node-stops-restarts", file: "coordinator/evidence/account.go", suite: inFaults.only("NeverComesBack"),
+		is: "case ended && ending.Whole:", becomes: "case ended && ending.Whole && ending.At.IsZero():",
+	},
+	{
 		name: "asks-a-holder-that-is-off", file: "coordinator/control/outofband/follow.go", suite: inControl.only("FromAHolderThatIsOff"),
 		is: "if finding.HolderOff || w.refused(ctx, &vm) {", becomes: "if w.refused(ctx, &vm) {",
 	},
