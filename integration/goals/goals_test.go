@@ -22,11 +22,14 @@ func TestLinesOfGoals(t *testing.T) {
 func TestTheTableHidesNothing(t *testing.T) {
 	var out strings.Builder
 	some := []suite{
-		{goals: []string{"G7"}, command: []string{"sh", "-c", "echo 'GOAL G7: a | wanted b | met'; echo 'GOAL G7: c | wanted b | not met'"}},
+		{goals: []string{"G7"}, command: []string{
+			"sh", "-c", "echo 'faults drawn: rack=3'; echo 'GOAL G7: a | wanted b | met'; echo 'GOAL G7: c | wanted b | not met'",
+		}},
 		{goals: []string{"G5"}, command: []string{"sh", "-c", "echo \"$SIZE\" | grep large && exit 3"}, release: []string{"SIZE=large"}},
 	}
-	if failed := measure(t.Context(), &out, some, true, false); len(failed) != 1 || !strings.HasPrefix(failed[0], "G5") {
-		t.Errorf("failed are %q", failed)
+	failed, drawn := measure(t.Context(), &out, some, true, false)
+	if drawn["rack"] != 3 || len(failed) != 1 || !strings.HasPrefix(failed[0], "G5") {
+		t.Errorf("failed are %q, drawn %v", failed, drawn)
 	}
 	for _, want := range []string{
 		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no rotation under load",

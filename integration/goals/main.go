@@ -25,7 +25,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	failed := measure(ctx, os.Stdout, chosen(*only), *release, *verbose)
+	rows, err := theWorld()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "goals:", err)
+		os.Exit(1)
+	}
+	failed, drawn := measure(ctx, os.Stdout, chosen(*only), *release, *verbose)
+	world(os.Stdout, rows, drawn)
 	if len(failed) > 0 {
 		fmt.Fprintln(os.Stderr, "goals: these suites failed:", strings.Join(failed, "; "))
 		os.Exit(1)
@@ -46,13 +52,17 @@ func chosen(only string) []suite {
 // told is what a suite told of a goal.
 type told struct{ goal, measured, wanted, verdict string }
 
-// measure runs the suites one after the other and prints the table. It returns those that failed.
-func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bool) (failed []string) {
+// measure runs the suites one after the other and prints the table. It returns those that failed, and how often the simulator has drawn
+// each fault of the world; nil: it was not run.
+func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bool) (failed []string, drawn map[string]int) {
 	found := make(map[string][]told)
 	for i := range some {
 		began := time.Now()
-		lines, err := some[i].run(ctx, w, release, verbose)
-		for _, line := range lines {
+		heard, err := some[i].run(ctx, w, release, verbose)
+		if heard.drawn != nil {
+			drawn = heard.drawn
+		}
+		for _, line := range heard.goals {
 			found[line.goal] = append(found[line.goal], line)
 		}
 		result := "done"
@@ -66,11 +76,17 @@ func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bo
 		}
 	}
 	table(w, found, some)
-	return failed
+	return failed, drawn
+}
+
+// heard is what a suite has told.
+type heard struct {
+	goals []told
+	drawn map[string]int // how often each fault was
 }
 
 // run runs the suite and collects what it tells.
-func (s *suite) run(ctx context.Context, w io.Writer, release, verbose bool) ([]told, error) {
+func (s *suite) run(ctx context.Context, w io.Writer, release, verbose bool) (lines heard, err error) {
 	command := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
 	command.Env = append(os.Environ(), s.ci...)
 	if release {
@@ -78,20 +94,22 @@ func (s *suite) run(ctx context.Context, w io.Writer, release, verbose bool) ([]
 	}
 	out, err := command.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return lines, err
 	}
 	command.Stderr = command.Stdout
 	if err := command.Start(); err != nil {
-		return nil, err
+		return lines, err
 	}
-	var lines []told
 	var last string
 	scanner := bufio.NewScanner(out)
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {
 		text := scanner.Text()
 		if one, is := parse(text); is {
-			lines = append(lines, one)
+			lines.goals = append(lines.goals, one)
+		}
+		if drawn := drawnIn(text); drawn != nil {
+			lines.drawn = drawn
 		}
 		if verbose {
 			fmt.Fprintln(w, "   ", text)

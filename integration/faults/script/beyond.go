@@ -17,7 +17,7 @@ const (
 )
 
 // beyond has a line for each of them: how it is added to a script. Each draws from random numbers of its own, so that a new one
-// leaves the others of a seed as they are. One without a function is drawn elsewhere.
+// leaves the others of a seed as they are. One without a function is drawn elsewhere. FAULTS.md names each in a row of "The world".
 var beyond = []struct {
 	fault string
 	draw  func(*Script, *rand.Rand)
