@@ -20,12 +20,20 @@ const (
 // Restartable are the VMs that are to be started again because they are to be highly available and positively run nowhere: a
 // holder is only taken from a record by evidence. High restart priorities come first. Within one, those with most memory do, while
 // there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with what is to be said
-// of them.
+// of them, and those that are held because host after host was lost with them.
 func Restartable(vms []model.VM, now time.Time) (ready []model.VM, resting map[string]model.Condition) {
 	resting = map[string]model.Condition{}
 	for i := range vms {
 		vm := &vms[i]
 		if !vm.HA || vm.Desired != model.Running || vm.Holder != "" || vm.Operation != "" {
+			continue
+		}
+		if vm.LostTooMany() {
+			resting[vm.ID] = model.Condition{Kind: model.RestartHeld, About: vm.LastNode, Text: fmt.Sprintf(
+				"it is not restarted any more, because its hosts were lost soon after it had started: %s; look into its guest and the logs of "+
+					"those hosts; 'berth vm start %s' starts it again",
+				vm.LossesText(), vm.Name,
+			)}
 			continue
 		}
 		if since := now.Sub(vm.RestartedAt); vm.Restarts >= MaxRestarts && since < RestartWindow {

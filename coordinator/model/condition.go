@@ -26,6 +26,7 @@ const (
 	RunsTwice      ConditionKind = "runs_twice"      // more than one node runs it
 	RestartRefused ConditionKind = "restart_refused" // it is to be highly available, and cannot be started now
 	RestartRests   ConditionKind = "restart_rests"   // it was restarted too often lately
+	RestartHeld    ConditionKind = "restart_held"    // host after host was lost with it: only a person starts it again
 	Parked         ConditionKind = "parked"          // its operation waits for a person's decision
 	LostMoving     ConditionKind = "lost_moving"     // it ended during a migration
 	VolumesLeft    ConditionKind = "volumes_left"    // a node may still have volumes that are of no use

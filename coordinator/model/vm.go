@@ -80,6 +80,8 @@ type VM struct {
 	RestartPriority RestartPriority `json:"restart_priority,omitempty"`
 	// Whereabouts is what was found out about where it runs. It means nothing more once another node holds the VM.
 	Whereabouts Whereabouts `json:"whereabouts,omitzero"`
+	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.
+	Losses []Loss `json:"losses,omitempty"`
 }
 
 // Whereabouts is what was found out about where a VM runs.

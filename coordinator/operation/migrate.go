@@ -15,7 +15,10 @@ var kindMigrate = kind{
 		Copying:   {node: atSource, order: copyOrder, answered: copyAnswered, cancels: true},
 		HandedOver: {
 			node: atTarget, order: resumeOrder, answered: resumeAnswered,
-			off: func(t *transition) bool { return resumeAnswered(t, notResumed(t)) },
+			off: func(t *transition) bool {
+				t.lostWithTarget()
+				return resumeAnswered(t, notResumed(t))
+			},
 		},
 		Discarding: {
 			node: atLeftover, order: discardOrder, answered: discardAnswered, off: discardOff, overdue: discardOverdue,
@@ -156,6 +159,9 @@ func resumeAnswered(t *transition, answer Answer) bool {
 		t.figures(answer.Migration)
 		t.arrived()
 	case answer.Outcome != OutcomeAmbiguous && answer.Seen.State == model.DomainAbsent:
+		if t.Operation.targetAnew(answer.Seen) {
+			t.lostWithTarget()
+		}
 		t.lost("the target could not resume it: " + answer.Error)
 	default:
 		t.Operation.Message = answer.Error

@@ -120,3 +120,36 @@ func TestAFailedRestartIsStillToRun(t *testing.T) {
 		}
 	}
 }
+
+// A start whose host is lost before it can answer takes the VM to another one, and not to a third.
+func TestAStartLosesTwoHostsAtMost(t *testing.T) {
+	op, vm := starting()
+	op.Restart, op.TargetBoot, vm.Desired = true, "b1", model.Running
+	for lost := 1; lost <= model.MaxLosses; lost++ {
+		after, holds, _ := drivenOff(op, vm, op.Target)
+		want := Placing
+		if lost == model.MaxLosses {
+			want = Ended
+		}
+		if after.Phase != want || len(holds.Losses) != lost || holds.Desired != model.Running {
+			t.Fatalf("after %d: %s %s %q, %+v", lost, after.Phase, after.Result, after.Message, holds)
+		}
+		if after.Phase == Placing {
+			next := Place(after, holds, Target{Node: "n2", Name: "node2", Boot: "b7"}, noon)
+			after, holds = next.Operation, next.VM
+		}
+		op, vm = after, holds
+	}
+	if op.Message != "its hosts were lost soon after it had started: "+vm.LossesText() {
+		t.Errorf("people are told %q", op.Message)
+	}
+
+	op, vm = starting()
+	op.TargetBoot, op.Phase = "b1", Judging
+	for boot, losses := range map[string]int{"b1": 0, "b2": 1, "": 0} {
+		next, settled := Settle(op, vm, map[string]Observation{"n1": {State: model.DomainAbsent, Boot: boot}}, noon)
+		if !settled || len(next.VM.Losses) != losses {
+			t.Errorf("boot %q: %t, %+v", boot, settled, next.VM.Losses)
+		}
+	}
+}

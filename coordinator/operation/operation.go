@@ -143,6 +143,8 @@ type Operation struct {
 	ResolvedBy string `json:"resolved_by,omitempty"`
 	// Restart tells that Berth itself began the start, because the VM is highly available.
 	Restart bool `json:"restart,omitempty"`
+	// TargetBoot is the boot of the target's host when a start was placed there, or a migration began; empty: not known.
+	TargetBoot string `json:"target_boot,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.

@@ -26,6 +26,7 @@ type Target struct {
 	MakesHome      bool
 	Volumes        []model.VolumeOrder
 	CPU, PassedCPU string
+	Boot           string // of the node's host; empty: not known
 }
 
 // Place gives a start its next node. The VM's LastEpoch must be the number before the new epoch.
@@ -33,7 +34,7 @@ func Place(op Operation, vm model.VM, target Target, at time.Time) Next {
 	vm.LastEpoch++
 	op.Target, op.TargetName, op.Decision, op.Sticky = target.Node, target.Name, target.Decision, target.Sticky
 	op.Spec, op.MakesHome, op.Volumes, op.CPU, op.PassedCPU = target.Spec, target.MakesHome, target.Volumes, target.CPU, target.PassedCPU
-	op.Epoch = vm.LastEpoch
+	op.Epoch, op.TargetBoot = vm.LastEpoch, target.Boot
 	op.Attempt++
 	op.Step++
 	op.Phase = Dispatched

@@ -56,6 +56,9 @@ func startAnswered(t *transition, answer Answer) bool {
 	t.noteAnswer(answer)
 	switch answer.Outcome {
 	case OutcomeDone:
+		if t.Operation.targetAnew(answer.Seen) {
+			t.lostWithTarget() // and the order came again after that
+		}
 		t.started()
 	case OutcomeAmbiguous:
 		t.enter(Judging)
@@ -87,6 +90,9 @@ func (t *transition) startFailed(code ErrorCode, message string) {
 	op := &t.Operation
 	op.Excluded = append(op.Excluded, op.Target)
 	switch {
+	case t.VM.LostTooMany():
+		t.notStarted()
+		t.end(Failed, "its hosts were lost soon after it had started: "+t.VM.LossesText())
 	case permanent(code), op.Pinned != "", op.Cancel, op.Attempt >= MaxAttempts:
 		t.notStarted()
 		t.end(Failed, message)
@@ -105,6 +111,9 @@ func (t *transition) notStarted() {
 }
 
 func judgeStart(t *transition, _, seen Observation) bool {
+	if t.Operation.targetAnew(seen) && !seen.State.Holds() {
+		t.lostWithTarget()
+	}
 	switch {
 	case seen.State.Holds() && seen.Epoch == t.Operation.Epoch:
 		t.started()

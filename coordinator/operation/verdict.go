@@ -78,6 +78,12 @@ func judgeMigration(t *transition, source, target Observation) bool {
 	}
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)
+	switch {
+	case source.Anew && (verdict == SourceDied || verdict == LostBoth):
+		t.VM.Lose(op.SourceName, t.VM.CameAt(), t.at)
+	case handed && verdict == LostBoth && op.targetAnew(target):
+		t.lostWithTarget()
+	}
 	op.Leftover, op.Revert = "", false // what an earlier round took for a leftover may be the guest
 	switch verdict {
 	case RolledBack:

@@ -62,7 +62,7 @@ func cloneVM(v *model.VM) model.VM {
 	out.Disks, out.NICs = slices.Clone(v.Disks), slices.Clone(v.NICs)
 	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
 	out.Labels, out.Preferred = slices.Clone(v.Labels), slices.Clone(v.Preferred)
-	out.Discards = slices.Clone(v.Discards)
+	out.Discards, out.Losses = slices.Clone(v.Discards), slices.Clone(v.Losses)
 	return out
 }
 

@@ -247,6 +247,7 @@ func goldenCommands() []Command {
 	web.Labels, web.Migration, web.Preferred, web.MovedAt = []string{"web"}, model.MigrateManual, []string{"n1"}, noon
 	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
 	web.Discards = []model.Discard{{Node: "n2", Epoch: 1}}
+	web.Losses = []model.Loss{{Node: "alpha", At: noon}}
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
 	held := web
@@ -255,7 +256,8 @@ func goldenCommands() []Command {
 	move.Kind, move.Request, move.Source, move.Excluded, move.Decision = operation.Migrate, "r1", "n2", []string{"n3"}, "d1"
 	move.Phase, move.Step, move.Attempt, move.Memory, move.VCPUs = operation.Copying, 3, 1, units.GiB, 2
 	move.Force, move.Grace, move.Bandwidth, move.Deadline = true, time.Minute, 10*units.MiB, time.Hour
-	move.SourceName, move.TargetName, move.SourceEpoch, move.SourceBoot, move.Created = "beta", "alpha", 1, "boot-1", true
+	move.SourceName, move.TargetName, move.SourceEpoch, move.Created = "beta", "alpha", 1, true
+	move.SourceBoot, move.TargetBoot = "boot-1", "boot-2"
 	move.TargetHost, move.Leftover, move.Revert, move.Caller = "10.0.0.1", "n1", true, "operator/admin"
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
 	spec := web.Spec

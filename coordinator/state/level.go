@@ -16,8 +16,8 @@ import (
 //
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
-//   - 3: the kind of a VM's condition, and what it is about; which node a fence device has perhaps switched off by mistake.
-//   - 3: the kind of a VM's condition, and what it is about; what was found out about where it runs.
+//   - 3: the kind of a VM's condition, and what it is about; which node a fence device has perhaps switched off by mistake; what was
+//     found out about where a VM runs; which hosts were lost with it.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -35,6 +35,9 @@ const StruckLevel = 3
 // WhereaboutsLevel is the feature level from which the record of a VM has its whereabouts.
 const WhereaboutsLevel = 3
 
+// LossLevel is the feature level from which the record of a VM has which hosts were lost with it.
+const LossLevel = 3
+
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
 	level := c.Level
@@ -45,10 +48,18 @@ func (c *Command) needed() uint32 {
 		if c.VMs[i].Whereabouts != (model.Whereabouts{}) {
 			level = max(level, WhereaboutsLevel)
 		}
+		if len(c.VMs[i].Losses) > 0 {
+			level = max(level, LossLevel)
+		}
 	}
 	for i := range c.Nodes {
 		if c.Nodes[i].Fencing.Struck != "" {
 			level = max(level, StruckLevel)
+		}
+	}
+	for i := range c.Operations {
+		if c.Operations[i].TargetBoot != "" {
+			level = max(level, LossLevel)
 		}
 	}
 	fields, _ := c.neededByRecords()
@@ -90,6 +101,11 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
+		older.VMs[i].Losses = nil
+	}
+	older.Operations = slices.Clone(c.Operations)
+	for i := range older.Operations {
+		older.Operations[i].TargetBoot = ""
 	}
 	return &older, c.allowed(level)
 }

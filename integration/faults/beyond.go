@@ -9,6 +9,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.VirshDestroy: destroyByHand,
 	script.VirshStart:   startByHand,
 	script.Orphan:       orphan,
+	script.Killer:       (*World).becomeKiller,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

@@ -37,6 +37,7 @@ const (
 	ManySilent         Bug = "a node is fenced though many are silent"
 	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
+	LossesForgotten    Bug = "nobody counts the hosts that were lost with a VM"
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
 	OrphanUnseen       Bug = "no node looks for the processes of guests that its libvirt does not list"
@@ -53,6 +54,7 @@ var Bugs = []Bug{
 var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
+	LossesForgotten,
 }
 
 // heard lets an answer pass on its way to the driver.

@@ -58,6 +58,11 @@ func (b Bug) outlive(command *state.Command, node model.Node, message string, pr
 // unheld are the VMs as a restart looks at them.
 func (k *keeper) unheld(snapshot *state.Snapshot) []model.VM {
 	vms := snapshot.VMs()
+	for i := range vms {
+		if k.world.bug == LossesForgotten {
+			vms[i].Losses = nil
+		}
+	}
 	if k.world.bug != SilenceIsDeath {
 		return vms
 	}

@@ -19,7 +19,14 @@ func (k *keeper) restart() {
 	if !k.facts.Settled(snapshot, k.world.Now) {
 		return
 	}
-	ready, _ := evidence.Restartable(k.unheld(snapshot), k.now())
+	ready, resting := evidence.Restartable(k.unheld(snapshot), k.now())
+	for _, id := range sortedKeys(resting) {
+		if vm, _ := snapshot.VM(id); !vm.Condition.Same(resting[id]) {
+			after := vm
+			after.Condition = resting[id]
+			k.keepBeside(vm, after)
+		}
+	}
 	for _, vm := range k.restarter.Due(ready, k.world.Now) {
 		if !k.restartOne(vm) {
 			k.restarter.Waits(vm.ID, k.world.Now)

@@ -67,6 +67,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	switch {
 	case !known:
 		r.result.Operations++
+		if op.Kind == operation.Start && !op.Restart {
+			r.spareKiller(op.VM)
+		}
 		if op.Restart {
 			r.result.Restarts++
 		}
@@ -181,6 +184,7 @@ func (r *rules) Runs(d *machine.Domain) {
 	if !d.IsWhole() {
 		r.Broken("I8", d.UUID, "an old copy runs on %s (epoch %d)", d.At.ID, d.Epoch)
 	}
+	r.killSoon(d)
 }
 
 // IsStopping tells whether a VM is to be stopped on a host.

@@ -138,6 +138,7 @@ func (r *rules) waiting() []model.VM {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity()
 		})
 		down := vm.HA && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
-		return !down || !roomy || r.vmWaits(snapshot, &vm) || vm.Restarts >= evidence.MaxRestarts
+		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
+		return !down || !roomy || held || r.vmWaits(snapshot, &vm) || vm.Restarts >= evidence.MaxRestarts
 	})
 }

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -86,7 +85,7 @@ func (w *World) heal() {
 
 // happen lets one thing happen.
 func (w *World) happen(what script.Happening) {
-	name := fmt.Sprintf("vm-%d", what.VM)
+	name := vmName(what.VM)
 	h := w.hosts[what.Host%len(w.hosts)]
 	w.Note("happens", h.ID, name, string(what.What))
 	if !w.wish(what.What, h, name, what.Hard) && !w.troubleHost(what, h, name) {

@@ -48,7 +48,7 @@ const parallelStarts = 2
 func (m *member) target(snapshot *state.Snapshot, node *model.Node) operation.Target {
 	working, queue := snapshot.StartsOn(node.ID)
 	waiting := len(queue) + m.startsUnderWay(snapshot, node.ID, "")
-	return operation.Target{Node: node.ID, Name: node.Name, Behind: operation.Behind(working, waiting, parallelStarts)}
+	return operation.Target{Node: node.ID, Name: node.Name, Boot: node.Boot, Behind: operation.Behind(working, waiting, parallelStarts)}
 }
 
 // startsUnderWay is how many starts on a node are decided and not in the log yet, of those that come to this phase; empty: any.
@@ -115,7 +115,7 @@ func start(m *member, name string, memory units.Bytes) {
 // place begins the start of a VM on a node that has room, if one has.
 func (m *member) place(vm model.VM) {
 	if node := m.choose(m.view(), vm, "", nil); node != nil {
-		vm.Restarts, vm.RestartedAt = 0, time.Time{}
+		vm.Restarts, vm.RestartedAt, vm.Losses = 0, time.Time{}, nil
 		m.beginStart(vm, vm.Revision, node, false)
 	}
 }
@@ -179,8 +179,8 @@ func migrate(m *member, name string) {
 	vm.LastEpoch++
 	op := operation.Operation{
 		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		SourceBoot: m.sessions[vm.Holder].life.boot,
-		Target:     node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
+		SourceBoot: m.sessions[vm.Holder].life.boot, TargetBoot: node.Boot,
+		Target: node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).URI(), CreatedAt: at, UpdatedAt: at,
 	}
 	before := vm.Revision

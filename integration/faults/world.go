@@ -37,6 +37,7 @@ type World struct {
 	stops     *script.Happening    // to the leader, at the next device that it asks; nil: nothing
 	jumped    bool                 // a clock has
 	byHand    map[string]time.Time // when somebody moved a VM without Berth last
+	killers   killers
 
 	result Result
 }
@@ -63,6 +64,8 @@ func uuidOf(name string) string {
 	return fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 }
 
+func vmName(number int) string { return fmt.Sprintf("vm-%d", number) }
+
 func (w *World) newID(kind string) string {
 	w.ids++
 	return fmt.Sprintf("%s-%04d", kind, w.ids)
@@ -76,12 +79,12 @@ func (w *World) newKey() string {
 func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
-		available: map[string]bool{}, byHand: map[string]time.Time{},
+		available: map[string]bool{}, byHand: map[string]time.Time{}, killers: killers{},
 	}
 	w.rules = newRules(w)
 	w.Witness = w.rules
 	for i := range script.HA {
-		w.available[uuidOf(fmt.Sprintf("vm-%d", i))] = true
+		w.available[uuidOf(vmName(i))] = true
 	}
 	command := state.Command{Key: "setup", Kind: "setup", Caller: "sim", At: w.Now}
 	for i := range script.Hosts {

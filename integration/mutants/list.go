@@ -452,6 +452,18 @@ var mutants = []mutant{
 		is: "if turn(&vm) < last || !lately(&vm) {", becomes: "if !lately(&vm) {",
 	},
 	{
+		name: "restart-on-host-after-host", file: "coordinator/evidence/restart.go", suite: inControl.only("TakesItsHostsDown"),
+		is: "if vm.LostTooMany() {", becomes: "if vm.LostTooMany() && vm.LastNode == \"?\" {",
+	},
+	{
+		name: "boots-lose-no-vms", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("BootsAnewIsLost"),
+		is: "gone := f.lostByBoot(p, &node, &after)", becomes: "gone := f.lostByBoot(p, &node, &node)",
+	},
+	{
+		name: "start-on-host-after-host", file: "coordinator/operation/start.go", suite: inOperation.only("TwoHostsAtMost"),
+		is: "case t.VM.LostTooMany():", becomes: "case false && t.VM.LostTooMany():",
+	},
+	{
 		name: "fence-while-many-are-silent", file: "coordinator/evidence/silence.go", suite: inEvidence.only("MostNodesSilent|FencingNeverActs"),
 		is: "case mass != \"\":", becomes: "case mass == \"?\":",
 	},

@@ -23,6 +23,7 @@ type Fencer struct {
 	since  time.Time                        // when the leadership began
 	asking map[string]bool                  // by node ID, as all that follow: its device is being asked
 	rests  map[string]time.Time             // until when a device is left alone
+	heard  map[string]time.Time             // when each was last heard under the boot that its record has
 	leases map[string]time.Time             // when each node got its last one
 	held   map[string]evidence.FenceVerdict // what is to be said of it
 }
@@ -31,6 +32,7 @@ type Fencer struct {
 func NewFencer(at time.Time, newID func() string) *Fencer {
 	return &Fencer{
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
+		heard:  map[string]time.Time{},
 		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{},
 	}
 }
@@ -298,6 +300,9 @@ func (f *Fencer) Release(p evidence.Moment) []state.Command {
 			}
 			for _, vm := range some {
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+				if vm.HA {
+					lost(&vm, &node, p.Facts(node.ID).HeardAt, p.At)
+				}
 				vm.Condition = model.Condition{
 					Kind: model.HolderOff, About: node.ID,
 					Text: fmt.Sprintf("its node %s is proven to be off (%s)", node.Name, node.Fencing.Message),
@@ -312,6 +317,23 @@ func (f *Fencer) Release(p evidence.Moment) []state.Command {
 		}
 	}
 	return commands
+}
+
+// lostUnseen is how long after it came to its host a VM may have been lost with it if this leader did not lead then. It is taken for
+// soon.
+const lostUnseen = 10 * time.Minute
+
+// lost takes note in a VM's record that its host was lost. Heard is when this leader heard the host last; zero: it never did.
+func lost(vm *model.VM, node *model.Node, heard, now time.Time) {
+	came := vm.CameAt()
+	switch {
+	case !heard.IsZero():
+	case now.Sub(came) <= lostUnseen:
+		heard = came
+	default:
+		heard = now
+	}
+	vm.Lose(node.Name, came, heard)
 }
 
 // noticed is how many nodes are written down by one command.
@@ -333,10 +355,14 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 		facts := p.Facts(node.ID)
 		silence := f.silence(p, node, facts)
 		after, event := noticedNode(&silence, facts)
+		if facts.Boot == node.Boot {
+			f.heard[node.ID] = facts.HeardAt
+		}
 		if after.Boot == node.Boot && after.Watchdog == node.Watchdog && after.Fencing == node.Fencing {
 			continue
 		}
-		if len(all) == 0 || len(all[len(all)-1].Command.Nodes) == noticed {
+		gone := f.lostByBoot(p, &node, &after)
+		if len(all) == 0 || len(all[len(all)-1].Command.Nodes) == noticed || len(all[len(all)-1].Command.VMs)+len(gone) > released {
 			all = append(all, Notice{Command: state.Command{Key: f.newID(), Kind: "notice nodes", Caller: lead.Berth, At: p.At}})
 		}
 		one := &all[len(all)-1]
@@ -347,8 +373,41 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 		}
 		one.Command.Expect = append(one.Command.Expect, state.Expectation{Table: state.Nodes, ID: after.ID, Revision: after.Revision})
 		one.Command.Nodes = append(one.Command.Nodes, after)
+		for _, vm := range gone {
+			one.Command.Expect = append(one.Command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+			one.Command.VMs = append(one.Command.VMs, vm)
+		}
 	}
 	return all
+}
+
+// lostByBoot are the VMs that are to be highly available and were lost with the last boot of a node's host, if it has booted anew. A
+// migration judges its own by itself.
+func (f *Fencer) lostByBoot(p evidence.Moment, before, after *model.Node) (gone []model.VM) {
+	if before.Boot == "" || before.Boot == after.Boot {
+		return nil
+	}
+	for _, vm := range p.VMsOn(before.ID) {
+		if op, _ := operationOf(p, &vm); !vm.HA || op.Kind == operation.Migrate {
+			continue
+		}
+		lost(&vm, before, f.heard[before.ID], p.At)
+		gone = append(gone, vm)
+	}
+	return gone
+}
+
+// operationOf is the live operation that works on a VM.
+func operationOf(p evidence.Moment, vm *model.VM) (operation.Operation, bool) {
+	if vm.Operation == "" {
+		return operation.Operation{}, false
+	}
+	for _, op := range p.LiveOperations() {
+		if op.ID == vm.Operation {
+			return op, true
+		}
+	}
+	return operation.Operation{}, false
 }
 
 // noticedNode is a node's record after it was heard, with what is to be told.

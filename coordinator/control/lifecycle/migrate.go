@@ -129,8 +129,8 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 	op := operation.Operation{
 		ID: l.NewID(), Kind: operation.Migrate, Caller: request.Caller, Request: request.RequestID,
 		VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), SourceEpoch: vm.Epoch,
-		SourceBoot: l.Inventory.Facts(vm.Holder, at).Boot,
-		Target:     decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
+		SourceBoot: l.Inventory.Facts(vm.Holder, at).Boot, TargetBoot: facts.Boot,
+		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
 		Epoch: vm.LastEpoch,
 		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
 		Memory: memory, VCPUs: vcpus, Bandwidth: request.Bandwidth, Deadline: copyDeadline(memory),

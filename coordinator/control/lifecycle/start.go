@@ -98,7 +98,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	if request.restart {
 		evidence.Restarted(&vm, at)
 	} else {
-		vm.Restarts, vm.RestartedAt = 0, time.Time{}
+		vm.Restarts, vm.RestartedAt, vm.Losses = 0, time.Time{}, nil
 	}
 	op := operation.Operation{
 		ID: l.NewID(), Kind: operation.Start, Caller: request.Caller, Request: request.RequestID,

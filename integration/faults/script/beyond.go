@@ -14,6 +14,7 @@ const (
 	NeverBack    = "never-back"    // a host is dead for the rest of the run, or until long after everything else is whole again
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
+	Killer       = "killer"        // a VM takes its host down soon after it has started there
 )
 
 // beyond has a line for each of them: how it is added to a script. Each draws from random numbers of its own, so that a new one
@@ -26,6 +27,7 @@ var beyond = []struct {
 	{NeverBack, drawNeverBack},
 	{Foreign, drawForeign},
 	{Orphan, (*Script).orphan},
+	{Killer, (*Script).drawKiller},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

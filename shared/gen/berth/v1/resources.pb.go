@@ -172,6 +172,7 @@ const (
 	ConditionKind_CONDITION_KIND_NOT_RUNNING     ConditionKind = 13 // its node does not run it, and should
 	ConditionKind_CONDITION_KIND_NOT_STOPPED     ConditionKind = 14 // its node runs it, and should not
 	ConditionKind_CONDITION_KIND_RUNS_ELSEWHERE  ConditionKind = 15 // nodes other than its own show it running
+	ConditionKind_CONDITION_KIND_RESTART_HELD    ConditionKind = 20 // host after host was lost with it: only a person starts it again
 )
 
 // Enum value maps for ConditionKind.
@@ -193,6 +194,7 @@ var (
 		13: "CONDITION_KIND_NOT_RUNNING",
 		14: "CONDITION_KIND_NOT_STOPPED",
 		15: "CONDITION_KIND_RUNS_ELSEWHERE",
+		20: "CONDITION_KIND_RESTART_HELD",
 	}
 	ConditionKind_value = map[string]int32{
 		"CONDITION_KIND_UNSPECIFIED":     0,
@@ -211,6 +213,7 @@ var (
 		"CONDITION_KIND_NOT_RUNNING":     13,
 		"CONDITION_KIND_NOT_STOPPED":     14,
 		"CONDITION_KIND_RUNS_ELSEWHERE":  15,
+		"CONDITION_KIND_RESTART_HELD":    20,
 	}
 )
 
@@ -5732,7 +5735,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x14DOMAIN_STATE_SHUTOFF\x10\x05\x12\x18\n" +
 	"\x14DOMAIN_STATE_CRASHED\x10\x06\x12\x18\n" +
 	"\x14DOMAIN_STATE_UNKNOWN\x10\a\x12\x17\n" +
-	"\x13DOMAIN_STATE_ORPHAN\x10\b*\x88\x04\n" +
+	"\x13DOMAIN_STATE_ORPHAN\x10\b*\xa9\x04\n" +
 	"\rConditionKind\x12\x1e\n" +
 	"\x1aCONDITION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CONDITION_KIND_OTHER\x10\x01\x12\x1e\n" +
@@ -5750,7 +5753,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x15CONDITION_KIND_PAUSED\x10\f\x12\x1e\n" +
 	"\x1aCONDITION_KIND_NOT_RUNNING\x10\r\x12\x1e\n" +
 	"\x1aCONDITION_KIND_NOT_STOPPED\x10\x0e\x12!\n" +
-	"\x1dCONDITION_KIND_RUNS_ELSEWHERE\x10\x0f*\xd3\x01\n" +
+	"\x1dCONDITION_KIND_RUNS_ELSEWHERE\x10\x0f\x12\x1f\n" +
+	"\x1bCONDITION_KIND_RESTART_HELD\x10\x14*\xd3\x01\n" +
 	"\aVMState\x12\x18\n" +
 	"\x14VM_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VM_STATE_STOPPED\x10\x01\x12\x15\n" +
