@@ -19,6 +19,9 @@ type Silence struct {
 	Waiting  int           // live operations of such VMs that it works on
 	Missing  []string      // names of such VMs that it may have, because nobody has seen how they left their nodes, ascending
 
+	Domain string        // the rack or pod that it fails with; empty: none is declared
+	OffFor time.Duration // since it was proven off
+
 	Struck string        // name of a node that its device has perhaps switched off in its place
 	Asking bool          // its device is being asked, by this leader
 	Left   time.Duration // that the call of an earlier leader may still take
@@ -59,7 +62,7 @@ const (
 // looked at if VMs that are to be highly available wait for that: because it holds them, because it may have them, or because an
 // operation of theirs waits. Nobody has asked for the power to be cut for other VMs.
 func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
-	mass := massSilence(nodes)
+	mass := countSilent(nodes)
 	var verdicts []FenceVerdict
 	for i := range nodes {
 		one := &nodes[i]
@@ -74,25 +77,7 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 	return verdicts
 }
 
-// massSilence tells that so many nodes are silent at once that it is more likely the fault of what lies between; empty: it is
-// not so. Nodes in maintenance do not count. Those that are fenced do, as long as they are silent: or a fault that spreads
-// would take one node after the other.
-func massSilence(nodes []Silence) string {
-	silent, all := 0, 0
-	for i := range nodes {
-		node := &nodes[i].Node
-		if node.Maintenance || node.Fenced() && node.Fencing.Method == model.FenceManual {
-			continue
-		}
-		all++
-		if l := nodes[i].Liveness; l == model.Unreachable || l == model.Suspect {
-			silent++
-		}
-	}
-	return model.MassSilence(silent, all)
-}
-
-func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
+func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 	name := s.Node.Name
 	byHand := SeenOff(name)
 	held := func(next, format string, args ...any) FenceVerdict {
@@ -114,8 +99,10 @@ func (s *Silence) verdict(leading time.Duration, mass string) FenceVerdict {
 		return held(byHand, "only somebody's word proves that it is off")
 	case method == model.FenceCommand && s.Struck != "":
 		return held(RightDevice(name)+"; "+byHand, "%s", WrongMachine(s.Struck))
-	case mass != "":
-		return held("look at the network between coordinators and nodes first; "+byHand, "%s", mass)
+	case mass.all != "":
+		return held("look at the network between coordinators and nodes first; "+byHand, "%s", mass.all)
+	case mass.rack != "" && s.Domain == mass.dark:
+		return held("look at its power and its network first; "+s.rackOff(), "%s", mass.rack)
 	case leading < FenceGrace:
 		return wait(FenceGrace-leading, "this coordinator leads since a moment, and nodes may still come")
 	case method == model.FenceWatchdog && s.Node.Watchdog == 0:

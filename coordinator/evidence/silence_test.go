@@ -127,8 +127,11 @@ func TestMostNodesSilentAtOnceIsTheNetworksFault(t *testing.T) {
 		{10, 4, false},
 		{100, 10, true},
 		{100, 11, false},
-		{1000, 10, true},
-		{1000, 11, false},
+		{200, 11, false},
+		{400, 20, true},
+		{400, 21, false},
+		{1000, 50, true},
+		{1000, 51, false},
 		{1000, 1000, false},
 	} {
 		nodes := site(c.all, c.silent)

@@ -9,6 +9,8 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.VirshDestroy: destroyByHand,
 	script.VirshStart:   startByHand,
 	script.Orphan:       orphan,
+	script.Rack:         darkenRack,
+	script.RackIsOff:    sayRackIsOff,
 	script.Killer:       (*World).becomeKiller,
 }
 

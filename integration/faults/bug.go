@@ -37,6 +37,7 @@ const (
 	ManySilent         Bug = "a node is fenced though many are silent"
 	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
+	RackFenced         Bug = "the hosts of a dark rack of 40 % are fenced without a word"
 	LossesForgotten    Bug = "nobody counts the hosts that were lost with a VM"
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
@@ -55,6 +56,7 @@ var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
 	LossesForgotten,
+	RackFenced,
 }
 
 // heard lets an answer pass on its way to the driver.

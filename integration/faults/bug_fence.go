@@ -18,6 +18,12 @@ func (k *keeper) verdicts(moment evidence.Moment) []evidence.FenceVerdict {
 		for _, one := range k.fencer.Silences(moment) {
 			verdicts = append(verdicts, evidence.Fencing(k.world.Now.Sub(k.since), []evidence.Silence{one})...)
 		}
+	case RackFenced:
+		for _, one := range k.fencer.Silences(moment) {
+			if one.Domain == rackLabel {
+				verdicts = append(verdicts, evidence.Fencing(k.world.Now.Sub(k.since), []evidence.Silence{one})...)
+			}
+		}
 	case WatchdogUnwaited:
 		all := k.fencer.Silences(moment)
 		for i := range all {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -72,7 +73,7 @@ func TestSeeds(t *testing.T) {
 	var mu sync.Mutex
 	var events, operations, proven, restarts, failed, doubles, others, stuck uint64
 	var hours float64
-	drawn := map[string]int{}
+	drawn, back := map[string]int{}, map[string][]time.Duration{}
 	each(first, count, func(seed uint64) bool {
 		result := Run(script.Generate(seed), nil, None)
 		mu.Lock()
@@ -84,6 +85,9 @@ func TestSeeds(t *testing.T) {
 		hours += result.Lasted.Hours()
 		for fault, n := range result.Drawn {
 			drawn[fault] += n
+		}
+		for cause, times := range result.Back {
+			back[cause] = append(back[cause], times...)
 		}
 		for _, breach := range result.Breaches {
 			switch breach.Rule {
@@ -109,8 +113,8 @@ func TestSeeds(t *testing.T) {
 		met = "not met"
 	}
 	t.Logf("GOAL G2: %d seeds from %d, %.1f M events, %d operations, %d nodes proven off, %d restarts, %.0f virtual hours, %d double runs, "+
-		"%d other broken invariants, %d stuck operations | wanted 0 of %d | %s",
-		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, others, stuck, count, met)
+		"%d other broken invariants, %d stuck operations; from failure to running again (half, 99 %%, worst): %s | wanted 0 of %d | %s",
+		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, others, stuck, BackText(back), count, met)
 }
 
 // checkDrawn tells how often each fault of the world around Berth has happened. One that never does in so many seeds proves nothing.

@@ -48,6 +48,7 @@ func startByHand(w *World, what script.Happening, h *host) {
 	}
 	if h.StartByHand(vm) {
 		w.byHand[vm] = w.Now
+		w.spareKiller(vm)
 		w.Draw(script.Foreign)
 	}
 }

@@ -47,6 +47,7 @@ func (w *World) killSoon(d *machine.Domain) {
 		if k.hosts++; k.hosts > 2 {
 			w.Broken("killer", d.UUID, "has taken down %d hosts since somebody started it, the last one is %s", k.hosts, at.ID)
 		}
+		defer w.because("killer")()
 		at.PowerCut()
 		w.Later(w.Between(10*time.Second, 4*time.Minute), at.PowerOn)
 	})

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"slices"
 
 	"berth/agent/hypervisor"
@@ -47,7 +48,8 @@ type rules struct {
 	*World
 	void    map[[2]string]uint64 // by host and VM: the highest epoch that is known not to run there any more
 	excused map[string]bool      // VMs whose guest a fault may have ended
-	unheard map[string]bool      // nodes that were proven to be off when nobody had ever heard them
+	downtime
+	unheard map[string]bool // nodes that were proven to be off when nobody had ever heard them
 
 	reboots   map[string]int  // by VM: the operations that were to restart its guest, less the times that it was asked
 	restarted map[string]bool // VMs whose guest has since the last one of these has begun
@@ -55,7 +57,8 @@ type rules struct {
 
 func newRules(w *World) *rules {
 	return &rules{
-		World: w, void: map[[2]string]uint64{}, excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
+		World: w, downtime: downtime{}, void: map[[2]string]uint64{},
+		excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
 		restarted: map[string]bool{},
 	}
 }
@@ -184,6 +187,8 @@ func (r *rules) Runs(d *machine.Domain) {
 	if !d.IsWhole() {
 		r.Broken("I8", d.UUID, "an old copy runs on %s (epoch %d)", d.At.ID, d.Epoch)
 	}
+	op, _ := r.store.Snapshot().LiveOperationOf(d.UUID)
+	r.ends(d.UUID, op.Restart, r.Now, r.result.Back)
 	r.killSoon(d)
 }
 
@@ -214,7 +219,12 @@ func (r *rules) Ends(d *machine.Domain, kind string) {
 }
 
 // Excuse tells that a fault has ended the guest.
-func (r *rules) Excuse(vm string) { r.excused[vm] = true }
+func (r *rules) Excuse(vm string) {
+	r.excused[vm] = true
+	if vmRecord, _ := r.store.Snapshot().VM(vm); vmRecord.HA && vmRecord.Desired == model.Running && vmRecord.Operation == "" {
+		r.begins(vm, cmp.Or(r.cause, "host or guest"), r.Now)
+	}
+}
 
 // sourceDied tells that the source's host has lost its power since a migration began.
 func (r *rules) sourceDied(op *operation.Operation) bool {

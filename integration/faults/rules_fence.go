@@ -77,19 +77,48 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 	if !waits {
 		r.Broken("cause", node.ID, "is fenced, and no VM waits for that")
 	}
-	many, all := 0, 0
-	for _, h := range r.hosts {
-		if record, _ := before.Node(h.ID); record.Fenced() && record.Fencing.Method == model.FenceManual {
-			continue // somebody has seen what is wrong with it
+	r.checkMass(before, node)
+}
+
+// checkMass asks whether not too many others are silent, a rack that is dark as a whole counted once.
+func (r *rules) checkMass(before *state.Snapshot, node *model.Node) {
+	many, all, dark, racked := 0, 0, 0, 0
+	of := func(i int) bool { return i < r.rack }
+	for i, h := range r.hosts {
+		if record, _ := before.Node(h.ID); record.Fenced() && (record.Fencing.Method == model.FenceManual ||
+			r.Now.Sub(record.Fencing.EndedAt) > evidence.FencedCounts/2) {
+			continue // somebody has seen what is wrong with it, or it is off for long
 		}
 		all++
-		if since(m.keeper.heard[h.ID]) > model.UnreachableAfter+untilLogged {
+		if of(i) {
+			racked++
+		}
+		if r.silence(h.ID) > model.UnreachableAfter+untilLogged {
 			many++
+			if of(i) {
+				dark++
+			}
 		}
 	}
-	if many > model.MaxSilentNodes || many > 1 && many*100 > all*model.MaxSilentPercent {
+	tooMany := func(silent, all int) bool {
+		return silent > model.MaxSilentNodes || silent > 1 && silent*100 > all*model.MaxSilentPercent
+	}
+	inRack := len(node.Labels) > 0 && node.Labels[0] == rackLabel
+	if racked > 1 && dark == racked && 2*racked < all && (!inRack || !tooMany(racked, all)) {
+		many, all = many-dark+1, all-dark+1
+	}
+	if tooMany(many, all) {
 		r.Broken("cause", node.ID, "is fenced while %d of %d are silent", many, all)
 	}
+}
+
+// silence is for how long the leader has not heard a node, at most since it leads.
+func (r *rules) silence(node string) time.Duration {
+	heard := r.leader.keeper.heard[node]
+	if heard.Before(r.leader.since) {
+		heard = r.leader.since
+	}
+	return r.Now.Sub(heard)
 }
 
 // checkLetGo asks whether a VM whose record has lost its holder runs nowhere.

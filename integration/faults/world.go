@@ -38,6 +38,8 @@ type World struct {
 	jumped    bool                 // a clock has
 	byHand    map[string]time.Time // when somebody moved a VM without Berth last
 	killers   killers
+	rack      int    // how many of the hosts, the first ones, stand in one rack
+	cause     string // why guests end now; empty: nothing in particular
 
 	result Result
 }
@@ -48,10 +50,11 @@ type Result struct {
 	Events     uint64
 	Lasted     time.Duration // virtual
 	Operations int
-	Proven     int            // nodes that were proven to be off
-	Restarts   int            // of VMs that are to be highly available
-	Hash       uint64         // of the trace
-	Drawn      map[string]int // how often each of script.Faults has happened
+	Proven     int                        // nodes that were proven to be off
+	Restarts   int                        // of VMs that are to be highly available
+	Hash       uint64                     // of the trace
+	Back       map[string][]time.Duration // from a failure to running again, of VMs that Berth has restarted, by what has failed
+	Drawn      map[string]int             // how often each of script.Faults has happened
 }
 
 // Failed tells whether an invariant was broken.
@@ -80,7 +83,9 @@ func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
 		available: map[string]bool{}, byHand: map[string]time.Time{}, killers: killers{},
+		rack: script.Rack,
 	}
+	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
 	w.Witness = w.rules
 	for i := range script.HA {
@@ -92,6 +97,12 @@ func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 		h := w.newHost(id, script.HostMemory)
 		w.hosts = append(w.hosts, h)
 		node := model.Node{ID: id, Name: id, Cluster: model.DefaultCluster}
+		switch {
+		case i < script.Rack:
+			node.Labels = []string{rackLabel}
+		case script.Rack > 0:
+			node.Labels = []string{"rack-2"}
+		}
 		if i < len(script.Fences) {
 			node.Fence = machine.FenceDevice(script.Fences[i])
 			if script.Fences[i] == model.FenceWatchdog {

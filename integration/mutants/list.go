@@ -465,7 +465,19 @@ var mutants = []mutant{
 	},
 	{
 		name: "fence-while-many-are-silent", file: "coordinator/evidence/silence.go", suite: inEvidence.only("MostNodesSilent|FencingNeverActs"),
-		is: "case mass != \"\":", becomes: "case mass == \"?\":",
+		is: "case mass.all != \"\":", becomes: "case mass.all == \"?\":",
+	},
+	{
+		name: "fence-a-dark-rack", file: "coordinator/evidence/silence.go", suite: inEvidence.only("DarkRack"),
+		is: "case mass.rack != \"\" && s.Domain == mass.dark:", becomes: "case mass.rack == \"?\":",
+	},
+	{
+		name: "two-dark-racks-are-one", file: "coordinator/evidence/mass.go", suite: inEvidence.only("DarkRack"),
+		is: "if many != 1 {", becomes: "if many == 0 {",
+	},
+	{
+		name: "what-is-off-counts-for-ever", file: "coordinator/evidence/mass.go", suite: inEvidence.only("CountsForAWhile"),
+		is: "&& s.OffFor < FencedCounts", becomes: "&& s.OffFor >= 0",
 	},
 	{
 		name: "fence-without-grace", file: "coordinator/evidence/silence.go", suite: inEvidence.only("HoldsAFencingBack|FencingNeverActs"),

@@ -23,7 +23,7 @@ func fenceLabel(a *term.App, cmd *cobra.Command, label string, confirmed, yes bo
 	if err != nil {
 		return err
 	}
-	nodes := slices.DeleteFunc(all.GetNodes(), func(node *berthv1.Node) bool { return !slices.Contains(node.GetLabels(), label) })
+	nodes := slices.DeleteFunc(all.GetNodes(), func(node *berthv1.Node) bool { return !wears(node.GetLabels(), label) })
 	if err := allSilent(label, nodes); err != nil {
 		return err
 	}
@@ -41,6 +41,15 @@ func fenceLabel(a *term.App, cmd *cobra.Command, label string, confirmed, yes bo
 		},
 	})
 	return errors.Join(printed, err)
+}
+
+// wears tells whether one of a node's labels is meant. Labels have no equals sign, so rack=3 stands for rack3, rack-3, rack_3 or rack.3.
+func wears(labels []string, wanted string) bool {
+	name, value, pair := strings.Cut(wanted, "=")
+	if !pair {
+		return slices.Contains(labels, wanted)
+	}
+	return slices.ContainsFunc([]string{"", "-", "_", "."}, func(by string) bool { return slices.Contains(labels, name+by+value) })
 }
 
 // allSilent refuses a label that no node has, or one that a node has which still answers: then the label is not what has failed.

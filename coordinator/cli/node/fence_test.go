@@ -48,6 +48,9 @@ func TestFencingALabel(t *testing.T) {
 		"node-fence-label": {
 			"node fence --label rack3 --confirmed-off --yes", map[string]berthv1.NodeState{"r1": off, "r2": off}, term.Done, 2,
 		},
+		"node-fence-label-pair": {
+			"node fence --label rack=3 --confirmed-off --yes", map[string]berthv1.NodeState{"r1": off}, term.Done, 1,
+		},
 		"node-fence-label-one-answers": {
 			"node fence --label rack3 --confirmed-off --yes", map[string]berthv1.NodeState{"r1": off, "r2": up, "r4": off}, term.Failed, 0,
 		},

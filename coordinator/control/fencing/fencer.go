@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -65,13 +66,18 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 	}
 	awaited := f.awaited(p)
 	after := map[string]time.Duration{}
+	pods := map[string]string{}
 	for _, record := range p.Clusters() {
 		after[record.Name] = model.SettingsOf(&record).FenceAfter
+		if pod, known := p.Resource(record.Links[string(model.KindPod)]); known {
+			pods[record.Name] = "pod " + pod.Name
+		}
 	}
 	var nodes []evidence.Silence
 	for _, node := range p.Nodes() {
 		one := f.silence(p, node, p.Facts(node.ID))
 		one.After, one.Waiting, one.Missing = model.DefaultFenceAfter, waits[node.ID], awaited[node.ID]
+		one.Domain, one.OffFor = cmp.Or(node.Rack(), pods[node.ClusterName()]), p.At.Sub(f.provenAt(node.ID))
 		if set, known := after[node.ClusterName()]; known {
 			one.After = set
 		}
@@ -87,6 +93,14 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 // heard since and has not booted.
 func (f *Fencer) Struck(p evidence.Moment, node *model.Node) string {
 	return struckBy(p, node, f.since)
+}
+
+// provenAt is since when this leader knows that a node is off, at the earliest since it leads. No setting of a clock moves that.
+func (f *Fencer) provenAt(node string) time.Time {
+	if at := f.Proofs[node]; at.After(f.since) {
+		return at
+	}
+	return f.since
 }
 
 // awaited are the names of VMs that are to be highly available and that are not started because a node may have them, by its ID.

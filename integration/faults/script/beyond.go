@@ -14,8 +14,12 @@ const (
 	NeverBack    = "never-back"    // a host is dead for the rest of the run, or until long after everything else is whole again
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
+	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 )
+
+// RackIsOff is somebody who says that the machines of the dark rack are off.
+const RackIsOff What = "somebody says that the rack is off"
 
 // beyond has a line for each of them: how it is added to a script. Each draws from random numbers of its own, so that a new one
 // leaves the others of a seed as they are. One without a function is drawn elsewhere. FAULTS.md names each in a row of "The world".
@@ -27,6 +31,7 @@ var beyond = []struct {
 	{NeverBack, drawNeverBack},
 	{Foreign, drawForeign},
 	{Orphan, (*Script).orphan},
+	{Rack, drawRack},
 	{Killer, (*Script).drawKiller},
 }
 
