@@ -854,7 +854,7 @@ func TestThePriorityComesFirstThenTheLargestVM(t *testing.T) {
 		{ID: "i", HA: true, Desired: model.Running, RestartPriority: model.RestartHigh, Spec: model.VMSpec{Memory: 1}},
 		{ID: "j", HA: true, Desired: model.Running, RestartPriority: model.RestartHigh, Spec: model.VMSpec{Memory: 2}},
 	}
-	ready, _ := evidence.Restartable(vms, time.Now())
+	ready, _ := evidence.Restartable(vms, time.Now(), func(*model.VM) bool { return false })
 	var ids []string
 	for i := range ready {
 		ids = append(ids, ready[i].ID)

@@ -11,6 +11,7 @@ import (
 type account struct {
 	lacks bool   // its holder has listed its domains since it got the VM, and it is not among them
 	asks  bool   // nobody can say that no other node has it: all have to be heard
+	anew  bool   // its host has booted since it ran there
 	why   string // it runs nowhere, once nothing is in the way
 
 	// after is what other nodes have to have listed their domains after; zero: it does not matter when. Watched tells that the VM ran on
@@ -44,7 +45,7 @@ func (s *Survey) accountOf(vm *model.VM) account {
 	case holder.worth == off && !holder.seenWithout(vm):
 		out.why = fmt.Sprintf("its node %s is proven to be off", name)
 	case out.lacks && holder.bootedSince(vm):
-		out.why = fmt.Sprintf("%s has booted anew since the VM ran there", name)
+		out.anew, out.why = true, fmt.Sprintf("%s has booted anew since the VM ran there", name)
 	default:
 		out.asks = true
 	}

@@ -40,6 +40,7 @@ type Answer struct {
 	Proof  string // of May and Runs: what says so
 	Words  []Word // of every node, by name
 	Asks   bool   // nobody can say that no other node has it: all of them are asked
+	Booted bool   // of May: its host has booted anew since it ran there
 	Again  bool   // nothing is in the way, and nobody has seen how it left: a second look has to show the same
 	Refuse string // ID of the node that has to refuse it for good before it is started elsewhere; empty: none has to
 }

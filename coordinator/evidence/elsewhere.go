@@ -34,7 +34,7 @@ func (s *Survey) Of(vm *model.VM) Answer {
 		a.Again = true
 		return a
 	}
-	a.May, a.Proof = true, out.why
+	a.May, a.Proof, a.Booted = true, out.why, out.anew
 	return a
 }
 

@@ -7,6 +7,12 @@ import (
 	"berth/coordinator/model"
 )
 
+// counted is a node that counts when it is asked how many are silent.
+type counted struct {
+	domain string // the rack or pod that it fails with; empty: none is declared
+	silent bool
+}
+
 // FencedCounts is for how long a node that its device or its watchdog has proven off counts as one of those that are silent. A fault
 // that spreads would take the nodes one after the other if it did not count at all; if it counted for ever, a few machines that are
 // never mended would end all proof.
@@ -20,25 +26,21 @@ type masses struct {
 }
 
 // countSilent counts the silent nodes by failure domain: a rack that has lost its power is one failure and not many, so whatever else
-// fails meanwhile is judged as if the rack were one node. A domain of half the nodes or more is none. Nodes in maintenance do not
-// count, nor do those that a person has seen to be off.
-func countSilent(nodes []Silence) masses {
+// fails meanwhile is judged as if the rack were one node. A domain of half the nodes or more is none.
+func countSilent(nodes []counted) masses {
 	type domain struct{ silent, all int }
 	domains := map[string]domain{}
 	silent, all := 0, 0
 	for i := range nodes {
 		one := &nodes[i]
-		if !one.counts() {
-			continue
-		}
-		of := domains[one.Domain]
+		of := domains[one.domain]
 		all++
 		of.all++
-		if l := one.Liveness; l == model.Unreachable || l == model.Suspect {
+		if one.silent {
 			silent++
 			of.silent++
 		}
-		domains[one.Domain] = of
+		domains[one.domain] = of
 	}
 	var found masses
 	darkest, many := domain{}, 0
@@ -56,20 +58,4 @@ func countSilent(nodes []Silence) masses {
 		found.rack = fmt.Sprintf("all %d nodes of %s are silent at once", darkest.all, found.dark)
 	}
 	return found
-}
-
-// counts tells whether a node is one of those that are counted.
-func (s *Silence) counts() bool {
-	if s.Node.Maintenance {
-		return false
-	}
-	return !s.Node.Fenced() || s.Node.Fencing.Method != model.FenceManual && s.OffFor < FencedCounts
-}
-
-// rackOff says how a person's word is given for a whole failure domain.
-func (s *Silence) rackOff() string {
-	if s.Node.Rack() != s.Domain {
-		return SeenOff(s.Node.Name) + ", and so for each of its nodes"
-	}
-	return fmt.Sprintf("if its machines are off, say so with 'berth node fence --label %s --confirmed-off'", s.Domain)
 }

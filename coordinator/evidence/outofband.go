@@ -147,6 +147,12 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 	case seen.HolderOff:
 		return Finding{Verdict: Undecided} // it is released, as all that the node had
 	}
+	if seen.Answer.Booted {
+		why := fmt.Sprintf("its host %s has booted anew, so it is to be started again", seen.Holder)
+		return Finding{
+			Verdict: StoppedHere, Why: why, Condition: model.Condition{Kind: model.HostBooted, About: vm.Holder, Text: why},
+		}
+	}
 	finding := alarm(vm.Holder, "it stopped on %s, and not by Berth: 'berth vm start %s' starts it, 'berth vm stop %s' leaves it off",
 		seen.Holder, vm.Name, vm.Name)
 	finding.Verdict = StoppedHere

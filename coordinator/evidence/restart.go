@@ -17,15 +17,15 @@ const (
 	restartRest = 15 * time.Second // before a VM is tried again that no node had room for
 )
 
-// Restartable are the VMs that are to be started again because they are to be highly available and positively run nowhere: a
-// holder is only taken from a record by evidence. High restart priorities come first. Within one, those with most memory do, while
-// there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with what is to be said
-// of them, and those that are held because host after host was lost with them.
-func Restartable(vms []model.VM, now time.Time) (ready []model.VM, resting map[string]model.Condition) {
+// Restartable are the VMs that are to be started again because they are to be highly available, or because again says so of them, and
+// positively run nowhere: a holder is only taken from a record by evidence. High restart priorities come first. Within one, those with
+// most memory do, while there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with
+// what is to be said of them, and those that are held because host after host was lost with them.
+func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (ready []model.VM, resting map[string]model.Condition) {
 	resting = map[string]model.Condition{}
 	for i := range vms {
 		vm := &vms[i]
-		if !vm.HA || vm.Desired != model.Running || vm.Holder != "" || vm.Operation != "" {
+		if vm.Desired != model.Running || vm.Holder != "" || vm.Operation != "" || !vm.HA && !again(vm) || storageIsLate(vm, now) {
 			continue
 		}
 		if vm.LostTooMany() {

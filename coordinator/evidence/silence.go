@@ -62,7 +62,13 @@ const (
 // looked at if VMs that are to be highly available wait for that: because it holds them, because it may have them, or because an
 // operation of theirs waits. Nobody has asked for the power to be cut for other VMs.
 func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
-	mass := countSilent(nodes)
+	var all []counted
+	for i := range nodes {
+		if one := &nodes[i]; one.counts() {
+			all = append(all, counted{one.Domain, one.Liveness == model.Unreachable || one.Liveness == model.Suspect})
+		}
+	}
+	mass := countSilent(all)
 	var verdicts []FenceVerdict
 	for i := range nodes {
 		one := &nodes[i]
@@ -75,6 +81,22 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 		verdicts = append(verdicts, verdict)
 	}
 	return verdicts
+}
+
+// counts tells whether a node is one of those that are counted: not in maintenance, and nobody has seen it to be off.
+func (s *Silence) counts() bool {
+	if s.Node.Maintenance {
+		return false
+	}
+	return !s.Node.Fenced() || s.Node.Fencing.Method != model.FenceManual && s.OffFor < FencedCounts
+}
+
+// rackOff says how a person's word is given for a whole failure domain.
+func (s *Silence) rackOff() string {
+	if s.Node.Rack() != s.Domain {
+		return SeenOff(s.Node.Name) + ", and so for each of its nodes"
+	}
+	return fmt.Sprintf("if its machines are off, say so with 'berth node fence --label %s --confirmed-off'", s.Domain)
 }
 
 func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {

@@ -26,6 +26,8 @@ const (
 	RunsTwice      ConditionKind = "runs_twice"      // more than one node runs it
 	RestartRefused ConditionKind = "restart_refused" // it is to be highly available, and cannot be started now
 	RestartRests   ConditionKind = "restart_rests"   // it was restarted too often lately
+	HostBooted     ConditionKind = "host_booted"     // its host has booted anew, so it is to be started again
+	StorageLate    ConditionKind = "storage_late"    // the storage that it has its disks on is not there yet
 	RestartHeld    ConditionKind = "restart_held"    // host after host was lost with it: only a person starts it again
 	Parked         ConditionKind = "parked"          // its operation waits for a person's decision
 	LostMoving     ConditionKind = "lost_moving"     // it ended during a migration

@@ -54,6 +54,7 @@ const (
 	SettingParallelStarts = "parallel_starts"
 	SettingSpareNodes     = "spare_nodes"
 	SettingFenceAfter     = "fence_after"
+	SettingRestart        = "restart"
 	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
 	SettingCapacityLimit  = "capacity_threshold" // of a zone, and of a cluster instead of its zone's
 )
@@ -187,7 +188,18 @@ type Settings struct {
 	// every decision keeps that. 0: nothing is kept free.
 	SpareNodes int
 	FenceAfter time.Duration // of a node's silence, before it is fenced for the VMs that are to be highly available
+	// Restart says which VMs are started again by themselves.
+	Restart Restart
 }
+
+// Restart says which VMs are started again by themselves.
+type Restart string
+
+// Which VMs are started again by themselves. One that ended while its host ran on is only if it has HA.
+const (
+	RestartAlways Restart = "always" // also those without HA, once their host is back that had lost its power
+	RestartHA     Restart = "ha"     // those with HA only
+)
 
 // Defaults and bounds of a cluster's rounds (FCO step 4).
 const (
@@ -208,7 +220,7 @@ func DefaultSettings() Settings {
 		KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
 		Enforcement: Automatic, Balancing: Manual, Cooldown: DefaultCooldown, ParallelMoves: DefaultParallelMoves,
 		ParallelStarts: DefaultParallelStarts,
-		FenceAfter:     DefaultFenceAfter,
+		FenceAfter:     DefaultFenceAfter, Restart: RestartAlways,
 	}
 }
 
@@ -272,6 +284,9 @@ func (s *Settings) readLoops(record *Resource) {
 	}
 	if after, err := time.ParseDuration(record.Settings[SettingFenceAfter]); err == nil {
 		s.FenceAfter = after
+	}
+	if restart := Restart(record.Settings[SettingRestart]); restart == RestartHA {
+		s.Restart = restart
 	}
 }
 

@@ -121,6 +121,23 @@ func TestAFailedRestartIsStillToRun(t *testing.T) {
 	}
 }
 
+// FAULTS.md, W13. A restart whose storage is not there yet is no failure of the VM.
+func TestARestartWaitsForItsStorage(t *testing.T) {
+	op, vm := starting()
+	op.Restart, vm.Desired, vm.Restarts = true, model.Running, 2
+	late := Answer{Node: "n1", Step: op.Step, Outcome: OutcomeFailed, Code: NoPool, Error: "pool fast is not active"}
+	next, moved := Step(op, vm, late, noon)
+	const want = "it waits for its storage, and is tried again until that is there: pool fast is not active"
+	if !moved || next.Operation.Result != Failed || next.VM.Restarts != 1 || next.VM.Desired != model.Running ||
+		!next.VM.Condition.Is(model.StorageLate) || next.VM.Condition.Text != want {
+		t.Errorf("%t: %+v, %+v", moved, next.Operation, next.VM)
+	}
+	op.Restart = false
+	if next, _ := Step(op, vm, late, noon); next.Operation.Phase != Placing {
+		t.Errorf("a start that somebody asked for: %+v", next.Operation)
+	}
+}
+
 // A start whose host is lost before it can answer takes the VM to another one, and not to a third.
 func TestAStartLosesTwoHostsAtMost(t *testing.T) {
 	op, vm := starting()

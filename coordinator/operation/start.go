@@ -90,6 +90,8 @@ func (t *transition) startFailed(code ErrorCode, message string) {
 	op := &t.Operation
 	op.Excluded = append(op.Excluded, op.Target)
 	switch {
+	case op.Restart && !op.Cancel && (code == NoPool || code == NoVolume):
+		t.awaitStorage(code, message)
 	case t.VM.LostTooMany():
 		t.notStarted()
 		t.end(Failed, "its hosts were lost soon after it had started: "+t.VM.LossesText())
@@ -103,8 +105,24 @@ func (t *transition) startFailed(code ErrorCode, message string) {
 	}
 }
 
+// awaitStorage ends a restart whose storage was not there, as it is after the power of a whole site comes back. It does not count as one:
+// the VM is tried until the storage is there.
+func (t *transition) awaitStorage(code ErrorCode, message string) {
+	t.Operation.Code = code
+	t.end(Failed, message)
+	t.VM.Restarts = max(t.VM.Restarts-1, 0)
+	t.VM.Condition = model.Condition{
+		Kind: model.StorageLate, About: t.Operation.Target, Text: "it waits for its storage, and is tried again until that is there: " + message,
+	}
+}
+
 // notStarted is the state that a VM should have after a failed start. A VM that Berth itself restarts should still run.
 func (t *transition) notStarted() {
+	if t.Operation.Restart && !t.VM.HA {
+		t.VM.Condition = model.Condition{
+			Kind: model.HostBooted, About: t.VM.LastNode, Text: "its host has booted anew, and it could not be started again: it is tried again",
+		}
+	}
 	if !t.Operation.Restart || t.Operation.Cancel {
 		t.VM.Desired = model.Stopped
 	}

@@ -191,6 +191,12 @@ var forms = []Form{
 				Default: "1m", check: duration(model.SettingFenceAfter, model.MinFenceAfter, model.MaxFenceAfter),
 			},
 			{
+				Name: model.SettingRestart,
+				Doc: "which VMs start again by themselves once their host is back that had lost its power: always (all that ran) " +
+					"or ha (those with ha)",
+				Default: string(model.RestartAlways), Words: []string{string(model.RestartAlways), string(model.RestartHA)},
+			},
+			{
 				Name: model.SettingCPUModel, Doc: "CPU model of its VMs; left out: the best one that all its nodes can run",
 				check: word64(model.SettingCPUModel),
 			},

@@ -40,6 +40,8 @@ var conditionKinds = map[model.ConditionKind]berthv1.ConditionKind{
 	model.RunsTwice:      berthv1.ConditionKind_CONDITION_KIND_RUNS_TWICE,
 	model.RestartRefused: berthv1.ConditionKind_CONDITION_KIND_RESTART_REFUSED,
 	model.RestartRests:   berthv1.ConditionKind_CONDITION_KIND_RESTART_RESTS,
+	model.HostBooted:     berthv1.ConditionKind_CONDITION_KIND_HOST_BOOTED,
+	model.StorageLate:    berthv1.ConditionKind_CONDITION_KIND_STORAGE_LATE,
 	model.RestartHeld:    berthv1.ConditionKind_CONDITION_KIND_RESTART_HELD,
 	model.Parked:         berthv1.ConditionKind_CONDITION_KIND_PARKED,
 	model.LostMoving:     berthv1.ConditionKind_CONDITION_KIND_LOST_MOVING,

@@ -11,6 +11,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.Orphan:       orphan,
 	script.Rack:         darkenRack,
 	script.RackIsOff:    sayRackIsOff,
+	script.SitePower:    cutSitePower,
 	script.Killer:       (*World).becomeKiller,
 }
 

@@ -37,6 +37,8 @@ const (
 	ManySilent         Bug = "a node is fenced though many are silent"
 	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
+	LeftOff            Bug = "a VM without HA stays off when its host is back"
+	StorageFails       Bug = "a VM is given up whose storage is late"
 	RackFenced         Bug = "the hosts of a dark rack of 40 % are fenced without a word"
 	LossesForgotten    Bug = "nobody counts the hosts that were lost with a VM"
 	AsksLate           Bug = "a leader that stood still asks the device then"
@@ -57,6 +59,7 @@ var FenceBugs = []Bug{
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
 	LossesForgotten,
 	RackFenced,
+	ReturnUnnoticed, BelievesTheDevice, LossesForgotten, RackFenced, LeftOff, StorageFails,
 }
 
 // heard lets an answer pass on its way to the driver.

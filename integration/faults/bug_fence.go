@@ -68,6 +68,9 @@ func (k *keeper) unheld(snapshot *state.Snapshot) []model.VM {
 		if k.world.bug == LossesForgotten {
 			vms[i].Losses = nil
 		}
+		if k.world.bug == StorageFails && vms[i].Condition.Is(model.StorageLate) {
+			vms[i].Desired = model.Stopped
+		}
 	}
 	if k.world.bug != SilenceIsDeath {
 		return vms
@@ -78,4 +81,12 @@ func (k *keeper) unheld(snapshot *state.Snapshot) []model.VM {
 		}
 	}
 	return vms
+}
+
+// again tells of a VM without HA whether it is started again by itself.
+func (b Bug) again(is func(*model.VM) bool) func(*model.VM) bool {
+	if b == LeftOff {
+		return func(*model.VM) bool { return false }
+	}
+	return is
 }

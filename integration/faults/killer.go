@@ -14,7 +14,8 @@ type killers map[string]*killer // by UUID
 
 type killer struct {
 	hosts int
-	turn  int // grows whenever it gets to run
+	term  uint64 // in which it took the last one
+	turn  int    // grows whenever it gets to run
 }
 
 // becomeKiller lets a VM take every host down from now on, beginning with the one that it is on.
@@ -44,6 +45,11 @@ func (w *World) killSoon(d *machine.Domain) {
 			return
 		}
 		w.Draw(script.Killer)
+		// A leader that has not seen an earlier loss does not count it, and none counts one where others fall silent as well.
+		if k.term != w.term || w.othersAreAway(at) {
+			k.hosts = min(k.hosts, 1)
+		}
+		k.term = w.term
 		if k.hosts++; k.hosts > 2 {
 			w.Broken("killer", d.UUID, "has taken down %d hosts since somebody started it, the last one is %s", k.hosts, at.ID)
 		}
@@ -58,4 +64,14 @@ func (w *World) spareKiller(vm string) {
 	if k := w.killers[vm]; k != nil {
 		k.hosts = 0
 	}
+}
+
+// othersAreAway tells whether a host other than one is off, stands still or has no agent.
+func (w *World) othersAreAway(from *machine.Machine) bool {
+	for _, h := range w.hosts {
+		if h.Machine != from && (!h.On || h.Frozen || h.life == nil || h.life.dead || h.life.session == nil) {
+			return true
+		}
+	}
+	return false
 }

@@ -19,7 +19,7 @@ func (k *keeper) restart() {
 	if !k.facts.Settled(snapshot, k.world.Now) {
 		return
 	}
-	ready, resting := evidence.Restartable(k.unheld(snapshot), k.now())
+	ready, resting := evidence.Restartable(k.unheld(snapshot), k.now(), k.world.bug.again(evidence.Again(snapshot)))
 	for _, id := range sortedKeys(resting) {
 		if vm, _ := snapshot.VM(id); !vm.Condition.Same(resting[id]) {
 			after := vm

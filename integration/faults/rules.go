@@ -49,6 +49,7 @@ type rules struct {
 	void    map[[2]string]uint64 // by host and VM: the highest epoch that is known not to run there any more
 	excused map[string]bool      // VMs whose guest a fault may have ended
 	downtime
+	ran     map[string]bool // VMs that ran when the power of the whole site was cut, and that nobody was asked to do anything about since
 	unheard map[string]bool // nodes that were proven to be off when nobody had ever heard them
 
 	reboots   map[string]int  // by VM: the operations that were to restart its guest, less the times that it was asked
@@ -57,7 +58,7 @@ type rules struct {
 
 func newRules(w *World) *rules {
 	return &rules{
-		World: w, downtime: downtime{}, void: map[[2]string]uint64{},
+		World: w, downtime: downtime{}, ran: map[string]bool{}, void: map[[2]string]uint64{},
 		excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
 		restarted: map[string]bool{},
 	}
@@ -72,6 +73,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		r.result.Operations++
 		if op.Kind == operation.Start && !op.Restart {
 			r.spareKiller(op.VM)
+		}
+		if !op.Restart {
+			delete(r.ran, op.VM)
 		}
 		if op.Restart {
 			r.result.Restarts++
@@ -221,7 +225,12 @@ func (r *rules) Ends(d *machine.Domain, kind string) {
 // Excuse tells that a fault has ended the guest.
 func (r *rules) Excuse(vm string) {
 	r.excused[vm] = true
-	if vmRecord, _ := r.store.Snapshot().VM(vm); vmRecord.HA && vmRecord.Desired == model.Running && vmRecord.Operation == "" {
+	if r.cause != sitePower {
+		delete(r.ran, vm)
+	}
+	record, _ := r.store.Snapshot().VM(vm)
+	counts := record.HA || r.cause == sitePower
+	if counts && record.Desired == model.Running && record.Operation == "" {
 		r.begins(vm, cmp.Or(r.cause, "host or guest"), r.Now)
 	}
 }
@@ -279,6 +288,15 @@ func (r *rules) judge() {
 			case d.State != hypervisor.Running:
 				r.Broken("record", d.UUID, "its holder %s has it %s", h.ID, d.State)
 			}
+		}
+	}
+}
+
+// ranAtCut takes note of what is to run again once the power of the whole site is back.
+func (r *rules) ranAtCut() {
+	for _, vm := range r.store.Snapshot().VMs() {
+		if _, down := r.downtime[vm.ID]; down && vm.Desired == model.Running {
+			r.ran[vm.ID] = true
 		}
 	}
 }

@@ -166,7 +166,8 @@ func (r *rules) waiting() []model.VM {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity()
 		})
-		down := vm.HA && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
+		told := vm.Condition.Is(model.OutOfBand) // nobody can say that its end came from its host
+		down := (vm.HA || r.ran[vm.ID] && !told) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
 		return !down || !roomy || held || r.vmWaits(snapshot, &vm) || vm.Restarts >= evidence.MaxRestarts
 	})

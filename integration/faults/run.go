@@ -64,6 +64,7 @@ func (w *World) heal() {
 	w.Note("healed", "", "", "")
 	w.Quieten()
 	w.stops = nil
+	w.StorageFrom = time.Time{}
 	w.Mend()
 	for _, m := range w.members {
 		m.thaw()

@@ -468,6 +468,14 @@ var mutants = []mutant{
 		is: "case mass.all != \"\":", becomes: "case mass.all == \"?\":",
 	},
 	{
+		name: "start-again-what-ended-by-itself", file: "coordinator/evidence/again.go", suite: inEvidence.only("WhatRan"),
+		is: "vm.Condition.Is(model.HostBooted, ", becomes: "vm.Condition.Is(model.OutOfBand, model.HostBooted, ",
+	},
+	{
+		name: "late-storage-counts-as-a-failure", file: "coordinator/operation/start.go", suite: inOperation.only("WaitsForItsStorage"),
+		is: "t.VM.Restarts = max(t.VM.Restarts-1, 0)", becomes: "t.VM.Restarts = max(t.VM.Restarts, 0)",
+	},
+	{
 		name: "fence-a-dark-rack", file: "coordinator/evidence/silence.go", suite: inEvidence.only("DarkRack"),
 		is: "case mass.rack != \"\" && s.Domain == mass.dark:", becomes: "case mass.rack == \"?\":",
 	},
@@ -476,7 +484,7 @@ var mutants = []mutant{
 		is: "if many != 1 {", becomes: "if many == 0 {",
 	},
 	{
-		name: "what-is-off-counts-for-ever", file: "coordinator/evidence/mass.go", suite: inEvidence.only("CountsForAWhile"),
+		name: "what-is-off-counts-for-ever", file: "coordinator/evidence/silence.go", suite: inEvidence.only("CountsForAWhile"),
 		is: "&& s.OffFor < FencedCounts", becomes: "&& s.OffFor >= 0",
 	},
 	{

@@ -315,7 +315,7 @@ func (f *Fencer) Release(p evidence.Moment) []state.Command {
 			for _, vm := range some {
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
 				if vm.HA {
-					lost(&vm, &node, p.Facts(node.ID).HeardAt, p.At)
+					f.lose(p, &vm, &node)
 				}
 				vm.Condition = model.Condition{
 					Kind: model.HolderOff, About: node.ID,
@@ -333,21 +333,33 @@ func (f *Fencer) Release(p evidence.Moment) []state.Command {
 	return commands
 }
 
-// lostUnseen is how long after it came to its host a VM may have been lost with it if this leader did not lead then. It is taken for
-// soon.
-const lostUnseen = 10 * time.Minute
+// atOnce is how close to each other hosts fall silent that fail together: no VM takes down two at a time.
+const atOnce = 15 * time.Second
 
-// lost takes note in a VM's record that its host was lost. Heard is when this leader heard the host last; zero: it never did.
-func lost(vm *model.VM, node *model.Node, heard, now time.Time) {
-	came := vm.CameAt()
-	switch {
-	case !heard.IsZero():
-	case now.Sub(came) <= lostUnseen:
-		heard = came
-	default:
-		heard = now
+// lose takes note in a VM's record that its host was lost, as far as this leader knows when: if it did not lead then, that counts as now.
+// Where others fell silent at that moment it was not the VM.
+func (f *Fencer) lose(p evidence.Moment, vm *model.VM, node *model.Node) {
+	fell := func(node *model.Node) time.Time {
+		facts := p.Facts(node.ID)
+		switch {
+		case facts.Boot != node.Boot || facts.HeardAt.IsZero(): // what it was heard at is of another boot
+			return f.heard[node.ID]
+		case facts.Liveness == model.Up, facts.Liveness == model.Degraded:
+			return time.Time{}
+		}
+		return facts.HeardAt
 	}
-	vm.Lose(node.Name, came, heard)
+	at := fell(node)
+	if at.IsZero() {
+		at = p.At
+	}
+	for _, other := range p.Nodes() {
+		apart := fell(&other).Sub(at)
+		if other.ID != node.ID && apart < atOnce && apart > -atOnce {
+			return
+		}
+	}
+	vm.Lose(node.Name, vm.CameAt(), at)
 }
 
 // noticed is how many nodes are written down by one command.
@@ -405,7 +417,7 @@ func (f *Fencer) lostByBoot(p evidence.Moment, before, after *model.Node) (gone 
 		if op, _ := operationOf(p, &vm); !vm.HA || op.Kind == operation.Migrate {
 			continue
 		}
-		lost(&vm, before, f.heard[before.ID], p.At)
+		f.lose(p, &vm, before)
 		gone = append(gone, vm)
 	}
 	return gone

@@ -55,7 +55,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 		return fail(err)
 	}
 	facts := factsOf(snapshot, request.Root)
-	if ready, _ := evidence.Restartable([]model.VM{vm}, l.Now()); request.restart && len(ready) == 0 {
+	if ready, _ := evidence.Restartable([]model.VM{vm}, l.Now(), evidence.Again(snapshot)); request.restart && len(ready) == 0 {
 		return fail(&lead.Error{
 			Code: lead.Busy, Subject: "vm/" + vm.Name, Message: fmt.Sprintf(
 				"VM %q is not to be restarted any more", vm.Name,

@@ -33,7 +33,7 @@ func (r *Recovery) RunRestarts(ctx context.Context) {
 		if lead.Quarantined(snapshot) != nil || !r.ViewComplete(snapshot) {
 			continue
 		}
-		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now())
+		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now(), evidence.Again(snapshot))
 		for id, why := range resting {
 			r.explain(ctx, snapshot, id, why)
 		}

@@ -171,6 +171,8 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 		switch {
 		case h.Domains[read.UUID] != nil:
 			return fmt.Errorf("%w: %s", hypervisor.ErrExists, read.UUID)
+		case h.Now.Before(h.StorageFrom):
+			return fmt.Errorf("%w: default", hypervisor.ErrNoPool)
 		case h.free() < read.MemoryBytes || h.Chance(h.Mix.StartFails):
 			return fmt.Errorf("%w: %d bytes", hypervisor.ErrNoMemory, read.MemoryBytes)
 		}

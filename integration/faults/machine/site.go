@@ -12,10 +12,12 @@ import (
 // Site is the machines of a run, and the links between them and to the coordinators.
 type Site struct {
 	*stage.Stage
-	Witness  Witness
-	machines []*Machine
-	cuts     map[[2]string]int
-	moves    []*move
+	Witness Witness
+	// StorageFrom is when the storage is there that guests have their disks on.
+	StorageFrom time.Time
+	machines    []*Machine
+	cuts        map[[2]string]int
+	moves       []*move
 }
 
 // Witness is asked and told what agents do to guests, and what becomes of them.

@@ -15,6 +15,7 @@ const (
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
+	SitePower    = "site-power"    // all hosts and coordinators lose their power, and the storage comes back last
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 )
 
@@ -32,6 +33,7 @@ var beyond = []struct {
 	{Foreign, drawForeign},
 	{Orphan, (*Script).orphan},
 	{Rack, drawRack},
+	{SitePower, drawSitePower},
 	{Killer, (*Script).drawKiller},
 }
 

@@ -172,6 +172,8 @@ const (
 	ConditionKind_CONDITION_KIND_NOT_RUNNING     ConditionKind = 13 // its node does not run it, and should
 	ConditionKind_CONDITION_KIND_NOT_STOPPED     ConditionKind = 14 // its node runs it, and should not
 	ConditionKind_CONDITION_KIND_RUNS_ELSEWHERE  ConditionKind = 15 // nodes other than its own show it running
+	ConditionKind_CONDITION_KIND_HOST_BOOTED     ConditionKind = 21 // its host has booted anew, so it is to be started again
+	ConditionKind_CONDITION_KIND_STORAGE_LATE    ConditionKind = 22 // the storage that it has its disks on is not there yet
 	ConditionKind_CONDITION_KIND_RESTART_HELD    ConditionKind = 20 // host after host was lost with it: only a person starts it again
 )
 
@@ -194,6 +196,8 @@ var (
 		13: "CONDITION_KIND_NOT_RUNNING",
 		14: "CONDITION_KIND_NOT_STOPPED",
 		15: "CONDITION_KIND_RUNS_ELSEWHERE",
+		21: "CONDITION_KIND_HOST_BOOTED",
+		22: "CONDITION_KIND_STORAGE_LATE",
 		20: "CONDITION_KIND_RESTART_HELD",
 	}
 	ConditionKind_value = map[string]int32{
@@ -213,6 +217,8 @@ var (
 		"CONDITION_KIND_NOT_RUNNING":     13,
 		"CONDITION_KIND_NOT_STOPPED":     14,
 		"CONDITION_KIND_RUNS_ELSEWHERE":  15,
+		"CONDITION_KIND_HOST_BOOTED":     21,
+		"CONDITION_KIND_STORAGE_LATE":    22,
 		"CONDITION_KIND_RESTART_HELD":    20,
 	}
 )
@@ -5735,7 +5741,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x14DOMAIN_STATE_SHUTOFF\x10\x05\x12\x18\n" +
 	"\x14DOMAIN_STATE_CRASHED\x10\x06\x12\x18\n" +
 	"\x14DOMAIN_STATE_UNKNOWN\x10\a\x12\x17\n" +
-	"\x13DOMAIN_STATE_ORPHAN\x10\b*\xa9\x04\n" +
+	"\x13DOMAIN_STATE_ORPHAN\x10\b*\xea\x04\n" +
 	"\rConditionKind\x12\x1e\n" +
 	"\x1aCONDITION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CONDITION_KIND_OTHER\x10\x01\x12\x1e\n" +
@@ -5753,7 +5759,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x15CONDITION_KIND_PAUSED\x10\f\x12\x1e\n" +
 	"\x1aCONDITION_KIND_NOT_RUNNING\x10\r\x12\x1e\n" +
 	"\x1aCONDITION_KIND_NOT_STOPPED\x10\x0e\x12!\n" +
-	"\x1dCONDITION_KIND_RUNS_ELSEWHERE\x10\x0f\x12\x1f\n" +
+	"\x1dCONDITION_KIND_RUNS_ELSEWHERE\x10\x0f\x12\x1e\n" +
+	"\x1aCONDITION_KIND_HOST_BOOTED\x10\x15\x12\x1f\n" +
+	"\x1bCONDITION_KIND_STORAGE_LATE\x10\x16\x12\x1f\n" +
 	"\x1bCONDITION_KIND_RESTART_HELD\x10\x14*\xd3\x01\n" +
 	"\aVMState\x12\x18\n" +
 	"\x14VM_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
