@@ -57,9 +57,7 @@ var Bugs = []Bug{
 var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
-	LossesForgotten,
-	RackFenced,
-	ReturnUnnoticed, BelievesTheDevice, LossesForgotten, RackFenced, LeftOff, StorageFails,
+	LossesForgotten, RackFenced, LeftOff, StorageFails,
 }
 
 // heard lets an answer pass on its way to the driver.
