@@ -15,7 +15,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		Storage: SharedStorage, Nodes: EffectiveSettings{RAMRatio: 1, CPURatio: 8, Overhead: units.GiB},
 		InitialMSAV: 80, FinalMSAV: -10, MSAVSteps: 10, KeyScope: ScopeCustomer, PhysicalLedger: Pessimistic,
 		Enforcement: Automatic, Balancing: Manual, Cooldown: 30 * time.Minute, ParallelMoves: 2,
-		ParallelStarts: 5, FenceAfter: time.Minute,
+		ParallelStarts: 5, FenceAfter: time.Minute, Restart: RestartAlways,
 	}
 	nightly, err := ParseWindow("22:00-06:00")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		"no setting": {record(nil), defaults},
 		"what cannot be read": {record(map[string]string{
 			"storage": "both", "ram_ratio": "x", "cpu_ratio": "", "overhead": "much", "initial_msav": "-", "final_msav": "?",
-			"msav_steps": "2.5", "customer_key_scope": "all", "physical_ledger": "", "fence_after": "soon", "colour": "red",
+			"msav_steps": "2.5", "customer_key_scope": "all", "physical_ledger": "", "fence_after": "soon", "restart": "no", "colour": "red",
 		}), defaults},
 		"every setting": {
 			record(map[string]string{
@@ -38,13 +38,13 @@ func TestSettingsOfACluster(t *testing.T) {
 				"msav_steps": "3", "customer_key_scope": "cluster", "physical_ledger": "optimistic",
 				"enforcement": "off", "balancing": "automatic", "balance_window": "22:00-06:00", "cooldown": "1h", "parallel_moves": "4",
 				"parallel_starts": "7",
-				"fence_after":     "5m",
+				"fence_after":     "5m", "restart": "ha",
 			}),
 			Settings{
 				Storage: LocalStorage, Nodes: EffectiveSettings{RAMRatio: 1.5, CPURatio: 16, Overhead: 1536},
 				InitialMSAV: 100, FinalMSAV: 0.5, MSAVSteps: 3, KeyScope: ScopeCluster, PhysicalLedger: Optimistic,
 				Enforcement: Off, Balancing: Automatic, BalanceWindow: nightly, Cooldown: time.Hour, ParallelMoves: 4,
-				ParallelStarts: 7, FenceAfter: 5 * time.Minute,
+				ParallelStarts: 7, FenceAfter: 5 * time.Minute, Restart: RestartHA,
 			},
 		},
 	} {
