@@ -17,7 +17,7 @@ import (
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
 //   - 3: the kind of a VM's condition, and what it is about; which node a fence device has perhaps switched off by mistake; what was
-//     found out about where a VM runs; which hosts were lost with it.
+//     found out about where a VM runs; which hosts were lost with it; by how much one command moves the time.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -37,6 +37,9 @@ const WhereaboutsLevel = 3
 
 // LossLevel is the feature level from which the record of a VM has which hosts were lost with it.
 const LossLevel = 3
+
+// ClockLevel is the feature level from which no command moves the time of the state by more than MaxClockStep.
+const ClockLevel = 3
 
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {

@@ -20,7 +20,7 @@ type write struct {
 func begin(rows *draft, applied appliedRow, command *Command, at entryPlace) *write {
 	w := &write{draft: rows, entryPlace: at, begun: len(rows.changes), applied: applied, digest: sha256.New()}
 	w.applied.Index = at.index
-	w.applied.Clock = later(w.applied.Clock, command.At)
+	w.applied.Clock = stamped(w.applied.Clock, command.At, rows.level() >= ClockLevel)
 	w.digest.Write(applied.Hash)
 	w.digest.Write([]byte(number(at.index)))
 	return w
