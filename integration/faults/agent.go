@@ -20,6 +20,8 @@ type host struct {
 	life  *life // nil: none has begun yet
 	lives int   // so far
 
+	outdated bool // the certificate of its agent has ended
+
 	forsaken bool // it is dead, and nobody says that it is off
 }
 
@@ -131,7 +133,7 @@ func (l *life) dial() {
 		switch {
 		case l.dead || l.session != nil:
 			return
-		case h.Frozen:
+		case h.Frozen, h.outdated:
 			l.dial()
 			return
 		}

@@ -12,6 +12,8 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.Rack:         darkenRack,
 	script.RackIsOff:    sayRackIsOff,
 	script.SitePower:    cutSitePower,
+	script.SlowDisk:     slowDown,
+	script.Certs:        endCertificate,
 	script.Killer:       (*World).becomeKiller,
 }
 

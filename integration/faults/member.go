@@ -25,6 +25,7 @@ type member struct {
 	runners  map[string]*runner
 	pending  []*proposal
 	offset   time.Duration // of its wall clock
+	slow     time.Duration // what its disk takes for a commit, at most
 
 	keeper *keeper // of nodes that are fenced
 }
@@ -65,7 +66,11 @@ func (m *member) propose(command state.Command, done func(state.Result, error)) 
 	p := &proposal{command: command, done: done}
 	m.pending = append(m.pending, p)
 	term := m.term
-	w.After(w.Between(500*time.Microsecond, 20*time.Millisecond), func() {
+	takes := w.Between(500*time.Microsecond, 20*time.Millisecond)
+	if m.slow > 0 {
+		takes += w.Between(m.slow/5, m.slow)
+	}
+	w.After(takes, func() {
 		if p.settled || w.leader != m || m.stale != nil || m.term != term {
 			return // lost with the leadership, or it hangs until the member notices
 		}

@@ -68,7 +68,7 @@ func (w *World) heal() {
 	w.Mend()
 	for _, m := range w.members {
 		m.thaw()
-		m.alive = true
+		m.alive, m.slow = true, 0
 	}
 	for _, h := range w.hosts {
 		if h.Lost {
@@ -77,6 +77,7 @@ func (w *World) heal() {
 			}
 			continue
 		}
+		h.outdated = false
 		h.Heal()
 	}
 	if w.leader == nil {
@@ -170,6 +171,7 @@ func (w *World) troubleMembers(what script.Happening) {
 	if what.What == script.ClockJumps {
 		w.members[what.Other%len(w.members)].offset += what.For
 		w.jumped = true
+		w.Draw(script.Clock)
 		return
 	}
 	if what.What == script.AskStops {

@@ -175,6 +175,10 @@ var mutants = []mutant{
 		is: "meta[MetaQuarantine] = reason", becomes: "delete(meta, MetaQuarantine)",
 	},
 	{
+		name: "one-clock-ages-all", file: "coordinator/state/clock.go", suite: inState.only("2099"),
+		is: "bounded && !before.IsZero() && at.After(most)", becomes: "bounded && before.IsZero() && at.After(most)",
+	},
+	{
 		name: "skip-snapshot-sum", file: "coordinator/state/load.go", suite: inState,
 		is: "if got != uint64(want) {", becomes: "if got != uint64(want) && got == 0 {",
 	},

@@ -16,6 +16,9 @@ const (
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
 	SitePower    = "site-power"    // all hosts and coordinators lose their power, and the storage comes back last
+	SlowDisk     = "slow-disk"     // each commit of the leader takes seconds
+	Certs        = "certs"         // the certificate of an agent ends, and is renewed later
+	Clock        = "clock"         // the clock of a coordinator jumps
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 )
 
@@ -34,6 +37,9 @@ var beyond = []struct {
 	{Orphan, (*Script).orphan},
 	{Rack, drawRack},
 	{SitePower, drawSitePower},
+	{SlowDisk, drawSlowDisk},
+	{Certs, drawCerts},
+	{Clock, nil}, // with the clocks that jump
 	{Killer, (*Script).drawKiller},
 }
 
