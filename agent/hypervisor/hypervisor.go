@@ -264,6 +264,9 @@ type Hypervisor interface {
 	// or as target, also when the domain has gone: ErrNotFound when there was none that this agent could have seen. On the
 	// source the figures may come a moment after Migrate has returned.
 	Job(ctx context.Context, uuid string, completed bool) (Job, error)
+	// Left tells whether a guest that is gone went to another node at its end here, by what the hypervisor itself has written down. It is
+	// for ends of which no event was heard. False is no evidence of anything.
+	Left(ctx context.Context, uuid, name string) bool
 	// AbortJob asks the running migration to stop. ErrInvalidState when none runs.
 	AbortJob(ctx context.Context, uuid string) error
 	// Subscribe delivers events, one at a time, until the context ends, and returns its error.

@@ -21,6 +21,7 @@ const (
 	toldRuns   told = "runs"
 	toldStands told = "stands" // paused by a migration or by somebody
 	toldEnded  told = "ended"  // ended here after it ran here: it was not handed over
+	toldLeft   told = "left"   // by a migration, or it ended while it stood still: it did not run on here
 )
 
 // endings tell a guest that was handed over from one that ran on here and ended. Both leave nothing. When the target's reply
@@ -68,10 +69,13 @@ func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
 		e.tell(event.UUID, ending{told: toldStands, at: now, whole: arrives})
 	case hypervisor.EventStopped:
 		was := e.guests[event.UUID]
-		if event.Detail == hypervisor.DetailMigrated || was.told != toldRuns {
-			delete(e.guests, event.UUID)
-		} else {
+		switch {
+		case event.Detail == hypervisor.DetailMigrated, was.told == toldStands:
+			e.tell(event.UUID, ending{told: toldLeft, at: now})
+		case was.told == toldRuns:
 			e.tell(event.UUID, ending{told: toldEnded, at: now, ranSince: was.ranSince, whole: was.whole})
+		default:
+			delete(e.guests, event.UUID)
 		}
 	}
 	return false
@@ -112,6 +116,14 @@ func (e *endings) listed(domains []hypervisor.Domain, gaps int, now time.Time) {
 	}
 }
 
+// unseen tells that nothing is known of how a guest went that is gone: events were missed.
+func (e *endings) unseen(vm string, seen sight) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, known := e.guests[vm]
+	return seen.gone() && !known
+}
+
 // how tells whether a guest that is gone ended here. It reports false while events may still come, because they arrive a
 // moment after a look shows the end.
 func (e *endings) how(vm string, seen sight, now time.Time) (ended, sure bool) {
@@ -121,8 +133,8 @@ func (e *endings) how(vm string, seen sight, now time.Time) (ended, sure bool) {
 	switch {
 	case !seen.gone() || !known:
 		return false, true
-	case guest.told == toldEnded:
-		return true, true
+	case guest.told == toldEnded, guest.told == toldLeft:
+		return guest.told == toldEnded, true
 	case guest.since.IsZero():
 		guest.since = now
 		e.guests[vm] = guest
@@ -138,7 +150,9 @@ func (e *endings) how(vm string, seen sight, now time.Time) (ended, sure bool) {
 func (e *endings) forget(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	maps.DeleteFunc(e.guests, func(_ string, guest ending) bool { return guest.told == toldEnded && now.Sub(guest.at) > keepAnswers })
+	maps.DeleteFunc(e.guests, func(_ string, guest ending) bool {
+		return (guest.told == toldEnded || guest.told == toldLeft) && now.Sub(guest.at) > keepAnswers
+	})
 }
 
 // endingsTold is for how long it is reported how a guest ended.

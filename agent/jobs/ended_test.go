@@ -21,6 +21,7 @@ func TestHowAGuestEnded(t *testing.T) {
 	left, crashed := on(hypervisor.EventStopped, hypervisor.DetailMigrated), on(hypervisor.EventStopped, "crashed")
 	gap := hypervisor.Event{Kind: hypervisor.EventDisconnected}
 	type answer struct{ ended, sure bool }
+	unseen := map[string]bool{"nothing was told": true, "events were missed": true}
 	for name, tc := range map[string]struct {
 		events []hypervisor.Event
 		listed hypervisor.State // before them; empty: nothing was listed
@@ -61,6 +62,9 @@ func TestHowAGuestEnded(t *testing.T) {
 		}
 		gone := sight{domain: hypervisor.Domain{UUID: vm, State: hypervisor.Absent}}
 		var got answer
+		if e.unseen(vm, gone) != unseen[name] {
+			t.Errorf("%s: unseen %t", name, !unseen[name])
+		}
 		if got.ended, got.sure = e.how(vm, gone, now); got != tc.wants {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.wants)
 		}

@@ -157,6 +157,7 @@ func (j *job) inspect() *berthv1.CommandResult {
 	ended, sure := j.endings.how(j.command.GetVmId(), seen, j.now())
 	shown := seen.message()
 	shown.EndedHere = ended
+	shown.EndUnseen = j.endings.unseen(j.command.GetVmId(), seen) && !j.Hypervisor.Left(j.ctx, j.command.GetVmId(), j.command.GetVmName())
 	switch {
 	case !seen.known():
 		return doubt(j.command, seen.err, shown)

@@ -138,7 +138,7 @@ func observation(domain *berthv1.Domain) operation.Observation {
 	}
 	return operation.Observation{
 		State: operation.Seen(inventory.StateOf(domain.GetState())), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(),
-		Ended: domain.GetEndedHere(), Missing: domain.GetMissing(),
+		Ended: domain.GetEndedHere(), Missing: domain.GetMissing(), Unseen: domain.GetEndUnseen(),
 	}
 }
 

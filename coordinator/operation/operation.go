@@ -154,6 +154,7 @@ type Observation struct {
 	JobActive bool
 	Ended     bool   // it is gone, and its guest was seen to end there: it was not handed over
 	Missing   bool   // it was gone before the order came, and its end was not seen: somebody may have moved it
+	Unseen    bool   // it is gone, and nothing tells how: it may have run on there
 	Boot      string // of the host that was looked at; empty: not known, or the node is proven to be off
 	// Anew tells that the host has booted since the operation began, or is off: its guests have ended for that reason alone.
 	Anew bool

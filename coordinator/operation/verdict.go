@@ -14,6 +14,7 @@ const (
 	LostBoth      Verdict = "lost"                // neither has it
 	EndedThere    Verdict = "ended on the source" // the guest ran on there, so the target's copy is older
 	SourceDied    Verdict = "the source died"     // the guest may have run on there, so the target's copy may be older
+	Unaccounted   Verdict = "unaccounted for"     // the same, because nobody has seen how it went
 	DoubleRunning Verdict = "running on both"     // a person has to decide
 	CannotTell    Verdict = "not enough evidence" // ask again
 )
@@ -52,6 +53,8 @@ func Judge(source, target Observation, epoch uint64) Verdict {
 		return SourceDied
 	case gone && paused && target.JobActive:
 		return CannotTell // it may lack memory that only the source had: libvirt ends the job, and what is left tells
+	case gone && paused && source.Unseen:
+		return Unaccounted
 	case gone && (paused || target.State == model.DomainRunning):
 		return Committed
 	case gone && absent:
@@ -71,7 +74,7 @@ func judgeMigration(t *transition, source, target Observation) bool {
 	op := &t.Operation
 	handed := t.VM.Holder == op.Target // the source had let the guest go before, so it does not matter how the source ended
 	source.Anew = !handed && op.SourceBoot != "" && source.Boot != op.SourceBoot
-	source.Ended = !handed && source.Ended
+	source.Ended, source.Unseen = !handed && source.Ended, !handed && source.Unseen
 	if !handed && movedByHand(op, source, target) {
 		t.undo("somebody else has moved it to " + t.name(op.Target) + " meanwhile")
 		return true
@@ -116,6 +119,9 @@ func judgeMigration(t *transition, source, target Observation) bool {
 		t.discardOld("the guest ran on at " + t.name(op.Source) + " and ended there")
 	case SourceDied:
 		t.sourceDied()
+	case Unaccounted:
+		t.park("the agent or libvirt on " + t.name(op.Source) + " was away when the guest went from there, and nothing tells how: it may have " +
+			"run on and ended, and then the copy on " + t.name(op.Target) + " is older than its disks")
 	case DoubleRunning:
 		t.park("both nodes run it")
 	default:

@@ -241,6 +241,12 @@ func (r *rules) sourceDied(op *operation.Operation) bool {
 	return op.Kind == operation.Migrate && (!h.On || h.BootID() != op.SourceBoot)
 }
 
+// endedAtSource tells that the guest of a migration has ended on its source.
+func (r *rules) endedAtSource(op *operation.Operation) bool {
+	h := r.host(op.Source)
+	return op.Kind == operation.Migrate && h.Domains[op.VM] == nil && !h.LastLeft(op.VM)
+}
+
 // judge compares the records with the hosts when everything has come to rest.
 func (r *rules) judge() {
 	snapshot := r.store.Snapshot()
@@ -248,6 +254,8 @@ func (r *rules) judge() {
 		switch {
 		case op.Result == operation.Parked && r.sourceDied(&op):
 			// Nobody can tell whether the copy on the target is the guest.
+		case op.Result == operation.Parked && r.endedAtSource(&op):
+			// Its end was seen by nobody. It was no hand-over, so the copy on the target may be older than the disks.
 		case r.operationWaits(snapshot, &op):
 			// It says what it waits for, and nothing has ended that.
 		case op.Result == operation.Parked:

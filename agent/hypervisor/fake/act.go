@@ -148,6 +148,7 @@ func (h *domains) remove(d *domain, detail string) {
 	if d.job != nil {
 		d.job.stop(hypervisor.ErrAborted)
 	}
+	h.left[d.UUID] = false
 	h.publish(d, "stopped", detail)
 }
 

@@ -72,6 +72,7 @@ type domains struct {
 	all      map[string]*domain
 	orphans  map[string]*domain // whose process runs, and that the daemon has forgotten
 	done     map[string]hypervisor.Job
+	left     map[string]bool // whether what is gone has gone to another host
 	guests   map[string]Guest
 	consoles map[string]*console
 }
@@ -92,7 +93,7 @@ func (w *Wire) Host(name string) *Hypervisor {
 	s := &storage{daemon: d, pools: map[string]*pool{}}
 	s.domains = &domains{
 		daemon: d, storage: s, MemoryBytes: 16 << 30,
-		all: map[string]*domain{}, orphans: map[string]*domain{},
+		all: map[string]*domain{}, orphans: map[string]*domain{}, left: map[string]bool{},
 		done: map[string]hypervisor.Job{}, guests: map[string]Guest{}, consoles: map[string]*console{},
 	}
 	h := &Hypervisor{
@@ -221,6 +222,13 @@ func (h *domains) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyperv
 	}
 	slices.SortFunc(stats, func(a, b hypervisor.DomainStats) int { return cmp.Compare(a.UUID, b.UUID) })
 	return stats, nil, nil
+}
+
+// Left implements hypervisor.Hypervisor.
+func (h *domains) Left(_ context.Context, uuid, _ string) bool {
+	h.wire.mu.Lock()
+	defer h.wire.mu.Unlock()
+	return h.all[uuid] == nil && h.left[uuid]
 }
 
 // Lookup implements hypervisor.Hypervisor.

@@ -210,6 +210,7 @@ func (h *Hypervisor) handOver(d, incoming *domain, target *Hypervisor, j *job, p
 	if h.all[d.UUID] == d {
 		delete(h.all, d.UUID) // a definition goes along
 		h.endConsole(d.UUID)
+		h.left[d.UUID] = true
 		h.publish(d, "stopped", "migrated")
 	}
 	j.stop(f.Err)

@@ -187,7 +187,10 @@ func migrate(t *testing.T, bench Bench) {
 	if _, err := source.Lookup(t.Context(), g.id.UUID); !errors.Is(err, hypervisor.ErrNotFound) {
 		t.Errorf("the source has it still: %v", err)
 	}
-	// What a guest did before it was gone is known by its events alone: it stood still on the source, and does on the target.
+	if !source.Left(t.Context(), g.id.UUID, g.id.Name) || target.Left(t.Context(), g.id.UUID, g.id.Name) {
+		t.Error("it has left the source, and only that")
+	}
+	// What a guest did before it was gone is known by its events and by what is written of its end: it stood still on the source, and does on the target.
 	leaving.await(t, hypervisor.EventStopped, hypervisor.DetailMigrated)
 	leaving.stands(t, "the source")
 	arriving.await(t, hypervisor.EventStarted, hypervisor.DetailMigrated)

@@ -78,7 +78,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	}
 	c.watch.init(uri)
 	runDir := cmp.Or(options.RunDir, defaultRunDir)
-	leaving := &migrations{connection: c, runDir: runDir}
+	leaving := &migrations{connection: c, runDir: runDir, logDir: defaultLogDir}
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
 		volumes: &volumes{connection: c}, virt: options.VirtType,

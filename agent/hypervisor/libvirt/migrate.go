@@ -28,6 +28,7 @@ const (
 type migrations struct {
 	*connection
 	runDir     string
+	logDir     string // of the guests
 	departures departures
 	quiet      quiet
 	done       completed

@@ -145,6 +145,9 @@ func (l *Libvirt) Processes(context.Context) ([]hypervisor.Process, error) {
 	return Processes(l.At), nil
 }
 
+// Left implements hypervisor.Hypervisor.
+func (l *Libvirt) Left(_ context.Context, uuid, _ string) bool { return l.At.LastLeft(uuid) }
+
 // XML implements hypervisor.Hypervisor.
 func (l *Libvirt) XML(ctx context.Context, uuid string) (string, error) {
 	if err := l.query(ctx); err != nil {

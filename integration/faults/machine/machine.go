@@ -103,6 +103,12 @@ func (h *Machine) Sorted() []*Domain {
 	return all
 }
 
+// LastLeft tells whether a guest left by a migration when it was here last.
+func (h *Machine) LastLeft(uuid string) bool {
+	was := h.left[uuid]
+	return was != nil && h.Domains[uuid] == nil && was.Reason == "migrated"
+}
+
 // Capacity is the memory that can be promised.
 func (h *Machine) Capacity() units.Bytes { return units.Bytes(h.Memory) }
 

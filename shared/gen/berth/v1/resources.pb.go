@@ -1843,7 +1843,9 @@ type Domain struct {
 	// How its guest ended on this node, if the agent has seen that: of a domain in an agent's report that is absent or off.
 	Ending *Ending `protobuf:"bytes,15,opt,name=ending,proto3" json:"ending,omitempty"`
 	// In an answer to a stop: it was gone before the stop, and the agent has not seen its end. Somebody may have moved it.
-	Missing       bool  `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
+	Missing bool `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
+	// In an answer about a domain that is gone: nothing tells how it went, because the agent or libvirt was away. It may have run on here.
+	EndUnseen     bool  `protobuf:"varint,17,opt,name=end_unseen,json=endUnseen,proto3" json:"end_unseen,omitempty"`
 	ProcessId     int64 `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1987,6 +1989,13 @@ func (x *Domain) GetEnding() *Ending {
 func (x *Domain) GetMissing() bool {
 	if x != nil {
 		return x.Missing
+	}
+	return false
+}
+
+func (x *Domain) GetEndUnseen() bool {
+	if x != nil {
+		return x.EndUnseen
 	}
 	return false
 }
@@ -5338,7 +5347,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xa6\x04\n" +
+	"\x11_vcpu_delay_ratio\"\xc5\x04\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5362,6 +5371,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tautostart\x18\x0e \x01(\bR\tautostart\x12(\n" +
 	"\x06ending\x18\x0f \x01(\v2\x10.berth.v1.EndingR\x06ending\x12\x18\n" +
 	"\amissing\x18\x10 \x01(\bR\amissing\x12\x1d\n" +
+	"\n" +
+	"end_unseen\x18\x11 \x01(\bR\tendUnseen\x12\x1d\n" +
 	"\n" +
 	"process_id\x18\x14 \x01(\x03R\tprocessId\"l\n" +
 	"\x06Ending\x12'\n" +
