@@ -15,6 +15,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.SlowDisk:     slowDown,
 	script.Certs:        endCertificate,
 	script.Killer:       (*World).becomeKiller,
+	script.EndsUnseen:   endUnseen,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

@@ -63,6 +63,7 @@ func (w *World) isQuiet() bool {
 func (w *World) heal() {
 	w.Note("healed", "", "", "")
 	w.Quieten()
+	w.healed = true
 	w.stops = nil
 	w.StorageFrom = time.Time{}
 	w.Mend()

@@ -36,6 +36,7 @@ type World struct {
 	available map[string]bool      // VMs that are to be highly available, by UUID
 	stops     *script.Happening    // to the leader, at the next device that it asks; nil: nothing
 	jumped    bool                 // a clock has
+	healed    bool                 // nothing goes wrong any more
 	byHand    map[string]time.Time // when somebody moved a VM without Berth last
 	killers   killers
 	rack      int    // how many of the hosts, the first ones, stand in one rack

@@ -56,7 +56,9 @@ func raise(t *testing.T) (l *lab.Lab, bench hypervisortest.Bench) {
 // open connects to a host's libvirtd from outside.
 func open(t *testing.T, host *lab.Host) *libvirt.Hypervisor {
 	t.Helper()
-	return openWith(t, host, libvirt.Options{RunDir: host.Path("/run/libvirt/qemu"), ProcDir: host.Path("/proc"), VirtType: "qemu"})
+	return openWith(t, host, libvirt.Options{
+		RunDir: host.Path("/run/libvirt/qemu"), LogDir: host.Path("/var/log/libvirt/qemu"), ProcDir: host.Path("/proc"), VirtType: "qemu",
+	})
 }
 
 // forget restarts the host's libvirtd without what it has written down of a guest that runs.

@@ -440,6 +440,18 @@ var mutants = []mutant{
 		is: "case len(names) == 0 && !answer.May:", becomes: "case len(names) == 0 && !answer.May && answer.Asks:",
 	},
 	{
+		name: "an-unseen-end-is-a-hand-over", file: "coordinator/operation/verdict.go", suite: inFaults.only("TestSeeds").with("SEEDS=300"),
+		is: "case gone && paused && source.Unseen:", becomes: "case gone && paused && source.Unseen && source.Ended:",
+	},
+	{
+		name: "the-log-of-a-guest-is-not-read", file: "agent/jobs/look.go", suite: inFaults.only("TestSeeds").with("SEEDS=300"),
+		is: "&& !j.Hypervisor.Left(", becomes: "|| false && !j.Hypervisor.Left(",
+	},
+	{
+		name: "an-earlier-log-counts", file: "agent/hypervisor/libvirt/lastend.go", suite: inLibvirt.only("LeftByItsLog"),
+		is: "is, left = false, false", becomes: "is = false",
+	},
+	{
 		name: "moved-by-hand-is-never-decided", file: "coordinator/operation/verdict.go", suite: inOperation.only("SomebodyHasMoved"),
 		is: "if !handed && movedByHand(op, source, target) {", becomes: "if false && movedByHand(op, source, target) {",
 	},

@@ -190,7 +190,8 @@ func migrate(t *testing.T, bench Bench) {
 	if !source.Left(t.Context(), g.id.UUID, g.id.Name) || target.Left(t.Context(), g.id.UUID, g.id.Name) {
 		t.Error("it has left the source, and only that")
 	}
-	// What a guest did before it was gone is known by its events and by what is written of its end: it stood still on the source, and does on the target.
+	// What a guest did before it was gone is known by its events, and by what is written of its end: it stood still on the source, and does on
+	// the target.
 	leaving.await(t, hypervisor.EventStopped, hypervisor.DetailMigrated)
 	leaving.stands(t, "the source")
 	arriving.await(t, hypervisor.EventStarted, hypervisor.DetailMigrated)

@@ -49,6 +49,8 @@ type Options struct {
 	MinVersion uint32
 	// RunDir is where libvirt keeps the process IDs of its guests, if not in /run/libvirt/qemu.
 	RunDir string
+	// LogDir is where libvirt keeps the logs of its guests, if not in /var/log/libvirt/qemu.
+	LogDir string
 	// VirtType is how guests are run here: domxml.VirtAuto (also if empty), VirtKVM or VirtQEMU. What CPUs they can have
 	// depends on it.
 	VirtType string
@@ -78,7 +80,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	}
 	c.watch.init(uri)
 	runDir := cmp.Or(options.RunDir, defaultRunDir)
-	leaving := &migrations{connection: c, runDir: runDir, logDir: defaultLogDir}
+	leaving := &migrations{connection: c, runDir: runDir, logDir: cmp.Or(options.LogDir, defaultLogDir)}
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
 		volumes: &volumes{connection: c}, virt: options.VirtType,

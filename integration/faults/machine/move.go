@@ -167,7 +167,7 @@ func (m *move) finish() {
 	m.arrive()
 	m.phase = finished
 	m.then(time.Millisecond, 50*time.Millisecond, m.source, func() {
-		if !m.source.reaches(t) || m.source.Chance(m.source.Mix.ReplyLost) {
+		if !m.source.reaches(t) || m.source.Chance(m.source.Mix.ReplyLost) || m.source.loses(m.in.UUID) {
 			m.source.Note("finish reply lost", t.ID, m.in.UUID, "")
 			m.finishLost(true)
 			return

@@ -18,6 +18,7 @@ type Site struct {
 	machines    []*Machine
 	cuts        map[[2]string]int
 	moves       []*move
+	lost        map[string]bool // VMs the last answer of whose next migration is lost
 }
 
 // Witness is asked and told what agents do to guests, and what becomes of them.
@@ -52,7 +53,19 @@ type Agent interface {
 }
 
 // NewSite is a site without machines.
-func NewSite(stage *stage.Stage) *Site { return &Site{Stage: stage, cuts: map[[2]string]int{}} }
+func NewSite(stage *stage.Stage) *Site {
+	return &Site{Stage: stage, cuts: map[[2]string]int{}, lost: map[string]bool{}}
+}
+
+// LoseReply has the last answer of a VM's next migration lost.
+func (s *Site) LoseReply(vm string) { s.lost[vm] = true }
+
+// loses tells whether that is this one.
+func (s *Site) loses(vm string) bool {
+	lost := s.lost[vm]
+	delete(s.lost, vm)
+	return lost
+}
 
 // machine finds one by its ID; nil: there is none.
 func (s *Site) machine(id string) *Machine {

@@ -12,6 +12,7 @@ import (
 const (
 	WrongMachine = "wrong-machine" // a fence device switches off another machine, and says that it has done what it was told
 	NeverBack    = "never-back"    // a host is dead for the rest of the run, or until long after everything else is whole again
+	UnseenEnd    = "unseen-end"    // a guest runs on at the source of its migration, and ends while the agent is away
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
@@ -41,6 +42,7 @@ var beyond = []struct {
 	{Certs, drawCerts},
 	{Clock, nil}, // with the clocks that jump
 	{Killer, (*Script).drawKiller},
+	{UnseenEnd, drawUnseenEnd},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.
