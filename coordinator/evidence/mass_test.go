@@ -67,9 +67,9 @@ func TestADarkRackIsOneFailure(t *testing.T) {
 	if n := asked(Fencing(time.Hour, half)); n != 0 {
 		t.Errorf("half of the site is no failure domain: %d are fenced", n)
 	}
-	two := site(20, 10)
-	rack(two[:5], "rack-1")
-	rack(two[5:10], "rack-2")
+	two := site(20, 8)
+	rack(two[:4], "rack-1")
+	rack(two[4:8], "rack-2")
 	if n := asked(Fencing(time.Hour, two)); n != 0 {
 		t.Errorf("two racks are silent at once: %d are fenced", n)
 	}
