@@ -84,6 +84,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	log.Info("starting", "version", buildinfo.Version(), "node", who.Name, "node_id", who.NodeID, "libvirt", settings.LibvirtURI)
 	about := session.Config{
 		NodeID: who.NodeID, ClusterID: who.ClusterID, Version: buildinfo.Version(),
+		Hardware: identity.Hardware, HardwareSource: identity.HardwareSource,
 		Incarnation: fmt.Sprintf("%s/%d", identity.BootID, begun.UnixNano()),
 		Addresses:   settings.members(),
 		Remember: func(addresses []string) {

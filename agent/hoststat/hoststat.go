@@ -61,17 +61,31 @@ type Identity struct {
 	HostName  string
 	MachineID string // empty when the system has none
 	BootID    string
+
+	// Hardware tells the machine from one that has a copy of its system disk. HardwareSource says what it is: SourceProduct, or
+	// SourceSystem where the firmware's cannot be read. Both are empty when there is neither.
+	Hardware, HardwareSource string
 }
+
+// Sources of the identity of a machine.
+const (
+	SourceProduct = "product UUID" // the firmware's (SMBIOS)
+	SourceSystem  = "machine ID"   // the operating system's, which a copied disk has, too
+)
 
 // Reader reads the trees under Proc and Sys.
 type Reader struct {
 	Proc string // normally /proc
 	Sys  string // normally /sys
+	Run  string // the service's runtime directory, normally /run/berth-agent
 }
 
 // New reads the trees that HOST_PROC and HOST_SYS name, as gopsutil does.
 func New() *Reader {
-	return &Reader{Proc: fromEnvironment("HOST_PROC", "/proc"), Sys: fromEnvironment("HOST_SYS", "/sys")}
+	return &Reader{
+		Proc: fromEnvironment("HOST_PROC", "/proc"), Sys: fromEnvironment("HOST_SYS", "/sys"),
+		Run: fromEnvironment("RUNTIME_DIRECTORY", "/run/berth-agent"),
+	}
 }
 
 func fromEnvironment(name, otherwise string) string {
@@ -79,6 +93,21 @@ func fromEnvironment(name, otherwise string) string {
 		return value
 	}
 	return otherwise
+}
+
+// hardware is the identity of the machine. Only root may read the firmware's: the service unit has it copied where the agent may.
+func (r *Reader) hardware(machineID string) (id, source string) {
+	for _, path := range []string{filepath.Join(r.Sys, "class/dmi/id/product_uuid"), filepath.Join(r.Run, "product_uuid")} {
+		text, err := os.ReadFile(path)
+		id := strings.ToLower(strings.TrimSpace(string(text)))
+		if err == nil && strings.Trim(id, "0f-") != "" { // some firmware has none, and says so with these
+			return id, SourceProduct
+		}
+	}
+	if machineID == "" {
+		return "", ""
+	}
+	return machineID, SourceSystem
 }
 
 // Read takes one sample.

@@ -41,6 +41,26 @@ func tree(t *testing.T, without ...string) *Reader {
 	return New()
 }
 
+// The firmware's identity counts before the system's, which a copied disk has, too.
+func TestTheIdentityOfTheMachine(t *testing.T) {
+	r := tree(t)
+	r.Run = t.TempDir()
+	check := func(what, machineID, id, source string) {
+		t.Helper()
+		if gotID, gotSource := r.hardware(machineID); gotID != id || gotSource != source {
+			t.Errorf("%s: %q, %q", what, gotID, gotSource)
+		}
+	}
+	check("nothing", "", "", "")
+	check("the system's", "b1946ac9", "b1946ac9", SourceSystem)
+	write(t, r.Run, map[string]string{"product_uuid": "00000000-0000-0000-0000-000000000000\n"})
+	check("firmware that has none", "b1946ac9", "b1946ac9", SourceSystem)
+	write(t, r.Run, map[string]string{"product_uuid": "4C4C4544-0042-3510-8052-B4C04F4D3732\n"})
+	check("as the service unit has copied it", "b1946ac9", "4c4c4544-0042-3510-8052-b4c04f4d3732", SourceProduct)
+	write(t, r.Sys, map[string]string{"class/dmi/id/product_uuid": "11111111-0042-3510-8052-b4c04f4d3732\n"})
+	check("as root reads it", "b1946ac9", "11111111-0042-3510-8052-b4c04f4d3732", SourceProduct)
+}
+
 func failures(sample Sample) []string {
 	var names []string
 	for _, failure := range sample.Errors {

@@ -69,8 +69,11 @@ type Watchdog interface {
 
 // Config is what a session needs.
 type Config struct {
-	NodeID      string
-	ClusterID   string
+	NodeID    string
+	ClusterID string
+	// Hardware is the identity of the machine, and HardwareSource what that is: a machine with a copy of this one's disk has another.
+	Hardware, HardwareSource string
+
 	Incarnation string // changes with every boot and every start of the agent
 	Version     string
 	Addresses   []string          // host:port of the coordinators' agent listeners
@@ -264,6 +267,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	if err := c.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
 		NodeId: s.NodeID, Incarnation: s.Incarnation, Version: s.Version, ClusterId: s.ClusterID,
 		RunningOperations: s.Jobs.Running(), WatchdogSeconds: s.armed().Seconds(),
+		Hardware: s.Hardware, HardwareSource: s.HardwareSource,
 	}}}); err != nil {
 		return false, nil, c.reason(err)
 	}

@@ -113,6 +113,36 @@ func TestLeases(t *testing.T) {
 	})
 }
 
+// Which machine an order would reach is not known of a node that two say they are, and whose answer comes is not known either.
+func TestAHeldNodeGetsNoOrders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "n1")
+		r.Lead(3)
+		defer r.Stop()
+		a := r.dial("n1")
+		a.hello()
+		synctest.Wait()
+		order := operation.Order{Node: "n1", Operation: "o", Action: operation.ActInspect, VM: "v"}
+		answered := func() int {
+			a.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Result{Result: &berthv1.CommandResult{OperationId: "o", Step: 1}}})
+			synctest.Wait()
+			return len(r.allAnswers())
+		}
+		if !r.Order(3, order) || answered() != 1 {
+			t.Fatal("a node that one machine is gets no order, or its answer is lost")
+		}
+		r.change(t, "n1", func(n *model.Node) { n.Twin = model.Twin{Machine: model.Machine{Boot: "other"}, Why: "two machines"} })
+		if r.Order(3, order) {
+			t.Error("one of two machines gets an order")
+		}
+		if answered() != 1 {
+			t.Error("the answer of one of two machines is believed")
+		}
+		a.hangUp()
+		<-a.result
+	})
+}
+
 // What was proven to be off is told nothing until it has booted anew.
 func TestAFencedNodeGetsNoOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -122,11 +122,15 @@ func (s *Server) Order(term uint64, order operation.Order) bool {
 		return false
 	}
 	// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
-	if node, known := s.Records.Snapshot().Node(order.Node); known && node.Fenced() {
+	// Which machine an order would reach is not known of one that two machines say they are.
+	if node, known := s.Records.Snapshot().Node(order.Node); known && (node.Fenced() || s.doubted(x, &node)) {
 		return false
 	}
 	return x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: Command(term, order)}})
 }
+
+// doubted tells that the machine which has the session may not be the node.
+func (s *Server) doubted(x *session, node *model.Node) bool { return node.Doubt(x.machine) != "" }
 
 // Cancel asks a node's agent to stop working on an order, if it has a session.
 func (s *Server) Cancel(node, operation string, step uint32) {

@@ -37,6 +37,7 @@ type session struct {
 	node      string
 	name      string // of the node, for people
 	boot      string // of the node's host
+	machine   model.Machine
 	term      uint64
 	pace      model.Pace
 	reports   *inventory.Session
@@ -116,6 +117,7 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, 
 		return err
 	}
 	x.boot = inventory.BootOf(first.GetHello().GetIncarnation())
+	x.machine = model.Machine{Hardware: first.GetHello().GetHardware(), Source: first.GetHello().GetHardwareSource(), Boot: x.boot}
 	redirect, err := s.settle(ctx, x, first.GetHello(), first.GetSequence())
 	switch {
 	case errors.Is(err, inventory.ErrStaleSession):
@@ -186,6 +188,9 @@ func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	}
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Result:
+		if node, known := s.Records.Snapshot().Node(x.node); known && s.doubted(x, &node) {
+			return nil // it may be another machine's word
+		}
 		s.Answered(Answer(x.node, x.boot, m.Result))
 	case *berthv1.SessionRequest_Telemetry:
 		x.armed.Store(m.Telemetry.GetWatchdogSeconds() > 0)

@@ -121,7 +121,11 @@ func (s *nodeCalls) SetNode(
 		if err != nil {
 			return state.Command{}, err
 		}
-		said = slices.Concat(said, moved, keys, traits, fence)
+		decided, err := decideMachine(&node, message.GetMachine())
+		if err != nil {
+			return state.Command{}, err
+		}
+		said = slices.Concat(said, moved, keys, traits, fence, decided)
 		if len(said) == 0 {
 			return state.Command{}, refusal.Invalid(subject, "see 'berth node set --help'", errors.New("nothing to set"))
 		}
@@ -139,6 +143,23 @@ func (s *nodeCalls) SetNode(
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.SetNodeResponse{SchemaVersion: wire.SchemaVersion, Node: nodeMessage(p, id)}), nil
+}
+
+// decideMachine is a person's word on which of two machines a node is.
+func decideMachine(node *model.Node, word string) (said []string, err error) {
+	if word == "" {
+		return nil, nil
+	}
+	if !node.Held() {
+		err := errors.New("one machine is the node: nothing is to be decided")
+		return nil, refusal.Invalid("node/"+node.Name, "see 'berth node show "+node.Name+"'", err)
+	}
+	next := node.HeldNext()
+	if !node.Decide(word) {
+		err := fmt.Errorf("%q is neither of the two machines that say they are node %s", word, node.Name)
+		return nil, refusal.Invalid("node/"+node.Name, next, err)
+	}
+	return []string{"it is the machine " + word}, nil
 }
 
 // setTraits gives a node the labels and flags that a request sets, and says what it did. What is as it was is said too:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -49,6 +51,30 @@ func TestNodes(t *testing.T) {
 		}
 		_, err = client.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: "hv9"}))
 		wantRefusal(t, err, rpc.NotFound, "node/hv9")
+	})
+
+	t.Run("are held while two machines say they are one", func(t *testing.T) {
+		_, err := set(&berthv1.SetNodeRequest{Node: "hv2", Machine: "aaaa"})
+		wantRefusal(t, err, rpc.Invalid, "node/hv2")
+		node, _ := m.store.Snapshot().Node("n2")
+		revision := node.Revision
+		node.Hardware, node.HardwareSource, node.Boot = "aaaa", model.HardwareProduct, "b1"
+		node.Twin = model.Twin{Machine: model.Machine{Hardware: "bbbb", Source: model.HardwareProduct, Boot: "b9"}, Why: "two machines say so"}
+		m.propose(state.Command{
+			Kind: "notice nodes", Expect: []state.Expectation{{Table: state.Nodes, ID: "n2", Revision: revision}}, Nodes: []model.Node{node},
+		})
+		const want = "node hv2 is held: two machines say so; nothing is placed there, and nothing it says counts as absence: switch the wrong " +
+			"machine off, or take its agent's certificate away; then 'berth node set hv2 --machine aaaa' (or bbbb) says which one the node is"
+		status, err := client.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil || !slices.Contains(status.Msg.GetProblems(), want) {
+			t.Errorf("status says %q, %v", status.Msg.GetProblems(), err)
+		}
+		_, err = set(&berthv1.SetNodeRequest{Node: "hv2", Machine: "cccc"})
+		wantRefusal(t, err, rpc.Invalid, "node/hv2")
+		decided, err := set(&berthv1.SetNodeRequest{Node: "hv2", Machine: "bbbb"})
+		if err != nil || decided.GetHardware() != "bbbb" || decided.GetHeld() != "" {
+			t.Errorf("%v, %v", decided, err)
+		}
 	})
 
 	t.Run("are set and reset", func(t *testing.T) {

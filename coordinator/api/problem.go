@@ -170,6 +170,11 @@ func (p problems) nodeProblems() []string {
 			)
 			continue
 		}
+		if view.Node.Held() {
+			lines = append(lines, fmt.Sprintf("node %s is held: %s; nothing is placed there, and nothing it says counts as absence: %s",
+				view.Node.Name, view.Node.Twin.Why, view.Node.HeldNext()))
+			continue
+		}
 		switch facts.Liveness {
 		case model.Unreachable, model.Degraded:
 			line := answer.Because(fmt.Sprintf("node %s is %s", view.Node.Name, facts.Liveness), facts.LivenessReason)

@@ -20,6 +20,7 @@ func TestGoldenOutput(t *testing.T) {
 		"node-list-bare":    {"node", "list", "--no-headers"},
 		"node-list-name":    {"node", "list", "-o", "name"},
 		"node-show":         {"node", "show", "node1"},
+		"node-set-machine":  {"node", "set", "node1", "--machine", "4c4c4544-0042-3510-8052-b4c04f4d3732"},
 		"node-show-wide":    {"node", "show", "node1", "-o", "wide"},
 		"node-show-partial": {"node", "show", "node2"},
 		"node-show-silent":  {"node", "show", "node3"},

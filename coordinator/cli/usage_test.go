@@ -266,7 +266,7 @@ func TestWrongUsage(t *testing.T) {
 		{
 			"node set node1",
 			"say what to set: --ram-ratio, --cpu-ratio, --overhead, --label, --management, --unbalanced, --fence, --reset, " +
-				"--key, --unset-key or --cluster",
+				"--key, --unset-key, --machine or --cluster",
 			"usage: berth node set NODE [flags]",
 		},
 		{"node set node1 --ram-ratio 150", "ram_ratio 150 is not valid: want 0.1 to 16", "usage: berth node set NODE [flags]"},

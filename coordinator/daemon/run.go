@@ -20,6 +20,7 @@ import (
 	"berth/coordinator/control/plans"
 	"berth/coordinator/fence"
 	"berth/coordinator/inventory"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/buildinfo"
@@ -127,6 +128,12 @@ func (d *daemon) assemble() (err error) {
 	now := time.Now
 	d.backups = newBackups(d.config.Backup, d.store, now, d.log.Named("backup"))
 	d.inventory = inventory.New(now, d.log.Named("inventory"))
+	d.inventory.Doubt = func(id string, machine model.Machine) string {
+		if node, known := d.store.Snapshot().Node(id); known {
+			return node.Doubt(machine)
+		}
+		return ""
+	}
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
 		Leader: func() string {

@@ -112,6 +112,8 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 	switch {
 	case s.Asking:
 		return FenceVerdict{Act: FenceWait, Why: "its fence device is being asked"}
+	case s.Node.Held():
+		return held(s.Node.HeldNext()+"; "+byHand, "two machines say that they are it, and a device would switch off one of them")
 	case s.Node.Maintenance:
 		return held(byHand, "it is in maintenance")
 	case method == model.FenceNone:

@@ -21,6 +21,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 	if n == nil {
 		return facts
 	}
+	facts.Hardware, facts.Source = n.hardware, n.source
 	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, BootOf(n.incarnation), n.watchdog
 	facts.Pace = n.pace
 	if n.inventory != nil {
@@ -48,7 +49,19 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 			facts.CPUPressure = figure(&pressure.SomeAvg10)
 		}
 	}
+	if why := s.doubt(id, n); why != "" && liveness == model.Up {
+		// What it says may be another machine's word: it counts like that of a node whose libvirt cannot be asked.
+		facts.Liveness, facts.LivenessReason, facts.DomainsKnown = model.Degraded, why, false
+	}
 	return facts
+}
+
+// doubt says why what the node says is not believed; empty: it is. The caller holds the lock.
+func (s *Store) doubt(id string, n *node) string {
+	if s.Doubt == nil {
+		return ""
+	}
+	return s.Doubt(id, model.Machine{Hardware: n.hardware, Source: n.source, Boot: BootOf(n.incarnation)})
 }
 
 // BootOf is the boot that an incarnation belongs to: what stands before its last slash.

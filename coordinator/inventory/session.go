@@ -37,6 +37,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	n.session = &Session{store: s, node: nodeID}
 	n.openedAt, n.heardAt, n.listed = now, now, false
 	n.watchdog = watchdogOf(hello.GetWatchdogSeconds())
+	n.hardware, n.source = hello.GetHardware(), hello.GetHardwareSource()
 	n.libvirtDown, n.libvirtSays = false, ""
 	n.domainsKnown = false
 	n.working = make(map[string]bool)

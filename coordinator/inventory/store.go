@@ -19,6 +19,8 @@ import (
 type Store struct {
 	now func() time.Time
 	log hclog.Logger
+	// Doubt says why a machine that says it is a node may be another one; empty: it is not doubted. Nil: none is. Set before use.
+	Doubt func(node string, machine model.Machine) string
 
 	mu       sync.RWMutex
 	since    time.Time // when this member began to listen
@@ -43,6 +45,8 @@ type node struct {
 	pace      model.Pace     // that the agent was told
 
 	incarnation string
+	hardware    string // of the machine whose agent has the session
+	source      string
 	sequence    uint64
 	watchdog    time.Duration
 	working     map[string]bool // operations that the agent was at work on when its session began, and may be still

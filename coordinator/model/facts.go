@@ -151,6 +151,8 @@ type NodeFacts struct {
 	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.
 	HeardAt  time.Time
 	Boot     string
+	Hardware string // identity of that host; empty: its agent does not tell
+	Source   string // of the identity
 	Watchdog time.Duration
 
 	Inventory     bool // an inventory has arrived; without it the next fields mean nothing

@@ -47,6 +47,13 @@ type Node struct {
 	// of its last lease the host resets itself during that boot; 0: it is not known that it would.
 	Boot     string        `json:"boot,omitempty"`
 	Watchdog time.Duration `json:"watchdog,omitempty"`
+
+	// Hardware is the identity of the machine that the node is, HardwareSource what kind of identity that is, LastBoot the boot
+	// before Boot. Twin is a second machine that says it is the node.
+	Hardware       string `json:"hardware,omitempty"`
+	HardwareSource string `json:"hardware_source,omitempty"`
+	LastBoot       string `json:"last_boot,omitempty"`
+	Twin           Twin   `json:"twin,omitzero"`
 }
 
 // ClusterName is the name of the node's cluster.

@@ -195,6 +195,10 @@ func goldenCommands() []Command {
 		Message: "no answer", AskedAt: noon, EndedAt: noon, Struck: "n2", StruckBoot: "boot-7",
 	}
 	full.Boot, full.Watchdog = "boot-1", time.Minute
+	full.Hardware, full.HardwareSource, full.LastBoot = "4c4c4544-0042-3510", model.HardwareProduct, "boot-0"
+	full.Twin = model.Twin{
+		Machine: model.Machine{Hardware: "4c4c4544-0099-3510", Source: model.HardwareProduct, Boot: "boot-9"}, Why: "two machines say so",
+	}
 	resource := func(id string, kind model.Kind, links map[string]string) model.Resource {
 		return model.Resource{ID: id, Kind: kind, Name: "a " + string(kind), Links: links, CreatedAt: noon}
 	}

@@ -32,6 +32,9 @@ const ConditionLevel = 3
 // StruckLevel is the feature level from which the record of a node has which other one its device has perhaps switched off.
 const StruckLevel = 3
 
+// MachineLevel is the feature level from which the record of a node has which machine it is.
+const MachineLevel = 3
+
 // WhereaboutsLevel is the feature level from which the record of a VM has its whereabouts.
 const WhereaboutsLevel = 3
 
@@ -58,6 +61,9 @@ func (c *Command) needed() uint32 {
 	for i := range c.Nodes {
 		if c.Nodes[i].Fencing.Struck != "" {
 			level = max(level, StruckLevel)
+		}
+		if n := &c.Nodes[i]; n.Hardware != "" || n.HardwareSource != "" || n.LastBoot != "" || n.Twin != (model.Twin{}) {
+			level = max(level, MachineLevel)
 		}
 	}
 	for i := range c.Operations {
@@ -100,6 +106,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.Nodes = slices.Clone(c.Nodes)
 	for i := range older.Nodes {
 		older.Nodes[i].Fencing.Struck, older.Nodes[i].Fencing.StruckBoot = "", ""
+		older.Nodes[i].Hardware, older.Nodes[i].HardwareSource, older.Nodes[i].LastBoot, older.Nodes[i].Twin = "", "", "", model.Twin{}
 	}
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {

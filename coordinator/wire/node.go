@@ -53,6 +53,11 @@ func Node(report NodeReport) *berthv1.Node {
 		PlanId:            report.Drain,
 		Fence:             fenceDevice(record.Fence),
 		Fencing:           fencing(record.Fencing),
+		Hardware:          record.Hardware,
+		HardwareSource:    record.HardwareSource,
+	}
+	if record.Held() {
+		message.Held = record.Twin.Why + ": " + record.HeldNext()
 	}
 	if record.Fenced() {
 		message.State = berthv1.NodeState_NODE_STATE_FENCED

@@ -68,6 +68,7 @@ func TestNodeIsWhole(t *testing.T) {
 					AskedAt: noon, EndedAt: noon,
 				},
 				Settings: model.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
+				Hardware: "aaaa", HardwareSource: model.HardwareProduct, Twin: model.Twin{Machine: model.Machine{Hardware: "bbbb"}, Why: "two"},
 			},
 			Settings: model.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
 			Facts: model.NodeFacts{

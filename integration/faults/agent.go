@@ -22,7 +22,9 @@ type host struct {
 
 	outdated bool // the certificate of its agent has ended
 
-	forsaken bool // it is dead, and nobody says that it is off
+	forsaken bool  // it is dead, and nobody says that it is off
+	clone    *host // a machine that boots from a copy of its disk; nil: there was none
+	isClone  bool
 }
 
 func (w *World) newHost(id string, memory int64) *host {

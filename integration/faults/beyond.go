@@ -8,6 +8,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.VirshMigrate: moveByHand,
 	script.VirshDestroy: destroyByHand,
 	script.VirshStart:   startByHand,
+	script.Clone:        clone,
 	script.Orphan:       orphan,
 	script.Rack:         darkenRack,
 	script.RackIsOff:    sayRackIsOff,

@@ -44,6 +44,7 @@ const (
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
 	OrphanUnseen       Bug = "no node looks for the processes of guests that its libvirt does not list"
+	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
 
@@ -58,6 +59,7 @@ var FenceBugs = []Bug{
 	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
 	LossesForgotten, RackFenced, LeftOff, StorageFails,
+	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved,
 }
 
 // heard lets an answer pass on its way to the driver.

@@ -55,6 +55,12 @@ func (k *keeper) every(pause time.Duration, do func()) {
 func (k *keeper) watch() {
 	w := k.world
 	k.facts = inventory.New(func() time.Time { return w.Now }, hclog.NewNullLogger())
+	k.facts.Doubt = func(id string, machine model.Machine) string {
+		if node, known := k.view().Node(id); known && w.bug != CloneBelieved {
+			return node.Doubt(machine)
+		}
+		return ""
+	}
 	k.heard, k.silent = map[string]time.Time{}, map[string]time.Time{}
 	k.fencer = fencing.NewFencer(w.bug.leadsSince(w.Now), w.newKey)
 	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}

@@ -245,6 +245,9 @@ func (m *member) connected(s *session, hello *berthv1.Hello, sequence uint64) {
 		return
 	}
 	s.served = true
+	if older := m.sessions[s.life.host.ID]; older != nil && older.life != s.life {
+		older.hangUp()
+	}
 	m.sessions[s.life.host.ID] = s
 	if w := m.world; w.fencing {
 		if m.keeper.welcome(s, hello, sequence); !s.open {
@@ -257,12 +260,19 @@ func (m *member) connected(s *session, hello *berthv1.Hello, sequence uint64) {
 
 // answered is what an agent says of an order.
 func (m *member) answered(s *session, answer operation.Answer) {
-	if m.term != s.term || m.sessions[s.life.host.ID] != s && !m.world.Mix.Wild {
+	if m.term != s.term || m.sessions[s.life.host.ID] != s && !m.world.Mix.Wild || m.doubts(s) {
 		return
 	}
 	if r := m.runners[answer.Operation]; r != nil {
 		r.take(m.world.bug.heard(answer))
 	}
+}
+
+// doubts tells that a session may be of another machine than its node.
+func (m *member) doubts(s *session) bool {
+	node, known := m.view().Node(s.life.host.ID)
+	return known && m.world.fencing && m.world.bug != CloneBelieved &&
+		node.Doubt(model.Machine{Hardware: s.life.host.Hardware, Source: model.HardwareProduct, Boot: s.life.boot}) != ""
 }
 
 func (m *member) wakeAll() {
@@ -330,7 +340,7 @@ func (r *runner) look() {
 			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
 				continue
 			}
-			if s := m.sessions[order.Node]; s != nil {
+			if s := m.sessions[order.Node]; s != nil && !m.doubts(s) {
 				s.order(m.term, order)
 			}
 		}

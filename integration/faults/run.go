@@ -71,6 +71,9 @@ func (w *World) heal() {
 		m.thaw()
 		m.alive, m.slow = true, 0
 	}
+	for _, h := range w.clones {
+		h.endClone()
+	}
 	for _, h := range w.hosts {
 		if h.Lost {
 			if !h.forsaken {

@@ -21,6 +21,7 @@ import (
 type World struct {
 	*machine.Site
 	hosts   []*host
+	clones  []*host // those that have one
 	members []*member
 	rules   *rules
 	bug     Bug
@@ -118,6 +119,9 @@ func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 		m.keeper = &keeper{member: m}
 		w.members = append(w.members, m)
 	}
+	level := state.RaiseLevel(state.FeatureLevel)
+	level.Key, level.Caller, level.At = "level", "sim", w.Now
+	w.apply(level)
 	if result := w.apply(command); result.Refusal != nil {
 		panic("the site is refused: " + result.Refusal.Message)
 	}

@@ -59,6 +59,31 @@ var mutants = []mutant{
 		name: "absent-without-waiting", file: "agent/jobs/look.go", suite: inJobs,
 		is: "case now.Sub(since) < surelyAbsent:", becomes: "case now.Sub(since) < 0:",
 	},
+	// Two machines that say they are one node.
+	{
+		name: "a-clone-is-the-node", file: "coordinator/model/machine.go", suite: suite{pkg: "./coordinator/model"},
+		is: "m.Source == n.HardwareSource && m.Hardware != n.Hardware:", becomes: "m.Source == n.HardwareSource && m.Hardware == n.Boot:",
+	},
+	{
+		name: "a-boot-comes-back", file: "coordinator/model/machine.go", suite: suite{pkg: "./coordinator/model"},
+		is: "m.Boot != n.Boot && m.Boot == n.LastBoot:", becomes: "m.Boot != n.Boot && m.Boot == n.Boot:",
+	},
+	{
+		name: "a-clones-list-is-believed", file: "coordinator/inventory/facts.go", suite: inInventory.only("Doubted"),
+		is: `why != "" && liveness == model.Up {`, becomes: `why != "" && liveness == "" {`,
+	},
+	{
+		name: "order-one-of-two-machines", file: "coordinator/agents/server.go", suite: inAgents.only("Held"),
+		is: "known && (node.Fenced() || s.doubted(x, &node)) {", becomes: "known && node.Fenced() {",
+	},
+	{
+		name: "fence-one-of-two-machines", file: "coordinator/evidence/silence.go", suite: inControl.only("TwoMachines"),
+		is: "case s.Node.Held():", becomes: "case s.Node.Held() && s.Node.Maintenance:",
+	},
+	{
+		name: "a-clones-boot-counts", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("TwoMachines"),
+		is: `if why := after.Doubt(machine); why != "" {`, becomes: `if why := after.Doubt(machine); why != "" && one.Asking {`,
+	},
 	// Guests that libvirt has forgotten.
 	{
 		name: "absent-by-the-list-alone", file: "agent/hypervisor/orphan.go", suite: inJobs.only("Forgot"),

@@ -128,12 +128,16 @@ func cannedNodes() []*berthv1.Node {
 				Phase: "failed", Method: "command", Attempt: 2, Caller: "berth", AskedAt: Ago(50 * time.Second), EndedAt: Ago(40 * time.Second),
 				Message: "fence_ipmilan: no answer within 30s",
 			},
+			Hardware: "4c4c4544-0042-3510-8052-b4c04f4d3732", HardwareSource: "product UUID",
 		},
 		{
 			Id: "3nqk7d2m0n2aa", Name: "node2", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UP, Maintenance: true,
 			MaintenanceReason: "new memory", Settings: settings(), OwnSettings: &berthv1.NodeSettings{},
 			Telemetry:           &berthv1.NodeTelemetry{Errors: []*berthv1.ReadingError{{Reading: "memory", Message: "libvirt: timed out"}}},
 			TelemetryAgeSeconds: proto.Float64(0.4), Ledgers: &berthv1.NodeLedgers{PromisedLimitBytes: 96 * Gib, VcpusLimit: 128},
+			Hardware: "4c4c4544-0042-3510-8052-b4c04f4d3733", HardwareSource: "product UUID",
+			Held: "two machines say that they are it, or it has new hardware: product UUID 4c4c4544-0099, and " +
+				"4c4c4544-0042-3510-8052-b4c04f4d3733 until now: switch the wrong machine off",
 		},
 		{
 			Id: "3nqk7d2m0n3aa", Name: "node3", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UNREACHABLE,

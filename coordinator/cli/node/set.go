@@ -31,6 +31,7 @@ func setCommand(a *term.App) *cobra.Command {
 		keys     []string
 		unset    []string
 		toward   string
+		machine  string
 		fence    fenceFlags
 	)
 	marks := fieldform.Of(schema.Node)
@@ -47,7 +48,10 @@ elsewhere. With command it is a fence agent on the coordinators' machines (packa
 given arguments, to switch the node off and to ask whether it is. Arguments replace all that there were. Secrets are
 better kept in a file on those machines (password_script=FILE); others are shown as ***. With manual it is somebody's
 word, 'berth node fence NODE --confirmed-off'. With watchdog the node resets itself when it hears no leader for some
-minutes, also when no coordinator is left; its agent.yaml names the device.`,
+minutes, also when no coordinator is left; its agent.yaml names the device.
+
+--machine decides which one the node is when two machines say so: a copy of its system disk, or new hardware. Until then
+nothing is placed there, and nothing that either says counts as absence. 'berth node show' has both.`,
 		Example: `  berth node set node1 --ram-ratio 1.5
   berth node set node1 --cpu-ratio 4 --overhead 2G
   berth node set node1 --key Premium=1 --key DS=3
@@ -84,6 +88,9 @@ minutes, also when no coordinator is left; its agent.yaml names the device.`,
 			if err := fence.change(cmd, request); err != nil {
 				return err
 			}
+			if request.Machine = machine; changed("machine") && machine == "" {
+				return term.Usagef(cmd, "--machine: ID is missing")
+			}
 			if request.Cluster = toward; changed("cluster") && toward == "" {
 				return term.Usagef(cmd, "--cluster: CLUSTER is missing")
 			}
@@ -103,6 +110,8 @@ minutes, also when no coordinator is left; its agent.yaml names the device.`,
 	)
 	flags.StringArrayVar(&keys, "key", nil, "value of a key that the cluster declares: `NAME=VALUE`; repeat for more")
 	flags.StringSliceVar(&unset, "unset-key", nil, "`NAMES` of keys to take back to the cluster's default")
+	flags.StringVar(&machine, "machine", "", "of two machines that say they are the node, the one that is: hardware or boot `ID`")
+	term.Complete(cmd, "machine", cobra.NoFileCompletions)
 	flags.StringVar(&toward, "cluster", "", "move it to this `CLUSTER`")
 	term.Complete(cmd, "key", cobra.NoFileCompletions)
 	term.Complete(cmd, "unset-key", cobra.NoFileCompletions)
@@ -160,10 +169,11 @@ func nodeKeys(cmd *cobra.Command, request *berthv1.SetNodeRequest, keys, unset [
 
 func checkSettings(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
 	settings := request.GetSettings()
-	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil && request.GetCluster() == "" &&
+	if settings.RamRatio == nil && settings.CpuRatio == nil && settings.OverheadBytes == nil &&
+		request.GetCluster()+request.GetMachine() == "" &&
 		request.Labels == nil && request.Fence == nil && request.Management == nil && request.Unbalanced == nil &&
 		len(request.GetReset_())+len(request.GetKeys())+len(request.GetUnsetKeys()) == 0 {
-		return term.Usagef(cmd, "say what to set: --%s, --fence, --reset, --key, --unset-key or --cluster",
+		return term.Usagef(cmd, "say what to set: --%s, --fence, --reset, --key, --unset-key, --machine or --cluster",
 			strings.Join(slices.Concat(settingFlags, markFlags), ", --"))
 	}
 	err := model.ValidateSettings(model.NodeSettings{
@@ -201,6 +211,9 @@ func said(node *berthv1.Node, request *berthv1.SetNodeRequest) string {
 	}
 	if request.Fence != nil {
 		parts = append(parts, "fenced by "+fencePhrase(node.GetFence()))
+	}
+	if request.GetMachine() != "" {
+		parts = append(parts, "it is the machine "+request.GetMachine()+", and the other one is not believed")
 	}
 	if request.GetCluster() != "" {
 		parts = append(parts, "cluster "+node.GetCluster())

@@ -54,6 +54,8 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetNodeResponse, wide bool)
 		{"drain", drainPhrase(node)},
 		{"fenced by", fencePhrase(node.GetFence())},
 		{"fencing", fencingPhrase(a, node.GetFencing())},
+		{"machine", machinePhrase(node)},
+		{"held", node.GetHeld()},
 	}...)
 	rows = append(rows, ledgerRows(node)...)
 	rows = append(rows, telemetryRows(node)...)
@@ -223,4 +225,12 @@ func domains(p *term.Page, domains []*berthv1.Domain, wide bool) {
 	}
 	p.Blank()
 	p.Table(headings, rows)
+}
+
+// machinePhrase says which machine the node is; empty: not known.
+func machinePhrase(node *berthv1.Node) string {
+	if node.GetHardware() == "" {
+		return ""
+	}
+	return node.GetHardwareSource() + " " + node.GetHardware()
 }

@@ -377,14 +377,16 @@ type Notice struct {
 // heard.
 func (f *Fencer) Notice(p evidence.Moment) []Notice {
 	var all []Notice
+	records, leveled := p.Records.(interface{ FeatureLevel() uint32 })
+	machines := !leveled || records.FeatureLevel() >= state.MachineLevel // what members would not keep is not noticed again and again
 	for _, node := range p.Nodes() {
 		facts := p.Facts(node.ID)
 		silence := f.silence(p, node, facts)
-		after, event := noticedNode(&silence, facts)
+		after, event := noticedNode(&silence, facts, machines)
 		if facts.Boot == node.Boot {
 			f.heard[node.ID] = facts.HeardAt
 		}
-		if after.Boot == node.Boot && after.Watchdog == node.Watchdog && after.Fencing == node.Fencing {
+		if unnoticed(&after, &node) {
 			continue
 		}
 		gone := f.lostByBoot(p, &node, &after)
@@ -395,7 +397,9 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 		if event.Kind != "" {
 			event.At, event.Subject, event.Caller = p.At, "node/"+after.Name, lead.Berth
 			one.Command.Events = append(one.Command.Events, event)
-			one.Back = append(one.Back, after.ID)
+			if !after.Held() {
+				one.Back = append(one.Back, after.ID)
+			}
 		}
 		one.Command.Expect = append(one.Command.Expect, state.Expectation{Table: state.Nodes, ID: after.ID, Revision: after.Revision})
 		one.Command.Nodes = append(one.Command.Nodes, after)
@@ -436,13 +440,33 @@ func operationOf(p evidence.Moment, vm *model.VM) (operation.Operation, bool) {
 	return operation.Operation{}, false
 }
 
+// unnoticed tells that nothing is new of a node that was heard. What it says of its hardware is not known where no boot is either.
+func unnoticed(after, node *model.Node) bool {
+	return after.Boot == node.Boot && after.Watchdog == node.Watchdog && after.Fencing == node.Fencing && after.Twin == node.Twin &&
+		after.Hardware == node.Hardware && after.HardwareSource == node.HardwareSource
+}
+
 // noticedNode is a node's record after it was heard, with what is to be told.
-func noticedNode(one *evidence.Silence, facts model.NodeFacts) (after model.Node, event model.Event) {
+func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (after model.Node, event model.Event) {
 	after = one.Node
 	if facts.HeardAt.IsZero() || facts.Boot == "" {
 		return after, event
 	}
+	machine := model.Machine{Hardware: facts.Hardware, Source: facts.Source, Boot: facts.Boot}
+	if why := after.Doubt(machine); why != "" {
+		// What was heard in a session that has ended is the past: somebody may have decided since.
+		speaks := facts.Liveness == model.Up || facts.Liveness == model.Degraded
+		if after.Held() || !machines || !speaks {
+			return after, event
+		}
+		after.Twin = model.Twin{Machine: machine, Why: why}
+		return after, model.Event{Kind: "node.held", Message: why + ": neither is believed until somebody decides: " + after.HeldNext()}
+	}
+	if stronger := after.Hardware == "" || facts.Source == model.HardwareProduct; machines && facts.Hardware != "" && stronger {
+		after.Hardware, after.HardwareSource = facts.Hardware, facts.Source
+	}
 	if after.Boot != facts.Boot {
+		after.LastBoot = after.Boot
 		after.Boot, after.Watchdog = facts.Boot, 0
 		if after.Fenced() && evidence.BootedAnew(facts, after.Fencing.Boot) {
 			event = model.Event{Kind: "node.returned", Message: "booted anew since it was proven to be off: it counts again"}

@@ -16,6 +16,8 @@ type Machine struct {
 	ID     string
 	Memory int64
 
+	Hardware string // its identity, which a machine with a copy of its disk does not have
+
 	On     bool
 	Lost   bool // nobody switches it on any more
 	Frozen bool
@@ -48,12 +50,26 @@ func (h *Machine) Journal(agent Agent) Journal { return Journal{disk: h.disk, ag
 // NewMachine adds a machine to the site. It is on.
 func (s *Site) NewMachine(id string, memory int64) *Machine {
 	h := &Machine{
-		Site: s, ID: id, Memory: memory, On: true, Up: true, moment: make(chan struct{}),
+		Site: s, ID: id, Memory: memory, Hardware: "hardware of " + id, On: true, Up: true, moment: make(chan struct{}),
 		Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
 	h.Dog.at = h
 	s.machines = append(s.machines, h)
+	return h
+}
+
+// NewClone adds a machine that boots from a copy of another one's disk. Nobody reaches it by the other one's name.
+func (s *Site) NewClone(of *Machine) *Machine {
+	h := &Machine{
+		Site: s, ID: of.ID, Memory: of.Memory, Hardware: "hardware of a clone of " + of.ID, On: true, Up: true, boot: 1000,
+		moment: make(chan struct{}), Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
+	}
+	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
+	for name, bucket := range of.disk.buckets {
+		h.disk.buckets[name] = maps.Clone(bucket)
+	}
+	h.Dog.at = h
 	return h
 }
 

@@ -14,6 +14,7 @@ const (
 	NeverBack    = "never-back"    // a host is dead for the rest of the run, or until long after everything else is whole again
 	UnseenEnd    = "unseen-end"    // a guest runs on at the source of its migration, and ends while the agent is away
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
+	Clone        = "clone"         // a machine boots from a copy of a node's system disk
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
 	SitePower    = "site-power"    // all hosts and coordinators lose their power, and the storage comes back last
@@ -43,6 +44,7 @@ var beyond = []struct {
 	{Clock, nil}, // with the clocks that jump
 	{Killer, (*Script).drawKiller},
 	{UnseenEnd, drawUnseenEnd},
+	{Clone, (*Script).clone},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

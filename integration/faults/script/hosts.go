@@ -16,3 +16,14 @@ func (s *Script) orphan(r *rand.Rand) {
 		})
 	}
 }
+
+// clone lets a copy of a host's disk boot in another machine, in some of the sites whose nodes report. For is until somebody switches
+// the copy off and says which machine the node is. Hard: it is put to sleep before, and its disk is that of another boot.
+func (s *Script) clone(r *rand.Rand) {
+	if len(s.Fences) == 0 || r.IntN(6) > 0 {
+		return
+	}
+	s.Happenings = append(s.Happenings, Happening{
+		At: s.sometime(r), What: Clone, Host: r.IntN(min(s.Hosts, 8)), For: 20*time.Second + time.Duration(r.Int64N(int64(2*time.Minute))),
+	})
+}

@@ -503,6 +503,8 @@ type Hello struct {
 	ClusterId         string                 `protobuf:"bytes,4,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	RunningOperations []string               `protobuf:"bytes,5,rep,name=running_operations,json=runningOperations,proto3" json:"running_operations,omitempty"` // commands that the agent is working on
 	WatchdogSeconds   float64                `protobuf:"fixed64,6,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"`     // the node resets itself that long after its last lease has ended; 0: it would not, as yet
+	Hardware          string                 `protobuf:"bytes,20,opt,name=hardware,proto3" json:"hardware,omitempty"`                                           // identity of the machine; empty: it has none, or the agent is of a release up to 0.6
+	HardwareSource    string                 `protobuf:"bytes,21,opt,name=hardware_source,json=hardwareSource,proto3" json:"hardware_source,omitempty"`         // what that is: "product UUID" of the firmware, or "machine ID" of the system
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -577,6 +579,20 @@ func (x *Hello) GetWatchdogSeconds() float64 {
 		return x.WatchdogSeconds
 	}
 	return 0
+}
+
+func (x *Hello) GetHardware() string {
+	if x != nil {
+		return x.Hardware
+	}
+	return ""
+}
+
+func (x *Hello) GetHardwareSource() string {
+	if x != nil {
+		return x.HardwareSource
+	}
+	return ""
 }
 
 // InventoryReport is whole: what it does not list is not there, unless domains_unknown says otherwise.
@@ -3296,7 +3312,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"taskResult\x12F\n" +
 	"\x10inventory_digest\x18\n" +
 	" \x01(\v2\x19.berth.v1.InventoryDigestH\x00R\x0finventoryDigestB\t\n" +
-	"\amessage\"\xd5\x01\n" +
+	"\amessage\"\x9a\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x18\n" +
@@ -3304,7 +3320,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x04 \x01(\tR\tclusterId\x12-\n" +
 	"\x12running_operations\x18\x05 \x03(\tR\x11runningOperations\x12)\n" +
-	"\x10watchdog_seconds\x18\x06 \x01(\x01R\x0fwatchdogSeconds\"\xd0\x01\n" +
+	"\x10watchdog_seconds\x18\x06 \x01(\x01R\x0fwatchdogSeconds\x12\x1a\n" +
+	"\bhardware\x18\x14 \x01(\tR\bhardware\x12'\n" +
+	"\x0fhardware_source\x18\x15 \x01(\tR\x0ehardwareSource\"\xd0\x01\n" +
 	"\x0fInventoryReport\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.berth.v1.NodeInventoryR\x04node\x12*\n" +
 	"\adomains\x18\x02 \x03(\v2\x10.berth.v1.DomainR\adomains\x12'\n" +

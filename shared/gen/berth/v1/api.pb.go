@@ -451,6 +451,7 @@ type SetNodeRequest struct {
 	Management    *bool                  `protobuf:"varint,9,opt,name=management,proto3,oneof" json:"management,omitempty"`                                                          // it carries the site's management
 	Unbalanced    *bool                  `protobuf:"varint,10,opt,name=unbalanced,proto3,oneof" json:"unbalanced,omitempty"`                                                         // balancing leaves it alone
 	Fence         *FenceDevice           `protobuf:"bytes,11,opt,name=fence,proto3" json:"fence,omitempty"`                                                                          // replaces all; an empty method takes it away
+	Machine       string                 `protobuf:"bytes,20,opt,name=machine,proto3" json:"machine,omitempty"`                                                                      // of two machines that say they are the node, the one that is: its hardware or its boot
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -560,6 +561,13 @@ func (x *SetNodeRequest) GetFence() *FenceDevice {
 		return x.Fence
 	}
 	return nil
+}
+
+func (x *SetNodeRequest) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
 }
 
 type SetNodeResponse struct {
@@ -9925,7 +9933,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fGetNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12*\n" +
-	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\xf5\x03\n" +
+	"\adomains\x18\x03 \x03(\v2\x10.berth.v1.DomainR\adomains\"\x8f\x04\n" +
 	"\x0eSetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x122\n" +
 	"\bsettings\x18\x02 \x01(\v2\x16.berth.v1.NodeSettingsR\bsettings\x12\x14\n" +
@@ -9944,7 +9952,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"unbalanced\x18\n" +
 	" \x01(\bH\x01R\n" +
 	"unbalanced\x88\x01\x01\x12+\n" +
-	"\x05fence\x18\v \x01(\v2\x15.berth.v1.FenceDeviceR\x05fence\x1a7\n" +
+	"\x05fence\x18\v \x01(\v2\x15.berth.v1.FenceDeviceR\x05fence\x12\x18\n" +
+	"\amachine\x18\x14 \x01(\tR\amachine\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\r\n" +

@@ -446,11 +446,14 @@ type Node struct {
 	Keys                map[string]float64     `protobuf:"bytes,17,rep,name=keys,proto3" json:"keys,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // value in force of every key that the cluster declares
 	OwnKeys             []string               `protobuf:"bytes,18,rep,name=own_keys,json=ownKeys,proto3" json:"own_keys,omitempty"`                                                        // names of those whose value was set on this node; the others have the default
 	Labels              []string               `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
-	Management          bool                   `protobuf:"varint,20,opt,name=management,proto3" json:"management,omitempty"`      // it carries the site's management
-	Unbalanced          bool                   `protobuf:"varint,21,opt,name=unbalanced,proto3" json:"unbalanced,omitempty"`      // balancing leaves it alone
-	PlanId              string                 `protobuf:"bytes,22,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"` // of the drain that runs; empty: none does
-	Fence               *FenceDevice           `protobuf:"bytes,23,opt,name=fence,proto3" json:"fence,omitempty"`                 // how it is proven to be off; absent: nothing can
-	Fencing             *Fencing               `protobuf:"bytes,24,opt,name=fencing,proto3" json:"fencing,omitempty"`             // what was last done for that; absent: nothing since it was last up
+	Management          bool                   `protobuf:"varint,20,opt,name=management,proto3" json:"management,omitempty"`                              // it carries the site's management
+	Unbalanced          bool                   `protobuf:"varint,21,opt,name=unbalanced,proto3" json:"unbalanced,omitempty"`                              // balancing leaves it alone
+	PlanId              string                 `protobuf:"bytes,22,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"`                         // of the drain that runs; empty: none does
+	Fence               *FenceDevice           `protobuf:"bytes,23,opt,name=fence,proto3" json:"fence,omitempty"`                                         // how it is proven to be off; absent: nothing can
+	Fencing             *Fencing               `protobuf:"bytes,24,opt,name=fencing,proto3" json:"fencing,omitempty"`                                     // what was last done for that; absent: nothing since it was last up
+	Hardware            string                 `protobuf:"bytes,30,opt,name=hardware,proto3" json:"hardware,omitempty"`                                   // identity of its machine
+	HardwareSource      string                 `protobuf:"bytes,31,opt,name=hardware_source,json=hardwareSource,proto3" json:"hardware_source,omitempty"` // what that is: product UUID or machine ID
+	Held                string                 `protobuf:"bytes,32,opt,name=held,proto3" json:"held,omitempty"`                                           // why two machines seem to be it, and what a person has to decide; empty: one is
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -651,6 +654,27 @@ func (x *Node) GetFencing() *Fencing {
 		return x.Fencing
 	}
 	return nil
+}
+
+func (x *Node) GetHardware() string {
+	if x != nil {
+		return x.Hardware
+	}
+	return ""
+}
+
+func (x *Node) GetHardwareSource() string {
+	if x != nil {
+		return x.HardwareSource
+	}
+	return ""
+}
+
+func (x *Node) GetHeld() string {
+	if x != nil {
+		return x.Held
+	}
+	return ""
 }
 
 // FenceDevice says how a node is proven to be off.
@@ -5160,7 +5184,7 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\a\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd5\b\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -5191,7 +5215,10 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"unbalanced\x12\x17\n" +
 	"\aplan_id\x18\x16 \x01(\tR\x06planId\x12+\n" +
 	"\x05fence\x18\x17 \x01(\v2\x15.berth.v1.FenceDeviceR\x05fence\x12+\n" +
-	"\afencing\x18\x18 \x01(\v2\x11.berth.v1.FencingR\afencing\x1a7\n" +
+	"\afencing\x18\x18 \x01(\v2\x11.berth.v1.FencingR\afencing\x12\x1a\n" +
+	"\bhardware\x18\x1e \x01(\tR\bhardware\x12'\n" +
+	"\x0fhardware_source\x18\x1f \x01(\tR\x0ehardwareSource\x12\x12\n" +
+	"\x04held\x18  \x01(\tR\x04held\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
