@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -22,6 +23,7 @@ import (
 
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
+	"berth/agent/watchdog"
 	"berth/shared/domxml"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -81,6 +83,9 @@ func examine(ctx context.Context, settings *Settings) []finding {
 	findings = append(findings, examineCoordinators(ctx, settings)...)
 	findings = append(findings, examineLibvirt(ctx, settings)...)
 	findings = append(findings, examineMigration(ctx, settings)...)
+	if settings.Watchdog != "" {
+		findings = append(findings, examineWatchdog(watchdog.HostOf("/proc", "/sys", settings.Watchdog), settings.WatchdogUnsafe))
+	}
 	return append(findings, examineHost(ctx)...)
 }
 
@@ -302,6 +307,17 @@ func examineMigration(ctx context.Context, settings *Settings) []finding {
 		findings = append(findings, finding{"migration TLS", "certificates of libvirt and QEMU are there", "", good})
 	}
 	return findings
+}
+
+func examineWatchdog(host watchdog.Host, unsafe bool) finding {
+	err := watchdog.Usable(host)
+	switch {
+	case err == nil:
+		return finding{"watchdog", cmp.Or(host.Driver, "its driver is not known"), "", good}
+	case unsafe:
+		return finding{"watchdog", err.Error(), "remove watchdog_unsafe", warning}
+	}
+	return finding{"watchdog", err.Error(), "remove 'watchdog', or set watchdog_unsafe", bad}
 }
 
 func examineHost(ctx context.Context) []finding {

@@ -16,6 +16,7 @@ import (
 	"berth/agent/session"
 	"berth/agent/tasks"
 	"berth/agent/telemetry"
+	"berth/agent/watchdog"
 	"berth/shared/buildinfo"
 	"berth/shared/logging"
 	"berth/shared/pki"
@@ -104,7 +105,9 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, Logger: log.Named("tasks")},
 		Logger: log.Named("session"),
 	}
-	if dog := settings.watchdog(log.Named("watchdog")); dog != nil {
+	if dog := settings.watchdog(log.Named("watchdog"), &watchdog.Sleepers{
+		Hypervisor: hypervisor, Logger: log.Named("watchdog"),
+	}); dog != nil {
 		about.Watchdog = dog
 		go dog.Run(ctx)
 	}

@@ -35,6 +35,7 @@ type Settings struct {
 	// Watchdog is a watchdog of the kernel that resets this node when its leases end; used if the node is fenced by watchdog.
 	Watchdog        string        `yaml:"watchdog,omitempty"`         // for instance /dev/watchdog
 	WatchdogTimeout time.Duration `yaml:"watchdog_timeout,omitempty"` // 10s to 5m; 0: defaultWatchdogTimeout
+	WatchdogUnsafe  bool          `yaml:"watchdog_unsafe,omitempty"`  // also softdog, and in a virtual machine
 }
 
 const (
@@ -132,11 +133,14 @@ func (s *Settings) libvirt(log hclog.Logger) *libvirt.Hypervisor {
 }
 
 // watchdog is the configured one, not armed; nil if there is none.
-func (s *Settings) watchdog(log hclog.Logger) *watchdog.Watchdog {
+func (s *Settings) watchdog(log hclog.Logger, guests watchdog.Guests) *watchdog.Watchdog {
 	if s.Watchdog == "" {
 		return nil
 	}
-	return watchdog.New(watchdog.Config{Logger: log, Open: func() (watchdog.Device, error) {
+	return watchdog.New(watchdog.Config{Logger: log, Guests: guests, Open: func() (watchdog.Device, error) {
+		if err := watchdog.Usable(watchdog.HostOf("/proc", "/sys", s.Watchdog)); err != nil && !s.WatchdogUnsafe {
+			return nil, err
+		}
 		return watchdog.OpenDevice(s.Watchdog, cmp.Or(s.WatchdogTimeout, defaultWatchdogTimeout))
 	}})
 }

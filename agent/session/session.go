@@ -63,6 +63,8 @@ type Collector interface {
 type Watchdog interface {
 	Lease(until time.Time)
 	Release()
+	// Asleep is for how long the host has been asleep since it booted.
+	Asleep() time.Duration
 	// Armed is the time without a lease after which the node is reset; 0: it is not.
 	Armed() time.Duration
 }
@@ -386,7 +388,7 @@ func (c *connection) send(message *berthv1.SessionRequest) error {
 	c.sequence++
 	message.Sequence = c.sequence
 	if message.GetTelemetry() != nil {
-		c.samples.note(c.sequence, time.Now())
+		c.samples.note(c.sequence, time.Now(), c.asleep())
 	}
 	return c.stream.Send(message)
 }

@@ -12,24 +12,42 @@ import (
 type Config struct {
 	Open   func() (Device, error)
 	Logger hclog.Logger
+	// Slept is for how long the host has been asleep since it booted. Nil: what the kernel's clocks tell.
+	Slept func() time.Duration
+	// Guests are paused when the host has slept beyond its lease, and run on when there is a lease again. Nil: none are.
+	Guests Guests
 }
 
 // petEvery is between two pets. The shortest timeout that a watchdog takes is a second.
 const petEvery = 250 * time.Millisecond
 
-// Watchdog keeps the host alive while a lease lasts. It is safe for concurrent use. Times are of the monotonic clock, which the
-// host's being asleep or frozen does not turn back.
+// Watchdog keeps the host alive while a lease lasts. It is safe for concurrent use. Times are of the monotonic clock, which stands
+// while the host is asleep; what it has slept is taken off the lease, because the leader has counted on.
 type Watchdog struct {
 	Config
 
 	mu     sync.Mutex
 	device Device    // nil: not armed
-	until  time.Time // the end of the lease
-	ended  bool      // the lease has, and it was said
+	until  time.Time // the end of the lease, if the host does not sleep
+	slept  time.Duration
+	ended  bool // the lease has, and it was said
+	paused bool // the guests were, because the host has slept for too long
 }
 
 // New makes a watchdog that is not armed.
-func New(config Config) *Watchdog { return &Watchdog{Config: config} }
+func New(config Config) *Watchdog {
+	if config.Slept == nil {
+		config.Slept = slept
+	}
+	return &Watchdog{Config: config}
+}
+
+// Asleep is for how long the host has been asleep since it booted. What it sleeps between a report and the lease that answers it is
+// taken off that lease by whoever takes the lease in.
+func (w *Watchdog) Asleep() time.Duration { return w.Slept() }
+
+// end is when the lease ends, with what the host has slept since it came.
+func (w *Watchdog) end() time.Time { return w.until.Add(w.slept - w.Slept()) }
 
 // Lease keeps the host alive until then, and arms the watchdog if it is not. A lease never ends earlier than one before it. One that
 // is over already changes nothing.
@@ -48,8 +66,8 @@ func (w *Watchdog) Lease(until time.Time) {
 		w.device = device
 		w.Logger.Info("the watchdog is armed", "timeout", device.Timeout())
 	}
-	if until.After(w.until) {
-		w.until = until
+	if until.After(w.end()) {
+		w.until, w.slept = until, w.Slept()
 	}
 	w.ended = false
 	w.pet()
@@ -90,17 +108,38 @@ func (w *Watchdog) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		w.mu.Lock()
-		w.pet()
-		w.mu.Unlock()
+		w.look(ctx)
 	}
+}
+
+// look pets the device, after the guests have been paused if the host has slept beyond its lease: another node may run them by now,
+// and the reset takes until the watchdog's time is over.
+func (w *Watchdog) look(ctx context.Context) {
+	w.mu.Lock()
+	lasts := time.Now().Before(w.end())
+	pause := w.device != nil && !lasts && w.Slept() > w.slept && !w.paused
+	resume := w.paused && lasts
+	w.paused = (w.paused || pause) && !resume
+	w.mu.Unlock()
+	switch {
+	case w.Guests == nil:
+	case pause:
+		w.Logger.Error("this host has slept beyond its lease: its guests are paused until a leader is heard")
+		w.Guests.Pause(ctx)
+	case resume:
+		w.Logger.Info("there is a lease again: the guests that were paused run on")
+		w.Guests.Resume(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pet()
 }
 
 // pet pets the device if the lease lasts. The caller holds the lock.
 func (w *Watchdog) pet() {
 	switch {
 	case w.device == nil:
-	case time.Now().Before(w.until):
+	case time.Now().Before(w.end()):
 		if err := w.device.Pet(); err != nil {
 			w.Logger.Error("the watchdog could not be petted", "error", err)
 		}

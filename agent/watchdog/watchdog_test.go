@@ -10,37 +10,37 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// fake is a device that tells when it would have reset the host.
-type fake struct {
+// board is a device that tells when it would have reset the host.
+type board struct {
 	timeout time.Duration
 	petted  time.Time
 	reset   time.Time // zero: it has not
 	stopped bool
 }
 
-func (f *fake) Timeout() time.Duration { return f.timeout }
+func (f *board) Timeout() time.Duration { return f.timeout }
 
-func (f *fake) look() {
+func (f *board) look() {
 	if at := f.petted.Add(f.timeout); !f.stopped && f.reset.IsZero() && time.Now().After(at) {
 		f.reset = at
 	}
 }
 
-func (f *fake) Pet() error {
+func (f *board) Pet() error {
 	f.look()
 	f.petted = time.Now()
 	return nil
 }
 
-func (f *fake) Disarm() error {
+func (f *board) Disarm() error {
 	f.look()
 	f.stopped = true
 	return nil
 }
 
 // armed is a watchdog with a fake device; opened counts how often it was opened.
-func armed(t *testing.T) (w *Watchdog, f *fake, opened *int, stop func()) {
-	f, opened = &fake{timeout: 30 * time.Second}, new(int)
+func armed(t *testing.T) (w *Watchdog, f *board, opened *int, stop func()) {
+	f, opened = &board{timeout: 30 * time.Second}, new(int)
 	w = New(Config{Logger: hclog.NewNullLogger(), Open: func() (Device, error) {
 		*opened++
 		f.petted, f.stopped = time.Now(), false

@@ -44,6 +44,7 @@ const (
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
 	OrphanUnseen       Bug = "no node looks for the processes of guests that its libvirt does not list"
+	VirtualWatchdog    Bug = "the watchdog of a virtual host counts"
 	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
@@ -60,6 +61,7 @@ var FenceBugs = []Bug{
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
 	LossesForgotten, RackFenced, LeftOff, StorageFails,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved,
+	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved, VirtualWatchdog,
 }
 
 // heard lets an answer pass on its way to the driver.

@@ -109,6 +109,9 @@ func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 			node.Fence = machine.FenceDevice(script.Fences[i])
 			if script.Fences[i] == model.FenceWatchdog {
 				h.Dog.Takes = time.Duration(10+w.Random.IntN(50)) * time.Second
+				if !w.hasWatchdog(&script, i) {
+					h.Dog.Takes = 0
+				}
 			}
 		}
 		command.Nodes = append(command.Nodes, node)

@@ -59,6 +59,23 @@ var mutants = []mutant{
 		name: "absent-without-waiting", file: "agent/jobs/look.go", suite: inJobs,
 		is: "case now.Sub(since) < surelyAbsent:", becomes: "case now.Sub(since) < 0:",
 	},
+	// Hosts that sleep.
+	{
+		name: "sleep-is-no-time", file: "agent/watchdog/watchdog.go", suite: suite{pkg: "./agent/watchdog"},
+		is: "return w.until.Add(w.slept - w.Slept())", becomes: "return w.until",
+	},
+	{
+		name: "guests-run-after-the-sleep", file: "agent/watchdog/watchdog.go", suite: suite{pkg: "./agent/watchdog"},
+		is: "		w.Guests.Pause(ctx)", becomes: "		_ = ctx",
+	},
+	{
+		name: "virtual-watchdog", file: "agent/watchdog/asleep.go", suite: suite{pkg: "./agent/watchdog"},
+		is: "case host.Virtual:", becomes: "case host.Virtual && host.Driver == \"\":",
+	},
+	{
+		name: "sleep-before-the-lease", file: "agent/session/lease.go", suite: suite{pkg: "./agent/session"},
+		is: "at = at.Add(asleep - c.Watchdog.Asleep())", becomes: "_ = asleep",
+	},
 	// Two machines that say they are one node.
 	{
 		name: "a-clone-is-the-node", file: "coordinator/model/machine.go", suite: suite{pkg: "./coordinator/model"},

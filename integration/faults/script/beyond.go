@@ -15,6 +15,7 @@ const (
 	UnseenEnd    = "unseen-end"    // a guest runs on at the source of its migration, and ends while the agent is away
 	Foreign      = "foreign"       // people and programs move, end and start Berth's guests with virsh
 	Clone        = "clone"         // a machine boots from a copy of a node's system disk
+	PausedHost   = "paused-host"   // a virtual host is paused, its clocks and its watchdog with it, and goes on later
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
 	SitePower    = "site-power"    // all hosts and coordinators lose their power, and the storage comes back last
@@ -45,6 +46,7 @@ var beyond = []struct {
 	{Killer, (*Script).drawKiller},
 	{UnseenEnd, drawUnseenEnd},
 	{Clone, (*Script).clone},
+	{PausedHost, (*Script).pause},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -27,3 +27,15 @@ func (s *Script) clone(r *rand.Rand) {
 		At: s.sometime(r), What: Clone, Host: r.IntN(min(s.Hosts, 8)), For: 20*time.Second + time.Duration(r.Int64N(int64(2*time.Minute))),
 	})
 }
+
+// pause lets virtual hosts be paused, in some of the sites whose nodes report. For is until they go on.
+func (s *Script) pause(r *rand.Rand) {
+	if len(s.Fences) == 0 || r.IntN(2) > 0 {
+		return
+	}
+	for range 1 + r.IntN(2) {
+		s.Happenings = append(s.Happenings, Happening{
+			At: s.sometime(r), What: PausedHost, Host: r.IntN(min(s.Hosts, 8)), For: 2*time.Minute + time.Duration(r.Int64N(int64(4*time.Minute))),
+		})
+	}
+}
