@@ -66,6 +66,7 @@ type seams struct {
 	files func() (raft.SnapshotStore, error) // instead of the files of snapshots
 	link  func(admission) (link, error)      // instead of the port
 	fsm   func(raft.FSM) raft.FSM            // around the state
+	clock func() time.Time                   // instead of the wall clock, where it is compared with those of others
 	tune  func(*raft.Config)                 // of Raft's times and bounds
 }
 
@@ -99,6 +100,15 @@ type self struct {
 	logger    hclog.Logger
 	fatal     func(error)
 	stopped   chan struct{} // closed when Raft has ended: nothing answers any more
+	ahead     atomic.Int64  // by how many nanoseconds its clock is ahead of most others'; 0: it is not, as far as it knows
+}
+
+// now is the wall clock.
+func (c *self) now() time.Time {
+	if c.cfg.seams.clock != nil {
+		return c.cfg.seams.clock()
+	}
+	return time.Now()
 }
 
 // Bootstrap makes a cluster of this one member in an empty store. It is for `init` alone: a member that joins never bootstraps.

@@ -14,6 +14,8 @@ var (
 	ErrTooLarge = errors.New("the change is too large for one entry of the log")
 	// ErrDiskLow: the disk of the data directory is nearly full; nothing was sent.
 	ErrDiskLow = errors.New("the coordinator's disk is nearly full")
+	// ErrClock: this member's clock is ahead of most others', and stamps what it commits; nothing was sent.
+	ErrClock = errors.New("the coordinator's clock is ahead of most others'")
 
 	// ErrNotEmpty: a store that holds a cluster cannot be bootstrapped.
 	ErrNotEmpty = errors.New("the data directory holds a cluster already")

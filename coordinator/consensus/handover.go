@@ -51,6 +51,11 @@ func (c *Consensus) Transfer(ctx context.Context) error {
 	if len(others) == 0 {
 		return fmt.Errorf("%w: there is no other voter to lead", ErrQuorum)
 	}
+	return c.handOver(ctx, term, others)
+}
+
+// handOver lets the first of these members lead that was not tried in the term.
+func (c *Consensus) handOver(ctx context.Context, term uint64, others []raft.Server) error {
 	heir, untried := c.heirs.choose(term, others)
 	if !untried {
 		return ErrNoHeir

@@ -37,6 +37,8 @@ type Report struct {
 	Index        uint64 // of the last command in its state
 	Hash         string // of its state there
 	LogSize      units.Bytes
+	At           time.Time     // when it reports, by its clock; zero: it does not tell
+	Write        time.Duration // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
 	Backup       Backup
 }
 
@@ -58,6 +60,7 @@ func (c *health) Report() Report {
 	snapshot := c.store.Snapshot()
 	report := Report{
 		Version: buildinfo.Version(), FeatureLevel: state.FeatureLevel, Index: snapshot.Index(), Hash: snapshot.Hash(),
+		At: c.now(), Write: c.logs.pace.p99(time.Now()),
 	}
 	if file, err := os.Stat(filepath.Join(c.cfg.DataDir, storeFile)); err == nil {
 		report.LogSize = units.Bytes(file.Size())
@@ -68,6 +71,7 @@ func (c *health) Report() Report {
 // Heard takes a member's report. Only the leader has a use for it.
 func (c *health) Heard(member string, report Report) {
 	c.reports.put(raft.ServerID(member), report)
+	c.lookAtClocks()
 }
 
 // reportOf is the last report of a member, this one's own included, if it still counts.
@@ -216,12 +220,31 @@ func (c care) raiseLevel(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// trouble says in words what is wrong with a member; empty when it is healthy: it was heard lately, is close behind and
-// has the leader's state.
+// trouble says in words what is wrong with a member; empty when it is healthy: it keeps up, its clock is right and its disk
+// is not slow.
 func (c *health) trouble(id raft.ServerID) string {
 	if string(id) == c.cfg.MemberID {
+		return c.ownTrouble()
+	}
+	if lags := c.lag(id); lags != "" {
+		return lags
+	}
+	told, known := c.reports.of(id)
+	if !known {
 		return ""
 	}
+	switch ahead, timed := c.skew(told); {
+	case timed && ahead > maxAhead:
+		return "has a clock that is ahead of the leader's by " + far(ahead)
+	case timed && ahead < -maxAhead:
+		return "has a clock that is behind the leader's by " + far(-ahead)
+	}
+	return slowness(told.what.Write)
+}
+
+// lag says in words why a member cannot be relied on to have what the leader has; empty when it was heard lately, is close behind
+// and has the leader's state.
+func (c *health) lag(id raft.ServerID) string {
 	seen, known := c.transport.ends.of(id)
 	switch last := c.raft.Load().LastIndex(); {
 	case !known:
@@ -235,4 +258,21 @@ func (c *health) trouble(id raft.ServerID) string {
 		return "has another state than the leader"
 	}
 	return ""
+}
+
+// ownTrouble is what is wrong with this member while it leads.
+func (c *health) ownTrouble() string {
+	if ahead := time.Duration(c.ahead.Load()); ahead != 0 {
+		return fmt.Sprintf("has a clock that is %s ahead of most others', and changes nothing until it is set right", far(ahead))
+	}
+	return slowness(c.logs.pace.p99(time.Now()))
+}
+
+// slowness says that a disk is slow.
+func slowness(write time.Duration) string {
+	if write <= slowWrite {
+		return ""
+	}
+	return fmt.Sprintf("has a slow disk: of its writes to the log in the last minute one in a hundred took %s or longer",
+		write.Round(time.Millisecond))
 }

@@ -120,7 +120,7 @@ func (c *membership) Promote(ctx context.Context, id string) error {
 // next one is looked at when the last change is committed.
 func (c care) promoteJoined(ctx context.Context, since map[raft.ServerID]time.Time) error {
 	for _, server := range c.servers() {
-		if server.Suffrage == raft.Voter || c.trouble(server.ID) != "" {
+		if server.Suffrage == raft.Voter || c.lag(server.ID) != "" {
 			delete(since, server.ID)
 			continue
 		}

@@ -19,7 +19,7 @@ type proposing struct {
 	ready    atomic.Uint64 // the term in which this member has led past a barrier
 }
 
-// Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge, ErrDiskLow or
+// Propose commits a command and returns what applying it gave. The error is ErrNotLeader, ErrTooLarge, ErrDiskLow, ErrClock or
 // state.ErrNotYet, or ctx's own: then nothing was sent. Or it is ErrUnknown (together with ctx's own, when that is why): then the
 // command may be committed, and proposing it again with the same key tells.
 func (c *proposing) Propose(ctx context.Context, command state.Command) (state.Result, error) {
@@ -69,6 +69,9 @@ func (c *proposing) encode(command *state.Command) ([]byte, error) {
 	}
 	if len(data) > state.MaxCommand {
 		return nil, fmt.Errorf("%w: %q has %d bytes, at most %d may be", ErrTooLarge, command.Kind, len(data), state.MaxCommand)
+	}
+	if err := c.checkClock(); err != nil {
+		return nil, err
 	}
 	return data, checkDisk(c.cfg.DataDir, c.cfg.MinFree)
 }

@@ -60,8 +60,8 @@ func (c *Consensus) Stats() Stats {
 			member.LastContact, member.LastIndex = since(seen.at), seen.what
 			member.Reachable = member.LastContact >= 0 && member.LastContact < reachable
 			member.Behind = stats.LastIndex - min(stats.LastIndex, seen.what)
-			member.Trouble = c.trouble(server.ID)
 		}
+		member.Trouble = c.trouble(server.ID)
 		if report, told := c.reportOf(server.ID); told {
 			member.Report, member.Parted = &report, c.compare(report) == parted
 		}

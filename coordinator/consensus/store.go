@@ -98,6 +98,7 @@ type guarded struct {
 	backend
 	limit  time.Duration
 	fatal  func(error)
+	pace   pace
 	closed atomic.Bool
 }
 
@@ -135,7 +136,11 @@ func (g *guarded) GetLog(index uint64, log *raft.Log) error {
 func (g *guarded) StoreLog(log *raft.Log) error { return g.StoreLogs([]*raft.Log{log}) }
 
 func (g *guarded) StoreLogs(logs []*raft.Log) error {
-	return g.access("write the log", func() error { return g.backend.StoreLogs(logs) })
+	begun := time.Now()
+	err := g.access("write the log", func() error { return g.backend.StoreLogs(logs) })
+	now := time.Now()
+	g.pace.add(now, now.Sub(begun))
+	return err
 }
 
 func (g *guarded) DeleteRange(first, last uint64) error {

@@ -2,16 +2,20 @@ package consensus
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 const (
 	upkeepEvery = 5 * time.Second
-	// A leader with a full disk hands over at most this often: the next one's may be full as well.
+	// A leader that should not lead hands over at most this often: the next one may be no better.
 	handoverEvery = time.Minute
 )
 
-// upkeep looks after what changes without Raft: the disk, and the connections of members that were removed.
+// upkeep looks after what changes without Raft: the disk, the clock, and the connections of members that were removed.
 func (c *Consensus) upkeep() {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -30,11 +34,53 @@ func (c *Consensus) upkeep() {
 		if err != nil && !low {
 			c.logger.Error("nothing is proposed here until there is space again", "error", err)
 		}
-		if low = err != nil; low && c.IsLeader() && len(c.otherVoters()) > 0 && time.Since(handedOver) > handoverEvery {
+		low = err != nil
+		if !c.IsLeader() || time.Since(handedOver) <= handoverEvery {
+			continue
+		}
+		if why, heirs := c.unfit(err); why != nil && len(heirs) > 0 {
 			handedOver = time.Now()
-			if err := c.Transfer(context.Background()); err != nil {
+			c.logger.Warn("another coordinator is asked to lead", "reason", why)
+			if err := c.giveUp(heirs); err != nil {
 				c.logger.Warn("the leadership could not be handed on", "error", err)
 			}
 		}
 	}
+}
+
+// unfit tells why this member should not lead, and who should in its place; nil: it should. Low is why its disk takes nothing.
+func (c *Consensus) unfit(low error) (why error, heirs []raft.Server) {
+	others := c.otherVoters()
+	if low != nil {
+		return low, others
+	}
+	if err := c.checkClock(); err != nil {
+		return err, others
+	}
+	own := c.logs.pace.p99(time.Now())
+	if own <= slowWrite {
+		return nil, nil
+	}
+	// One that is as slow would only hand it back.
+	for _, other := range others {
+		report, told := c.reportOf(other.ID)
+		if told && report.Write < own/2 && c.lag(other.ID) == "" {
+			heirs = append(heirs, other)
+		}
+	}
+	return errors.New(slowness(own)), heirs
+}
+
+// giveUp hands the leadership over to one of these members.
+func (c *Consensus) giveUp(heirs []raft.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), transferLimit)
+	defer cancel()
+	term := c.termLed()
+	if term == 0 {
+		return ErrNotLeader
+	}
+	if err := c.handOver(ctx, term, heirs); err != nil {
+		return fmt.Errorf("to one of %d: %w", len(heirs), err)
+	}
+	return nil
 }

@@ -65,6 +65,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	loops.Go(func() { c.outOfBand.Follow(ctx) })
 	loops.Go(func() { c.outOfBand.WatchCopies(ctx) })
 	loops.Go(func() { c.recovery.RunRestarts(ctx) })
+	loops.Go(func() { c.recovery.RunStamps(ctx) })
 	loops.Go(func() { c.recovery.Reconcile(ctx) })
 	c.goOn(ctx) // to the end of the leadership
 	loops.Wait()

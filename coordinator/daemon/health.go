@@ -39,6 +39,7 @@ func (d *daemon) report(ctx context.Context, leader string, report consensus.Rep
 		Version: report.Version, FeatureLevel: report.FeatureLevel, StateIndex: report.Index, StateHash: report.Hash,
 		LogBytes: int64(report.LogSize), BackupEverySeconds: report.Backup.Every.Seconds(), BackupProblem: report.Backup.Problem,
 	}
+	request.At, request.WriteSeconds = timestamppb.New(report.At), report.Write.Seconds()
 	if !report.Backup.At.IsZero() {
 		request.BackupAt = timestamppb.New(report.Backup.At)
 	}

@@ -227,7 +227,7 @@ func TestClocksThatJumpForgetNothing(t *testing.T) {
 	m := newMember(t)
 	rows := m.store.Snapshot().draft()
 	m.index = MinKeys // so many that a key goes as soon as it is too old
-	m.store.now.Store(newSnapshot(rows, appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
+	m.store.now.Store(newSnapshot(rows, appliedRow{Index: MinKeys, Keys: MinKeys, clock: clock{Clock: noon}}))
 	first := m.stored(Command{Key: "first", At: noon, Decisions: []placement.Decision{decision("d1")}})
 	for i, jump := range []time.Duration{time.Hour, -time.Hour, 2 * time.Hour, -3 * time.Hour, 23 * time.Hour, -24 * time.Hour} {
 		m.stored(Command{Key: fmt.Sprint("jump-", i), At: noon.Add(jump)})
@@ -250,7 +250,7 @@ func TestKeysAreForgottenByAgeButNeverTooFew(t *testing.T) {
 		row := &keyRow{Key: "old-" + string(number(i+1)), Kind: "x", At: noon, Index: i + 1}
 		rows.insert(tableKeys, row)
 	}
-	m.store.now.Store(newSnapshot(rows, appliedRow{Index: MinKeys, Keys: MinKeys, Clock: noon}))
+	m.store.now.Store(newSnapshot(rows, appliedRow{Index: MinKeys, Keys: MinKeys, clock: clock{Clock: noon}}))
 	m.index = MinKeys
 
 	m.stored(Command{At: noon.Add(KeyAge)})

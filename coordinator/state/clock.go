@@ -1,30 +1,44 @@
 package state
 
-import (
-	"strconv"
-	"time"
+import "time"
+
+// ClockLevel is the feature level from which one wrong stamp does not move the clock of the state.
+const ClockLevel = 3
+
+const (
+	// clockLeap is how far a stamp may be from the clock and move it at once. Leaders' clocks differ by less where they are kept.
+	clockLeap = 5 * time.Minute
+	// clockProof is how many stamps in a row it takes to move it further. Nothing that the clock is for is urgent: what is dropped
+	// by age is dropped a hundred commands later.
+	clockProof = 100
 )
 
-// MaxClockStep is how far one command moves the time by which records grow old. A leader whose clock is years ahead would let all of
-// them be too old at once, and for ever: time that ran once does not run again. A site that was off for long catches up by some
-// thousand commands, and its records are kept for that much longer.
-const MaxClockStep = 5 * time.Minute
-
-// stamped is the latest time stamped on any command, after another one was. Clocks of leaders differ, and time that ran once must not
-// run again. Members of earlier releases know no bound.
-func stamped(before, at time.Time, bounded bool) time.Time {
-	if most := before.Add(MaxClockStep); bounded && !before.IsZero() && at.After(most) {
-		return most
-	}
-	return later(before, at)
+// clock is the time by which old records are dropped, made of the times that leaders have stamped on commands. Were it simply the
+// latest of them, a leader whose clock has once been years ahead would make all that is ever recorded old at once.
+type clock struct {
+	Clock time.Time `json:"clock"`
+	// Leap is the latest of the stamps in a row that are all on one side of Clock, and farther from it than clockLeap; Leaps is
+	// how many these are.
+	Leap  time.Time `json:"leap,omitzero"`
+	Leaps int       `json:"leaps,omitempty"`
 }
 
-// level is Snapshot.FeatureLevel of the tables.
-func (t tables) level() uint64 {
-	row, known := get[metaRow](t, string(Meta), MetaFeatureLevel)
-	if !known {
-		return 1
+// steadied is the clock after a command was stamped.
+func (c clock) steadied(at time.Time) clock {
+	if c.Clock.IsZero() {
+		return clock{Clock: at}
 	}
-	level, _ := strconv.ParseUint(row.Value, 10, 32)
-	return level
+	if !apart(at, c.Clock) {
+		return clock{Clock: later(c.Clock, at)}
+	}
+	goesOn := c.Leaps > 0 && at.After(c.Leap.Add(-clockLeap)) && c.Leap.After(c.Clock) == at.After(c.Clock)
+	if !goesOn {
+		c.Leap, c.Leaps = at, 0
+	}
+	if c.Leap, c.Leaps = later(c.Leap, at), c.Leaps+1; c.Leaps == clockProof {
+		return clock{Clock: c.Leap}
+	}
+	return c
 }
+
+func apart(a, b time.Time) bool { return a.Sub(b).Abs() > clockLeap }

@@ -16,8 +16,11 @@ import (
 //
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
-//   - 3: the kind of a VM's condition, and what it is about; which node a fence device has perhaps switched off by mistake; what was
-//     found out about where a VM runs; which hosts were lost with it; by how much one command moves the time.
+//   - 3: the kind of a VM's condition, and what it is about;
+//     which node a fence device has perhaps switched off by mistake;
+//     what was found out about where a VM runs;
+//     which hosts were lost with it;
+//     a clock of the state that no single stamp moves.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -40,9 +43,6 @@ const WhereaboutsLevel = 3
 
 // LossLevel is the feature level from which the record of a VM has which hosts were lost with it.
 const LossLevel = 3
-
-// ClockLevel is the feature level from which no command moves the time of the state by more than MaxClockStep.
-const ClockLevel = 3
 
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
@@ -155,8 +155,19 @@ func tooHigh(level uint32, writer string) error {
 
 // FeatureLevel is the highest level of commands that may be proposed: all members could apply it when it was raised. It
 // never falls. At least 1.
-func (x *Snapshot) FeatureLevel() uint32 {
-	level, err := strconv.ParseUint(x.Meta(MetaFeatureLevel), 10, 32)
+func (x *Snapshot) FeatureLevel() uint32 { return levelFrom(x.Meta(MetaFeatureLevel)) }
+
+// featureLevel is the one that commands are applied at.
+func (w *write) featureLevel() uint32 {
+	row, found := get[metaRow](w.tables, string(Meta), MetaFeatureLevel)
+	if !found {
+		return 1
+	}
+	return levelFrom(row.Value)
+}
+
+func levelFrom(meta string) uint32 {
+	level, err := strconv.ParseUint(meta, 10, 32)
 	if err != nil || level < 1 {
 		return 1
 	}

@@ -76,9 +76,9 @@ type epochRow struct {
 // appliedRow is the only row of its table: it moves in the same transaction as the records, so that the index and the
 // state can never part.
 type appliedRow struct {
-	Index uint64    `json:"index"`
-	Hash  []byte    `json:"hash,omitempty"`
-	Clock time.Time `json:"clock"` // latest time stamped on any command
+	Index uint64 `json:"index"`
+	Hash  []byte `json:"hash,omitempty"`
+	clock
 
 	// How many rows there are in the tables that are trimmed.
 	Decisions int `json:"decisions"`

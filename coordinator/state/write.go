@@ -20,7 +20,9 @@ type write struct {
 func begin(rows *draft, applied appliedRow, command *Command, at entryPlace) *write {
 	w := &write{draft: rows, entryPlace: at, begun: len(rows.changes), applied: applied, digest: sha256.New()}
 	w.applied.Index = at.index
-	w.applied.Clock = stamped(w.applied.Clock, command.At, rows.level() >= ClockLevel)
+	if w.applied.clock = w.applied.steadied(command.At); w.featureLevel() < ClockLevel {
+		w.applied.clock = clock{Clock: later(applied.Clock, command.At)}
+	}
 	w.digest.Write(applied.Hash)
 	w.digest.Write([]byte(number(at.index)))
 	return w

@@ -14,10 +14,11 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.Rack:         darkenRack,
 	script.RackIsOff:    sayRackIsOff,
 	script.SitePower:    cutSitePower,
-	script.SlowDisk:     slowDown,
 	script.Certs:        endCertificate,
 	script.Killer:       (*World).becomeKiller,
 	script.EndsUnseen:   endUnseen,
+	script.DiskSlows:    slowDown,
+	script.ClockErrs:    errClock,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

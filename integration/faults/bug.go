@@ -36,6 +36,7 @@ const (
 	ProofOutlivesBoot  Bug = "the answer of a device is believed when the node has booted anew"
 	ManySilent         Bug = "a node is fenced though many are silent"
 	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
+	StampsKept         Bug = "times that have not come yet are left in records"
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
 	LeftOff            Bug = "a VM without HA stays off when its host is back"
 	StorageFails       Bug = "a VM is given up whose storage is late"
@@ -62,6 +63,18 @@ var FenceBugs = []Bug{
 	LossesForgotten, RackFenced, LeftOff, StorageFails,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved,
 	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved, VirtualWatchdog,
+	SilenceIsDeath,
+	FencedUnasked,
+	FailureIsProof,
+	ProofOutlivesBoot,
+	ManySilent,
+	EarlierCallIgnored,
+	AsksLate,
+	WatchdogUnwaited,
+	ReturnUnnoticed,
+	BelievesTheDevice,
+	OrphanUnseen,
+	StampsKept,
 }
 
 // heard lets an answer pass on its way to the driver.

@@ -69,6 +69,7 @@ func (k *keeper) watch() {
 	k.every(leaseEvery, k.giveLeases)
 	k.every(restartEvery, k.restart)
 	k.every(followEvery, k.follow)
+	k.every(restampEvery, k.restamp)
 }
 
 // try commits a command that a loop of the leader has made. While any is under way the loop of silence waits, as control's

@@ -25,7 +25,8 @@ type member struct {
 	runners  map[string]*runner
 	pending  []*proposal
 	offset   time.Duration // of its wall clock
-	slow     time.Duration // what its disk takes for a commit, at most
+	slow     bool          // its disk takes seconds for a write
+	errs     bool          // its wall clock is years ahead
 
 	keeper *keeper // of nodes that are fenced
 }
@@ -67,8 +68,8 @@ func (m *member) propose(command state.Command, done func(state.Result, error)) 
 	m.pending = append(m.pending, p)
 	term := m.term
 	takes := w.Between(500*time.Microsecond, 20*time.Millisecond)
-	if m.slow > 0 {
-		takes += w.Between(m.slow/5, m.slow)
+	if m.slow {
+		takes += w.Between(2*time.Second, 6*time.Second)
 	}
 	w.After(takes, func() {
 		if p.settled || w.leader != m || m.stale != nil || m.term != term {
@@ -120,6 +121,7 @@ func (m *member) lead() {
 	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
 	w.Note("leads", m.id, "", "")
 	w.endUnseen()
+	w.After(w.Between(time.Second, noticed), func() { m.makeWay(m.errs || m.slow) })
 	if w.fencing {
 		m.keeper.watch()
 	}

@@ -287,8 +287,8 @@ func (r *rules) judge() {
 				// A leftover of which the evidence tells; nobody resumes its epoch.
 			case runs && vm.Condition.Is(model.OutOfBand) && (vm.Holder == "" || d.Is(machine.ByHand)):
 				// Somebody has moved or started it: that is said, and left to people.
-			case runs && !r.byHand[d.UUID].IsZero() && (r.jumped || r.vmWaits(snapshot, &vm)):
-				// The times of the records may not be so for an hour, and it is followed late. Or the node that had it cannot be asked.
+			case runs && !r.byHand[d.UUID].IsZero() && r.vmWaits(snapshot, &vm):
+				// The node that had it cannot be asked.
 			case !known:
 				r.Broken("record", d.UUID, "%s has it %s, and there is no such VM", h.ID, d.State)
 			case vm.Holder != h.ID || vm.Epoch != d.Epoch:

@@ -157,10 +157,10 @@ func (r *rules) judgeNodes(snapshot *state.Snapshot) {
 
 // waiting are the VMs that are to be highly available and run nowhere, though a node has room for them.
 func (r *rules) waiting() []model.VM {
-	if r.jumped {
-		return nil // what the records say of times may not be so for an hour, and what is waited for comes late
-	}
 	snapshot := r.store.Snapshot()
+	if slices.ContainsFunc(snapshot.Nodes(), func(node model.Node) bool { return node.Fenced() && r.unheard[node.ID] && r.host(node.ID).On }) {
+		return nil // nobody knows whether it has booted since it was proven to be off: what it shows is not believed, and VMs wait for it
+	}
 	used := usage(snapshot)
 	return slices.DeleteFunc(snapshot.VMs(), func(vm model.VM) bool {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {

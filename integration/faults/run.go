@@ -69,7 +69,9 @@ func (w *World) heal() {
 	w.Mend()
 	for _, m := range w.members {
 		m.thaw()
-		m.alive, m.slow = true, 0
+		m.alive = true
+		m.slow = false
+		m.setClock()
 	}
 	for _, h := range w.clones {
 		h.endClone()
@@ -174,7 +176,6 @@ func (w *World) troubleHost(what script.Happening, h *host, name string) bool {
 func (w *World) troubleMembers(what script.Happening) {
 	if what.What == script.ClockJumps {
 		w.members[what.Other%len(w.members)].offset += what.For
-		w.jumped = true
 		w.Draw(script.Clock)
 		return
 	}

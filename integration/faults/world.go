@@ -36,7 +36,6 @@ type World struct {
 	fencing   bool                 // agents report, and nodes are fenced
 	available map[string]bool      // VMs that are to be highly available, by UUID
 	stops     *script.Happening    // to the leader, at the next device that it asks; nil: nothing
-	jumped    bool                 // a clock has
 	healed    bool                 // nothing goes wrong any more
 	byHand    map[string]time.Time // when somebody moved a VM without Berth last
 	killers   killers

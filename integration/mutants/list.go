@@ -180,8 +180,12 @@ var mainMutants = []mutant{
 		is: "meta[MetaQuarantine] = reason", becomes: "delete(meta, MetaQuarantine)",
 	},
 	{
-		name: "one-clock-ages-all", file: "coordinator/state/clock.go", suite: inState.only("2099"),
-		is: "bounded && !before.IsZero() && at.After(most)", becomes: "bounded && before.IsZero() && at.After(most)",
+		name: "a-wrong-clock-stays", file: "coordinator/state/clock.go", suite: inState.only("Contradict"),
+		is: "c.Leaps == clockProof {", becomes: "c.Leaps == clockProof && at.After(c.Clock) {",
+	},
+	{
+		name: "times-to-come-stay", file: "coordinator/evidence/stamps.go", suite: inEvidence.only("NotComeYet"),
+		is: "&vm.StartedAt, &vm.MovedAt, &vm.RestartedAt", becomes: "&vm.MovedAt",
 	},
 	{
 		name: "skip-snapshot-sum", file: "coordinator/state/load.go", suite: inState,
@@ -206,6 +210,22 @@ var mainMutants = []mutant{
 			"TestSchedules|StrongRead|EndedContext|WithoutAQuorum",
 		),
 		is: "return fmt.Errorf(\"%w: %w\", ErrUnknown, err)\n}", becomes: "return fmt.Errorf(\"%w: %w\", ErrNotLeader, err)\n}",
+	},
+	{
+		name: "lead-with-a-slow-disk", file: "coordinator/consensus/upkeep.go", suite: inConsensus.only("SlowDisk"),
+		is: "if own <= slowWrite {", becomes: "if own <= time.Hour {",
+	},
+	{
+		name: "hand-over-to-a-slow-disk", file: "coordinator/consensus/upkeep.go", suite: inConsensus.only("SlowDisk|AsSlow"),
+		is: "told && report.Write < own/2 && ", becomes: "told && report.Write >= 0 && ",
+	},
+	{
+		name: "stamp-with-a-wrong-clock", file: "coordinator/consensus/propose.go", suite: inConsensus.only("YearsAhead"),
+		is: "if err := c.checkClock(); err != nil {", becomes: "if err := c.checkClock(); err != nil && data == nil {",
+	},
+	{
+		name: "one-other-tells-the-time", file: "coordinator/consensus/clocks.go", suite: inConsensus.only("ClockIsWrong|YearsAhead"),
+		is: "if 2*len(behind) <= heard {", becomes: "if len(behind) == 0 {",
 	},
 	{
 		name: "any-certificate-on-raft-port", file: "coordinator/consensus/listener.go", suite: inConsensus.only("OnlyMembersSpeak"),

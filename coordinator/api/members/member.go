@@ -230,9 +230,13 @@ func (s *Calls) Report(
 	report := consensus.Report{
 		Version: message.GetVersion(), FeatureLevel: message.GetFeatureLevel(),
 		Index: message.GetStateIndex(), Hash: message.GetStateHash(), LogSize: units.Bytes(message.GetLogBytes()),
+		Write: time.Duration(message.GetWriteSeconds() * float64(time.Second)),
 		Backup: consensus.Backup{
 			Every: time.Duration(message.GetBackupEverySeconds() * float64(time.Second)), Problem: message.GetBackupProblem(),
 		},
+	}
+	if message.At != nil {
+		report.At = message.GetAt().AsTime()
 	}
 	if message.BackupAt != nil {
 		report.Backup.At = message.GetBackupAt().AsTime()

@@ -133,6 +133,8 @@ func Of(err error) *connect.Error {
 		return New(rpc.Unavailable, "", RepeatStep, "it is not known whether the change was made: %w", err)
 	case errors.Is(err, consensus.ErrDiskLow):
 		return New(rpc.Unavailable, "", "free some space on the leader's machine", "%w", err)
+	case errors.Is(err, consensus.ErrClock):
+		return New(rpc.Unavailable, "", "try again in a minute, another coordinator leads then", "%w", err)
 	case errors.Is(err, consensus.ErrTooLarge):
 		return New(rpc.Invalid, "", "make it smaller", "%w", err)
 	case errors.Is(err, state.ErrNotYet):

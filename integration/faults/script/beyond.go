@@ -19,9 +19,9 @@ const (
 	Orphan       = "orphan"        // libvirtd restarts and forgets a guest, whose process runs on
 	Rack         = "rack"          // two fifths of the hosts are dark at once, and somebody says so by one command
 	SitePower    = "site-power"    // all hosts and coordinators lose their power, and the storage comes back last
-	SlowDisk     = "slow-disk"     // each commit of the leader takes seconds
+	SlowDisk     = "slow-disk"     // each write of a coordinator takes seconds
 	Certs        = "certs"         // the certificate of an agent ends, and is renewed later
-	Clock        = "clock"         // the clock of a coordinator jumps
+	Clock        = "clock"         // the clock of a coordinator jumps, or is years ahead
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 )
 
@@ -40,13 +40,13 @@ var beyond = []struct {
 	{Orphan, (*Script).orphan},
 	{Rack, drawRack},
 	{SitePower, drawSitePower},
-	{SlowDisk, drawSlowDisk},
 	{Certs, drawCerts},
-	{Clock, nil}, // with the clocks that jump
 	{Killer, (*Script).drawKiller},
 	{UnseenEnd, drawUnseenEnd},
 	{Clone, (*Script).clone},
 	{PausedHost, (*Script).pause},
+	{SlowDisk, slowDisk},
+	{Clock, wrongClock}, // clocks that jump are counted here too
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -8827,6 +8827,8 @@ type ReportRequest struct {
 	BackupEverySeconds float64                `protobuf:"fixed64,6,opt,name=backup_every_seconds,json=backupEverySeconds,proto3" json:"backup_every_seconds,omitempty"` // 0: it makes none
 	BackupAt           *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=backup_at,json=backupAt,proto3" json:"backup_at,omitempty"`                                   // of its last verified one
 	BackupProblem      string                 `protobuf:"bytes,8,opt,name=backup_problem,json=backupProblem,proto3" json:"backup_problem,omitempty"`                    // why the last try failed; empty: it did not
+	At                 *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=at,proto3" json:"at,omitempty"`                                                               // by the caller's clock, when it reports
+	WriteSeconds       float64                `protobuf:"fixed64,10,opt,name=write_seconds,json=writeSeconds,proto3" json:"write_seconds,omitempty"`                    // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -8915,6 +8917,20 @@ func (x *ReportRequest) GetBackupProblem() string {
 		return x.BackupProblem
 	}
 	return ""
+}
+
+func (x *ReportRequest) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ReportRequest) GetWriteSeconds() float64 {
+	if x != nil {
+		return x.WriteSeconds
+	}
+	return 0
 }
 
 type ReportResponse struct {
@@ -10613,7 +10629,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rfeature_level\x18\x04 \x01(\rR\ffeatureLevel\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\"$\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter\"\xbd\x02\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter\"\x8e\x03\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -10624,7 +10640,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\tlog_bytes\x18\x05 \x01(\x03R\blogBytes\x120\n" +
 	"\x14backup_every_seconds\x18\x06 \x01(\x01R\x12backupEverySeconds\x127\n" +
 	"\tbackup_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\bbackupAt\x12%\n" +
-	"\x0ebackup_problem\x18\b \x01(\tR\rbackupProblem\"\x10\n" +
+	"\x0ebackup_problem\x18\b \x01(\tR\rbackupProblem\x12*\n" +
+	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12#\n" +
+	"\rwrite_seconds\x18\n" +
+	" \x01(\x01R\fwriteSeconds\"\x10\n" +
 	"\x0eReportResponse\"Z\n" +
 	"\x12ImportImageRequest\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.berth.v1.ImportImageStartR\x05start\x12\x12\n" +
@@ -11206,170 +11225,171 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	165, // 103: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
 	188, // 104: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
 	188, // 105: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	144, // 106: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	171, // 107: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	171, // 108: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	150, // 109: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	151, // 110: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	154, // 111: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	154, // 112: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	154, // 113: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	154, // 114: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	169, // 115: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	169, // 116: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 117: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 118: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 119: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 120: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 121: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 122: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 123: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 124: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 125: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 126: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 127: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 128: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 129: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 130: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 131: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 132: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 133: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 134: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 135: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 136: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 137: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 138: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	46,  // 139: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	48,  // 140: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 141: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	50,  // 142: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	52,  // 143: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	54,  // 144: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	56,  // 145: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	99,  // 146: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	102, // 147: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	58,  // 148: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	61,  // 149: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	63,  // 150: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	65,  // 151: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	67,  // 152: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	69,  // 153: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	71,  // 154: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	73,  // 155: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	75,  // 156: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	77,  // 157: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	79,  // 158: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	81,  // 159: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	83,  // 160: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	85,  // 161: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	87,  // 162: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	89,  // 163: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	91,  // 164: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	93,  // 165: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	95,  // 166: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	104, // 167: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	97,  // 168: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	106, // 169: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	108, // 170: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	110, // 171: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	112, // 172: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	114, // 173: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	117, // 174: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	120, // 175: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	122, // 176: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	143, // 177: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	146, // 178: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	148, // 179: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	152, // 180: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	155, // 181: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	125, // 182: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	127, // 183: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	129, // 184: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	131, // 185: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	133, // 186: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	135, // 187: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	137, // 188: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	139, // 189: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	141, // 190: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 191: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 192: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 193: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 194: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 195: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 196: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 197: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 198: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 199: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 200: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 201: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 202: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 203: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 204: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 205: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 206: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 207: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 208: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 209: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 210: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 211: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 212: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	47,  // 213: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	49,  // 214: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	45,  // 215: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	51,  // 216: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	53,  // 217: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	55,  // 218: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	57,  // 219: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	100, // 220: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	103, // 221: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	59,  // 222: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	62,  // 223: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	64,  // 224: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	66,  // 225: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	68,  // 226: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	70,  // 227: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	72,  // 228: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	74,  // 229: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	76,  // 230: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	78,  // 231: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	80,  // 232: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	82,  // 233: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	84,  // 234: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	86,  // 235: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	88,  // 236: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	90,  // 237: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	92,  // 238: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	94,  // 239: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	96,  // 240: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	105, // 241: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	98,  // 242: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	107, // 243: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	109, // 244: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	111, // 245: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	113, // 246: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	115, // 247: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	118, // 248: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	121, // 249: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	123, // 250: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	145, // 251: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	147, // 252: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	149, // 253: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	153, // 254: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	156, // 255: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	126, // 256: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	128, // 257: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	130, // 258: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	132, // 259: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	134, // 260: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	136, // 261: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	138, // 262: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	140, // 263: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	142, // 264: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	191, // [191:265] is the sub-list for method output_type
-	117, // [117:191] is the sub-list for method input_type
-	117, // [117:117] is the sub-list for extension type_name
-	117, // [117:117] is the sub-list for extension extendee
-	0,   // [0:117] is the sub-list for field type_name
+	188, // 106: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	144, // 107: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	171, // 108: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	171, // 109: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	150, // 110: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	151, // 111: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	154, // 112: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	154, // 113: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	154, // 114: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	154, // 115: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	169, // 116: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	169, // 117: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 118: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	2,   // 119: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	4,   // 120: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	6,   // 121: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	8,   // 122: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	10,  // 123: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	12,  // 124: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	14,  // 125: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	16,  // 126: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	18,  // 127: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	20,  // 128: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	22,  // 129: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	24,  // 130: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	26,  // 131: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	28,  // 132: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	30,  // 133: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	32,  // 134: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	34,  // 135: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	36,  // 136: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	38,  // 137: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	40,  // 138: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	42,  // 139: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	46,  // 140: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	48,  // 141: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	44,  // 142: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	50,  // 143: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	52,  // 144: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	54,  // 145: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	56,  // 146: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	99,  // 147: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	102, // 148: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	58,  // 149: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	61,  // 150: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	63,  // 151: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	65,  // 152: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	67,  // 153: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	69,  // 154: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	71,  // 155: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	73,  // 156: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	75,  // 157: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	77,  // 158: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	79,  // 159: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	81,  // 160: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	83,  // 161: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	85,  // 162: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	87,  // 163: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	89,  // 164: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	91,  // 165: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	93,  // 166: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	95,  // 167: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	104, // 168: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	97,  // 169: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	106, // 170: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	108, // 171: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	110, // 172: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	112, // 173: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	114, // 174: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	117, // 175: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	120, // 176: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	122, // 177: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	143, // 178: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	146, // 179: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	148, // 180: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	152, // 181: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	155, // 182: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	125, // 183: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	127, // 184: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	129, // 185: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	131, // 186: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	133, // 187: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	135, // 188: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	137, // 189: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	139, // 190: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	141, // 191: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 192: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	3,   // 193: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	5,   // 194: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	7,   // 195: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	9,   // 196: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	11,  // 197: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	13,  // 198: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	15,  // 199: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	17,  // 200: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	19,  // 201: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	21,  // 202: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	23,  // 203: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	25,  // 204: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	27,  // 205: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	29,  // 206: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	31,  // 207: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	33,  // 208: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	35,  // 209: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	37,  // 210: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	39,  // 211: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	41,  // 212: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	43,  // 213: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	47,  // 214: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	49,  // 215: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	45,  // 216: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	51,  // 217: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	53,  // 218: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	55,  // 219: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	57,  // 220: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	100, // 221: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	103, // 222: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	59,  // 223: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	62,  // 224: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	64,  // 225: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	66,  // 226: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	68,  // 227: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	70,  // 228: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	72,  // 229: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	74,  // 230: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	76,  // 231: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	78,  // 232: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	80,  // 233: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	82,  // 234: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	84,  // 235: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	86,  // 236: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	88,  // 237: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	90,  // 238: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	92,  // 239: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	94,  // 240: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	96,  // 241: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	105, // 242: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	98,  // 243: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	107, // 244: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	109, // 245: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	111, // 246: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	113, // 247: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	115, // 248: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	118, // 249: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	121, // 250: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	123, // 251: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	145, // 252: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	147, // 253: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	149, // 254: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	153, // 255: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	156, // 256: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	126, // 257: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	128, // 258: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	130, // 259: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	132, // 260: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	134, // 261: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	136, // 262: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	138, // 263: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	140, // 264: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	142, // 265: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	192, // [192:266] is the sub-list for method output_type
+	118, // [118:192] is the sub-list for method input_type
+	118, // [118:118] is the sub-list for extension type_name
+	118, // [118:118] is the sub-list for extension extendee
+	0,   // [0:118] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
