@@ -24,7 +24,7 @@ func doStop(j *job) done {
 	case seen.gone():
 		over := stopped(j.command, seen)
 		ended, _ := j.endings.how(j.command.GetVmId(), seen, j.now())
-		over.result.Domain.Missing = !ended && !j.takenUp
+		over.result.Domain.Missing = !ended // also when an agent before this one had begun to stop it: it may have died before it did
 		return over
 	case !seen.holds(j.command.GetEpoch()):
 		return done{result: failure(j.command, otherEpoch(j.command, seen), seen.message())}

@@ -122,6 +122,13 @@ func TestWhereAVMMayBe(t *testing.T) {
 		"its holder has not listed since it came": {
 			is: func(s *estate) { s.gone(); s.vm.MovedAt = s.at.Add(-10 * time.Second) }, way: "n1 not yet told",
 		},
+		"its holder is off, and another has just connected": {
+			is: func(s *estate) {
+				s.fenced("n1")
+				s.change("n3", func(f *model.NodeFacts) { f.Inventory, f.DomainsKnown = false, false })
+			},
+			way: "n3 not yet told",
+		},
 		"its holder is off": {
 			is: func(s *estate) { s.fenced("n1") }, may: true, proof: "node1 is proven to be off",
 		},

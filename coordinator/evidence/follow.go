@@ -67,8 +67,8 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 	return seen
 }
 
-// Seen are the records of VMs that their holders show and of which that is not written down: under another boot than it was last, or
-// after they had been missing.
+// Seen are the records of VMs of which more is seen than is written down: their holders show them under another boot than it was
+// last, or after they had been missing; or another node shows them while an operation waits for a holder that does not answer.
 func (s *Survey) Seen() []model.VM {
 	var all []model.VM
 	for _, vm := range s.VMs() {
@@ -80,6 +80,29 @@ func (s *Survey) Seen() []model.VM {
 		if is := (model.Whereabouts{Boot: holder.facts.Boot}); domain != nil && domain.State.Lives() && vm.Whereabouts != is {
 			vm.Whereabouts = is
 			all = append(all, vm)
+		}
+	}
+	return append(all, s.away()...)
+}
+
+// away are the VMs that an operation works on at a holder which does not answer, while another node shows them: somebody has moved
+// them before. No follower looks at a VM with an operation, and once the holder is off that alone would end the operation. The next leader
+// may not hear the node that shows the VM, so it has to be written down now.
+func (s *Survey) away() []model.VM {
+	var all []model.VM
+	for _, op := range s.LiveOperations() {
+		vm, known := s.VM(op.VM)
+		holder := s.of(vm.Holder)
+		moves := op.Target != "" && op.Target != op.Source
+		if !known || holder == nil || holder.worth == heard || moves || !vm.Whereabouts.Missing.IsZero() {
+			continue
+		}
+		for _, one := range s.copies(&vm) {
+			if one.Node != vm.Holder && one.Is(&vm) && one.Domain.State.Lives() && since(s.of(one.Node).facts.InventoryAt, &vm) {
+				vm.Whereabouts.Missing = s.At
+				all = append(all, vm)
+				break
+			}
 		}
 	}
 	return all

@@ -29,6 +29,13 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 			"boot %s anew, or switch it off and say so with 'berth node fence %s --confirmed-off'", one.node.Name, one.node.Name,
 		)
 	case speechless:
+		if facts.Liveness == model.Up && !facts.Inventory && !shows {
+			// It has connected a moment ago. Its first listing costs no more than seconds, and may show the VM.
+			word.Standing, word.At, word.InTheWay = NotYetTold, facts.HeardAt, true
+			word.Why = "has connected, and has not listed its domains yet"
+			word.Next = "try again in half a minute"
+			return word
+		}
 		word.Standing, word.At, word.Why = CannotTell, facts.HeardAt, "answers, and cannot list its domains"
 		if facts.LivenessReason != "" {
 			word.Why += ": " + facts.LivenessReason

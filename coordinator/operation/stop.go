@@ -42,9 +42,9 @@ func stopAnswered(t *transition, answer Answer) bool {
 // stopped ends a stop whose node does not have the VM. If nobody has seen its end there, somebody may have moved it before.
 func (t *transition) stopped(node string, seen Observation, ended bool) {
 	message, was := "", t.VM.Whereabouts
-	booted := was.Missing.IsZero() && was.Boot != "" && seen.Boot != "" && was.Boot != seen.Boot
+	booted := seen.Anew || was.Boot != "" && seen.Boot != "" && was.Boot != seen.Boot
 	t.VM.Whereabouts = model.Whereabouts{}
-	if !ended && !booted && !seen.Anew {
+	if !ended && !(booted && was.Missing.IsZero()) { // a boot ends only what had not left before
 		t.VM.Whereabouts.Missing = t.at
 		message = "it was not on " + t.name(node) + " any more, and nobody has seen how it left: another node may run it"
 	}
