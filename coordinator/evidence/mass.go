@@ -11,6 +11,7 @@ import (
 type counted struct {
 	domain string // the rack or pod that it fails with; empty: none is declared
 	silent bool
+	long   bool // for so long that it is no slip of the network
 }
 
 // FencedCounts is for how long a node that its device or its watchdog has proven off counts as one of those that are silent. A fault
@@ -26,9 +27,10 @@ type masses struct {
 }
 
 // countSilent counts the silent nodes by failure domain: a rack that has lost its power is one failure and not many, so whatever else
-// fails meanwhile is judged as if the rack were one node. A domain of half the nodes or more is none.
+// fails meanwhile is judged as if the rack were one node. A domain of half the nodes or more is none, and one
+// of which a node was heard a moment ago is not dark.
 func countSilent(nodes []counted) masses {
-	type domain struct{ silent, all int }
+	type domain struct{ long, all int }
 	domains := map[string]domain{}
 	silent, all := 0, 0
 	for i := range nodes {
@@ -38,14 +40,16 @@ func countSilent(nodes []counted) masses {
 		of.all++
 		if one.silent {
 			silent++
-			of.silent++
+		}
+		if one.long {
+			of.long++
 		}
 		domains[one.domain] = of
 	}
 	var found masses
 	darkest, many := domain{}, 0
 	for name, of := range domains {
-		if name != "" && of.all > 1 && of.silent == of.all && 2*of.all < all {
+		if name != "" && of.all > 1 && of.long == of.all && 2*of.all < all {
 			found.dark, darkest = name, of
 			many++
 		}

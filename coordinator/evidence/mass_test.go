@@ -45,6 +45,10 @@ func TestADarkRackIsOneFailure(t *testing.T) {
 	}
 	rack(nodes[:4], "rack-1")
 
+	nodes[3].Liveness = model.Suspect
+	if n := asked(Fencing(time.Hour, nodes)); n != 0 {
+		t.Errorf("a node of the rack was heard a moment ago: %d are fenced", n)
+	}
 	nodes[3].Liveness = model.Up
 	if n := asked(Fencing(time.Hour, nodes)); n != 0 {
 		t.Errorf("a node of the rack answers, so it is not the rack's fault, and %d are fenced", n)

@@ -65,7 +65,8 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 	var all []counted
 	for i := range nodes {
 		if one := &nodes[i]; one.counts() {
-			all = append(all, counted{one.Domain, one.Liveness == model.Unreachable || one.Liveness == model.Suspect})
+			gone := one.Liveness == model.Unreachable
+			all = append(all, counted{domain: one.Domain, silent: gone || one.Liveness == model.Suspect, long: gone})
 		}
 	}
 	mass := countSilent(all)
