@@ -51,7 +51,8 @@ func (s slowly) StoreLogs(logs []*raft.Log) error {
 }
 
 func TestWritesOfTheLogAreTimed(t *testing.T) {
-	store := &guarded{backend: slowly{inMemory{raft.NewInmemStore()}, 20 * time.Millisecond}, limit: time.Minute, fatal: func(err error) { t.Error(err) }}
+	below := slowly{inMemory{raft.NewInmemStore()}, 20 * time.Millisecond}
+	store := &guarded{backend: below, limit: time.Minute, fatal: func(err error) { t.Error(err) }}
 	for i := range uint64(paceLeast) {
 		if err := store.StoreLog(&raft.Log{Index: i + 1}); err != nil {
 			t.Fatal(err)
@@ -141,7 +142,8 @@ func TestALeaderWhoseClockIsYearsAheadStampsNothing(t *testing.T) {
 	}
 	all.tell(now)
 	now.mustPropose(enrol("stamped"))
-	if trouble := now.Stats().Members[leader.cfg.MemberID].Trouble; !strings.HasPrefix(trouble, "has a clock that is ahead of the leader's by ") {
+	trouble := now.Stats().Members[leader.cfg.MemberID].Trouble
+	if !strings.HasPrefix(trouble, "has a clock that is ahead of the leader's by ") {
 		t.Errorf("the next leader takes it for one that %s", trouble)
 	}
 }

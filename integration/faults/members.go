@@ -23,7 +23,8 @@ func slowDown(w *World, what script.Happening, _ *host) {
 	w.After(w.Between(time.Second, noticed)*2, func() { m.makeWay(m.slow) })
 }
 
-// errClock makes a coordinator's clock wrong. Until its peers have told it, it stamps what it commits with that time; then nothing more. FAULTS.md, W22.
+// errClock makes a coordinator's clock wrong. Until its peers have told it, it stamps what it commits with that time; then nothing
+// more. FAULTS.md, W22.
 func errClock(w *World, what script.Happening, _ *host) {
 	m := w.members[what.Other%len(w.members)]
 	if !m.alive || m.errs {

@@ -38,6 +38,7 @@ type World struct {
 	stops     *script.Happening    // to the leader, at the next device that it asks; nil: nothing
 	healed    bool                 // nothing goes wrong any more
 	byHand    map[string]time.Time // when somebody moved a VM without Berth last
+	movedFrom map[string]string    // and from which host, until that falls
 	killers   killers
 	rack      int    // how many of the hosts, the first ones, stand in one rack
 	cause     string // why guests end now; empty: nothing in particular
@@ -83,7 +84,7 @@ func (w *World) newKey() string {
 func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
-		available: map[string]bool{}, byHand: map[string]time.Time{}, killers: killers{},
+		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{}, killers: killers{},
 		rack: script.Rack,
 	}
 	w.result.Back = map[string][]time.Duration{}

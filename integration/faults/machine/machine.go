@@ -315,6 +315,7 @@ func (h *Machine) PowerCut() {
 	if !h.On {
 		return
 	}
+	h.Witness.Falls(h)
 	h.Note("power cut", h.ID, "", "")
 	h.On, h.Frozen, h.Held = false, false, nil
 	h.Dog.off()

@@ -34,6 +34,8 @@ type Witness interface {
 	Runs(d *Domain)
 	// Excuse tells that a fault has ended the guest.
 	Excuse(vm string)
+	// Falls is called before a machine loses its power.
+	Falls(h *Machine)
 	// IsStopping tells whether a VM is to be stopped on a machine.
 	IsStopping(vm string, on *Machine) bool
 }
