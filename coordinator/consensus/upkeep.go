@@ -38,7 +38,7 @@ func (c *Consensus) upkeep() {
 		if !c.IsLeader() || time.Since(handedOver) <= handoverEvery {
 			continue
 		}
-		if why, heirs := c.unfit(err); why != nil && len(heirs) > 0 {
+		if heirs, why := c.unfit(err); why != nil && len(heirs) > 0 {
 			handedOver = time.Now()
 			c.logger.Warn("another coordinator is asked to lead", "reason", why)
 			if err := c.giveUp(heirs); err != nil {
@@ -48,14 +48,14 @@ func (c *Consensus) upkeep() {
 	}
 }
 
-// unfit tells why this member should not lead, and who should in its place; nil: it should. Low is why its disk takes nothing.
-func (c *Consensus) unfit(low error) (why error, heirs []raft.Server) {
+// unfit tells who should lead in this member's place, and why; nil: it should itself. Low is why its disk takes nothing.
+func (c *Consensus) unfit(low error) (heirs []raft.Server, why error) {
 	others := c.otherVoters()
 	if low != nil {
-		return low, others
+		return others, low
 	}
 	if err := c.checkClock(); err != nil {
-		return err, others
+		return others, err
 	}
 	own := c.logs.pace.p99(time.Now())
 	if own <= slowWrite {
@@ -68,7 +68,7 @@ func (c *Consensus) unfit(low error) (why error, heirs []raft.Server) {
 			heirs = append(heirs, other)
 		}
 	}
-	return errors.New(slowness(own)), heirs
+	return heirs, errors.New(slowness(own))
 }
 
 // giveUp hands the leadership over to one of these members.

@@ -74,13 +74,13 @@ func TestALeaderWithASlowDiskHandsOverToOneWithAFasterOne(t *testing.T) {
 	all := newTeam(t, newAuthority(t, "c1"), 3)
 	leader := all.leader()
 	others := all.others(leader)
-	if why, _ := leader.unfit(nil); why != nil {
+	if _, why := leader.unfit(nil); why != nil {
 		t.Fatalf("a leader on a good disk should not lead: %v", why)
 	}
 	leader.takes(2 * time.Second)
 	others[0].takes(1500 * time.Millisecond)
 	all.tell(leader)
-	why, heirs := leader.unfit(nil)
+	heirs, why := leader.unfit(nil)
 	if why == nil || !strings.Contains(why.Error(), "slow disk") || !strings.Contains(why.Error(), "took 2s or longer") {
 		t.Errorf("why it should not lead: %v", why)
 	}
@@ -106,7 +106,7 @@ func TestALeaderWhoseOthersAreAsSlowLeadsOn(t *testing.T) {
 		p.takes(2 * time.Second)
 	}
 	all.tell(leader)
-	if why, heirs := leader.unfit(nil); why == nil || len(heirs) != 0 {
+	if heirs, why := leader.unfit(nil); why == nil || len(heirs) != 0 {
 		t.Errorf("it should hand over to %v because %v", heirs, why)
 	}
 }
@@ -129,7 +129,7 @@ func TestALeaderWhoseClockIsYearsAheadStampsNothing(t *testing.T) {
 	if trouble := leader.Stats().Members[leader.cfg.MemberID].Trouble; !strings.Contains(trouble, "changes nothing until it is set right") {
 		t.Errorf("it is shown as one that %s", trouble)
 	}
-	why, heirs := leader.unfit(nil)
+	heirs, why := leader.unfit(nil)
 	if !errors.Is(why, ErrClock) || len(heirs) != 2 {
 		t.Fatalf("it should hand over to %v because %v", heirs, why)
 	}

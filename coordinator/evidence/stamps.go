@@ -27,11 +27,11 @@ func Restamped(records Records, now time.Time) (vms []model.VM, nodes []model.No
 	return vms, nodes
 }
 
-func restamp(now time.Time, stamps ...*time.Time) (any bool) {
+func restamp(now time.Time, stamps ...*time.Time) (some bool) {
 	for _, at := range stamps {
 		if at.After(now.Add(maxAhead)) {
-			*at, any = now, true
+			*at, some = now, true
 		}
 	}
-	return any
+	return some
 }

@@ -34,8 +34,8 @@ func (r *Recovery) RunStamps(ctx context.Context) {
 
 func (r *Recovery) restamp(ctx context.Context) {
 	for ctx.Err() == nil {
-		command, any := Restamp(r.Store.Snapshot(), r.Now())
-		if !any {
+		command, some := Restamp(r.Store.Snapshot(), r.Now())
+		if !some {
 			return
 		}
 		command.Key = r.NewID()
@@ -49,7 +49,7 @@ func (r *Recovery) restamp(ctx context.Context) {
 }
 
 // Restamp is the command that sets times in records right, if there are any that have not come yet.
-func Restamp(snapshot *state.Snapshot, now time.Time) (command state.Command, any bool) {
+func Restamp(snapshot *state.Snapshot, now time.Time) (command state.Command, some bool) {
 	vms, nodes := evidence.Restamped(snapshot, now)
 	vms, nodes = vms[:min(len(vms), restampAtOnce)], nodes[:min(len(nodes), restampAtOnce)]
 	if len(vms)+len(nodes) == 0 {
