@@ -188,6 +188,10 @@ var mainMutants = []mutant{
 		is: "&vm.StartedAt, &vm.MovedAt, &vm.RestartedAt", becomes: "&vm.MovedAt",
 	},
 	{
+		name: "one-stamp-moves-the-clock", file: "coordinator/state/clock.go", suite: inState.only("2099|BothSides"),
+		is: "if !apart(at, c.Clock) {", becomes: "if true || !apart(at, c.Clock) {",
+	},
+	{
 		name: "skip-snapshot-sum", file: "coordinator/state/load.go", suite: inState,
 		is: "if got != uint64(want) {", becomes: "if got != uint64(want) && got == 0 {",
 	},
@@ -310,7 +314,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "forget-how-it-ended", file: "agent/jobs/ended.go", suite: inJobs,
-		is: "case guest.told == toldEnded:\n\t\treturn true, true", becomes: "case guest.told == toldEnded:\n\t\treturn false, true",
+		is: "return guest.told == toldEnded, true", becomes: "return false, true",
 	},
 	{
 		name: "forget-the-boot", file: "coordinator/operation/verdict.go", suite: inOperation,
@@ -429,7 +433,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "stopped-without-having-ended", file: "coordinator/operation/stop.go", suite: inOperation.only("FindsNothing"),
-		is: "if !ended && !booted && !seen.Anew {", becomes: "if !ended && !booted && seen.Anew {",
+		is: "if !ended && (!booted || !was.Missing.IsZero()) {", becomes: "if ended && (!booted || !was.Missing.IsZero()) {",
 	},
 	{
 		name: "lost-without-a-trace", file: "coordinator/operation/verdict.go", suite: inOperation.only("NeitherNodeHas"),
@@ -554,7 +558,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "count-those-that-somebody-has-seen-off", file: "coordinator/evidence/silence.go", suite: inEvidence,
-		is: "node.Fenced() && node.Fencing.Method == model.FenceManual", becomes: "false",
+		is: "s.Node.Fencing.Method != model.FenceManual && ", becomes: "",
 	},
 	{
 		name: "count-on-a-node-that-is-back", file: "coordinator/evidence/proof.go", suite: inControl.only("AProofEndsWithTheNextBoot"),
