@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,10 +19,25 @@ import (
 )
 
 // guests remember what was done to them.
-type guests struct{ did []string }
+type guests struct {
+	mu  sync.Mutex
+	did []string
+}
 
-func (g *guests) Pause(context.Context)  { g.did = append(g.did, "pause") }
-func (g *guests) Resume(context.Context) { g.did = append(g.did, "resume") }
+func (g *guests) Pause(context.Context)  { g.add("pause") }
+func (g *guests) Resume(context.Context) { g.add("resume") }
+
+func (g *guests) add(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.did = append(g.did, what)
+}
+
+func (g *guests) all() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.did)
+}
 
 // While a host sleeps its clock stands, and the leader counts on: what it has slept is taken off the lease, its guests are paused at
 // once, and they run on when there is a lease again.
@@ -28,31 +45,32 @@ func TestAHostThatHasSleptBeyondItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, f, _, stop := armed(t)
 		defer stop()
-		asleep, g := time.Duration(0), &guests{}
+		var asleep atomic.Int64 // nanoseconds
+		g := &guests{}
 		w.mu.Lock()
-		w.Slept, w.Guests = func() time.Duration { return asleep }, g
+		w.Slept, w.Guests = func() time.Duration { return time.Duration(asleep.Load()) }, g
 		w.mu.Unlock()
 		did := func(what string, want ...string) {
 			t.Helper()
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if !slices.Equal(g.did, want) {
-				t.Errorf("%s: %v, want %v", what, g.did, want)
+			if all := g.all(); !slices.Equal(all, want) {
+				t.Errorf("%s: %v, want %v", what, all, want)
 			}
 		}
 		w.Lease(time.Now().Add(time.Minute))
-		asleep = 30 * time.Second
+		asleep.Store(int64(30 * time.Second))
 		did("a sleep that the lease outlasts")
-		asleep = 5 * time.Minute
+		asleep.Store(int64(5 * time.Minute))
 		did("a sleep beyond the lease", "pause")
-		petted := f.petted
+		petted := f.lastPetted()
 		did("still without a lease", "pause")
-		if !f.petted.Equal(petted) {
+		if !f.lastPetted().Equal(petted) {
 			t.Error("it is petted after its lease")
 		}
 		w.Lease(time.Now().Add(time.Minute))
 		did("a lease again", "pause", "resume")
-		if f.petted.Equal(petted) {
+		if f.lastPetted().Equal(petted) {
 			t.Error("it is not petted again")
 		}
 		time.Sleep(2 * time.Minute)

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 // board is a device that tells when it would have reset the host.
 type board struct {
+	mu      sync.Mutex // of petted, which a test may read while it is in use
 	timeout time.Duration
 	petted  time.Time
 	reset   time.Time // zero: it has not
@@ -19,6 +21,12 @@ type board struct {
 }
 
 func (f *board) Timeout() time.Duration { return f.timeout }
+
+func (f *board) lastPetted() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.petted
+}
 
 func (f *board) look() {
 	if at := f.petted.Add(f.timeout); !f.stopped && f.reset.IsZero() && time.Now().After(at) {
@@ -28,6 +36,8 @@ func (f *board) look() {
 
 func (f *board) Pet() error {
 	f.look()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.petted = time.Now()
 	return nil
 }
@@ -43,7 +53,9 @@ func armed(t *testing.T) (w *Watchdog, f *board, opened *int, stop func()) {
 	f, opened = &board{timeout: 30 * time.Second}, new(int)
 	w = New(Config{Logger: hclog.NewNullLogger(), Open: func() (Device, error) {
 		*opened++
+		f.mu.Lock()
 		f.petted, f.stopped = time.Now(), false
+		f.mu.Unlock()
 		return f, nil
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
