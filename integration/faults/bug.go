@@ -58,11 +58,6 @@ var Bugs = []Bug{
 
 // FenceBugs are those of fencing and restarting.
 var FenceBugs = []Bug{
-	SilenceIsDeath, FencedUnasked, FailureIsProof, ProofOutlivesBoot, ManySilent, EarlierCallIgnored, AsksLate, WatchdogUnwaited,
-	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen,
-	LossesForgotten, RackFenced, LeftOff, StorageFails,
-	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved,
-	ReturnUnnoticed, BelievesTheDevice, OrphanUnseen, CloneBelieved, VirtualWatchdog,
 	SilenceIsDeath,
 	FencedUnasked,
 	FailureIsProof,
@@ -74,6 +69,12 @@ var FenceBugs = []Bug{
 	ReturnUnnoticed,
 	BelievesTheDevice,
 	OrphanUnseen,
+	LossesForgotten,
+	RackFenced,
+	LeftOff,
+	StorageFails,
+	CloneBelieved,
+	VirtualWatchdog,
 	StampsKept,
 }
 

@@ -199,7 +199,7 @@ func TestASeedGivesOneTrace(t *testing.T) {
 // The rules find what they are there for: each planted bug within some hundred seeds of the sites that it belongs to. Where
 // nodes are fenced less goes wrong by itself.
 func TestPlantedBugsAreFound(t *testing.T) {
-	const within = 1600
+	const within = 4000
 	for _, bug := range slices.Concat(Bugs, FenceBugs) {
 		t.Run(string(bug), func(t *testing.T) {
 			var mu sync.Mutex
