@@ -69,7 +69,7 @@ func (m *member) propose(command state.Command, done func(state.Result, error)) 
 	term := m.term
 	takes := w.Between(500*time.Microsecond, 20*time.Millisecond)
 	if m.slow {
-		takes += w.Between(2*time.Second, 6*time.Second)
+		takes += w.Between(500*time.Millisecond, 3*time.Second)
 	}
 	w.After(takes, func() {
 		if p.settled || w.leader != m || m.stale != nil || m.term != term {

@@ -18,9 +18,10 @@ func (s *Script) orphan(r *rand.Rand) {
 }
 
 // clone lets a copy of a host's disk boot in another machine, in some of the sites whose nodes report. For is until somebody switches
-// the copy off and says which machine the node is. Hard: it is put to sleep before, and its disk is that of another boot.
+// the copy off and says which machine the node is. Hard: it is put to sleep before, and its disk is that of another boot. It is not
+// drawn with a host that never returns: nobody can say then which machine that node is, and what waits for it waits to the end.
 func (s *Script) clone(r *rand.Rand) {
-	if len(s.Fences) == 0 || r.IntN(6) > 0 {
+	if len(s.Fences) == 0 || r.IntN(4) > 0 || s.Draws(Dies) {
 		return
 	}
 	s.Happenings = append(s.Happenings, Happening{

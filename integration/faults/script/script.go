@@ -237,7 +237,7 @@ func (s *Script) fence(r *rand.Rand) {
 	s.HA = 1 + r.IntN(s.VMs)
 	s.Mix.FenceTakes = pickOf(r, 100*time.Millisecond, FenceTimeout, FenceTimeout)
 	s.Mix.FenceFails, s.Mix.FenceHangs, s.Mix.FenceAnswersLost = pick(0, 0, 200), pick(0, 0, 200), pick(0, 0, 200)
-	s.Mix.FenceStrikesOther = pick(0, 0, 0, 300, 600)
+	s.Mix.FenceStrikesOther = pick(0, 0, 0, 0, 300)
 }
 
 func pickOf(r *rand.Rand, some ...time.Duration) time.Duration { return some[r.IntN(len(some))] }
