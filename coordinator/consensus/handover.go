@@ -40,23 +40,20 @@ func (h *heirs) choose(term uint64, candidates []raft.Server) (raft.Server, bool
 // Transfer hands the leadership to another voter, the most up to date one, within two seconds. The error is
 // ErrNotLeader, ErrQuorum when there is no other voter, ErrNoHeir when each was tried in vain in this term, ctx's own, or why
 // it did not come about: then this member leads on.
-func (c *Consensus) Transfer(ctx context.Context) error {
+func (c *Consensus) Transfer(ctx context.Context) error { return c.transferTo(ctx, c.otherVoters()) }
+
+// transferTo hands the leadership to the first of these voters that was not tried in the term.
+func (c *Consensus) transferTo(ctx context.Context, heirs []raft.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, transferLimit)
 	defer cancel()
 	term := c.termLed()
 	if term == 0 {
 		return ErrNotLeader
 	}
-	others := c.otherVoters()
-	if len(others) == 0 {
+	if len(heirs) == 0 {
 		return fmt.Errorf("%w: there is no other voter to lead", ErrQuorum)
 	}
-	return c.handOver(ctx, term, others)
-}
-
-// handOver lets the first of these members lead that was not tried in the term.
-func (c *Consensus) handOver(ctx context.Context, term uint64, others []raft.Server) error {
-	heir, untried := c.heirs.choose(term, others)
+	heir, untried := c.heirs.choose(term, heirs)
 	if !untried {
 		return ErrNoHeir
 	}

@@ -3,7 +3,6 @@ package consensus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -41,7 +40,7 @@ func (c *Consensus) upkeep() {
 		if heirs, why := c.unfit(err); why != nil && len(heirs) > 0 {
 			handedOver = time.Now()
 			c.logger.Warn("another coordinator is asked to lead", "reason", why)
-			if err := c.giveUp(heirs); err != nil {
+			if err := c.transferTo(context.Background(), heirs); err != nil {
 				c.logger.Warn("the leadership could not be handed on", "error", err)
 			}
 		}
@@ -69,18 +68,4 @@ func (c *Consensus) unfit(low error) (heirs []raft.Server, why error) {
 		}
 	}
 	return heirs, errors.New(slowness(own))
-}
-
-// giveUp hands the leadership over to one of these members.
-func (c *Consensus) giveUp(heirs []raft.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), transferLimit)
-	defer cancel()
-	term := c.termLed()
-	if term == 0 {
-		return ErrNotLeader
-	}
-	if err := c.handOver(ctx, term, heirs); err != nil {
-		return fmt.Errorf("to one of %d: %w", len(heirs), err)
-	}
-	return nil
 }

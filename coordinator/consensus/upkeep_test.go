@@ -91,7 +91,7 @@ func TestALeaderWithASlowDiskHandsOverToOneWithAFasterOne(t *testing.T) {
 		!strings.HasPrefix(seen[others[0].cfg.MemberID].Trouble, "has a slow disk") || seen[others[1].cfg.MemberID].Trouble != "" {
 		t.Errorf("the members are shown as %+v", seen)
 	}
-	if err := leader.giveUp(heirs); err != nil {
+	if err := leader.transferTo(t.Context(), heirs); err != nil {
 		t.Fatal(err)
 	}
 	if now := all.leader(); now != others[1] {
@@ -133,7 +133,7 @@ func TestALeaderWhoseClockIsYearsAheadStampsNothing(t *testing.T) {
 	if !errors.Is(why, ErrClock) || len(heirs) != 2 {
 		t.Fatalf("it should hand over to %v because %v", heirs, why)
 	}
-	if err := leader.giveUp(heirs); err != nil {
+	if err := leader.transferTo(t.Context(), heirs); err != nil {
 		t.Fatal(err)
 	}
 	now := all.leader()
