@@ -21,9 +21,12 @@ type estate struct {
 	proof Proofs
 }
 
-func (s *estate) Nodes() []model.Node                    { return slices.Clone(s.nodes) }
-func (s *estate) VMs() []model.VM                        { return []model.VM{s.vm} }
-func (s *estate) LiveOperations() []operation.Operation  { return nil }
+func (s *estate) Nodes() []model.Node                   { return slices.Clone(s.nodes) }
+func (s *estate) VMs() []model.VM                       { return []model.VM{s.vm} }
+func (s *estate) LiveOperations() []operation.Operation { return nil }
+func (s *estate) LiveOperationOf(string) (operation.Operation, bool) {
+	return operation.Operation{}, false
+}
 func (s *estate) Resource(string) (model.Resource, bool) { return model.Resource{}, false }
 func (s *estate) VM(id string) (model.VM, bool)          { return s.vm, id == s.vm.ID }
 

@@ -27,6 +27,7 @@ type Records interface {
 	VMs() []model.VM
 	VMsOn(node string) []model.VM
 	LiveOperations() []operation.Operation
+	LiveOperationOf(vm string) (operation.Operation, bool)
 }
 
 // Moment is all that a leader knows at one time: the records, and what the nodes have told it.

@@ -418,26 +418,13 @@ func (f *Fencer) lostByBoot(p evidence.Moment, before, after *model.Node) (gone 
 		return nil
 	}
 	for _, vm := range p.VMsOn(before.ID) {
-		if op, _ := operationOf(p, &vm); !vm.HA || op.Kind == operation.Migrate {
+		if op, _ := p.LiveOperationOf(vm.ID); !vm.HA || op.Kind == operation.Migrate {
 			continue
 		}
 		f.lose(p, &vm, before)
 		gone = append(gone, vm)
 	}
 	return gone
-}
-
-// operationOf is the live operation that works on a VM.
-func operationOf(p evidence.Moment, vm *model.VM) (operation.Operation, bool) {
-	if vm.Operation == "" {
-		return operation.Operation{}, false
-	}
-	for _, op := range p.LiveOperations() {
-		if op.ID == vm.Operation {
-			return op, true
-		}
-	}
-	return operation.Operation{}, false
 }
 
 // unnoticed tells that nothing is new of a node that was heard. What it says of its hardware is not known where no boot is either.
