@@ -166,7 +166,9 @@ func (r *Reader) Identity(context.Context) (Identity, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Identity{}, fmt.Errorf("read the machine ID: %w", err)
 	}
-	return Identity{HostName: name, MachineID: strings.TrimSpace(string(machine)), BootID: strings.TrimSpace(string(boot))}, nil
+	is := Identity{HostName: name, MachineID: strings.TrimSpace(string(machine)), BootID: strings.TrimSpace(string(boot))}
+	is.Hardware, is.HardwareSource = r.hardware(is.MachineID)
+	return is, nil
 }
 
 // Uptime is how long the machine is up.

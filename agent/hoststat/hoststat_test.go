@@ -59,6 +59,11 @@ func TestTheIdentityOfTheMachine(t *testing.T) {
 	check("as the service unit has copied it", "b1946ac9", "4c4c4544-0042-3510-8052-b4c04f4d3732", SourceProduct)
 	write(t, r.Sys, map[string]string{"class/dmi/id/product_uuid": "11111111-0042-3510-8052-b4c04f4d3732\n"})
 	check("as root reads it", "b1946ac9", "11111111-0042-3510-8052-b4c04f4d3732", SourceProduct)
+	write(t, r.Proc, map[string]string{"sys/kernel/random/boot_id": "b1\n"})
+	told, err := r.Identity(t.Context())
+	if err != nil || told.Hardware != "11111111-0042-3510-8052-b4c04f4d3732" || told.HardwareSource != SourceProduct || told.BootID != "b1" {
+		t.Errorf("the agent tells %+v, %v", told, err)
+	}
 }
 
 func failures(sample Sample) []string {

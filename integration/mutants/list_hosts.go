@@ -25,6 +25,10 @@ var hostMutants = []mutant{
 		is: "m.Source == n.HardwareSource && m.Hardware != n.Hardware:", becomes: "m.Source == n.HardwareSource && m.Hardware == n.Boot:",
 	},
 	{
+		name: "the-machine-is-not-told", file: "agent/hoststat/hoststat.go", suite: suite{pkg: "./agent/hoststat"},
+		is: "is.Hardware, is.HardwareSource = r.hardware(is.MachineID)", becomes: "",
+	},
+	{
 		name: "a-boot-comes-back", file: "coordinator/model/machine.go", suite: suite{pkg: "./coordinator/model"},
 		is: "m.Boot != n.Boot && m.Boot == n.LastBoot:", becomes: "m.Boot != n.Boot && m.Boot == n.Boot:",
 	},
