@@ -203,17 +203,10 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 // examineGuests compares the processes of guests with libvirt's list. One that is not on it is never taken for absent.
 func examineGuests(ctx context.Context, h hypervisor.Hypervisor) finding {
 	const check = "guests"
-	processes, err := h.Processes(ctx)
-	if err != nil {
+	if _, err := h.Processes(ctx); err != nil {
 		return finding{check, err.Error(), "without that nobody can tell that a VM does not run here", bad}
 	}
-	var uuids []string
-	for _, process := range processes {
-		if process.UUID != "" {
-			uuids = append(uuids, process.UUID)
-		}
-	}
-	domains, err := new(hypervisor.Lister).List(ctx, h, uuids)
+	domains, err := new(hypervisor.Lister).List(ctx, h, nil)
 	if err != nil {
 		return finding{check, err.Error(), "virsh list --all", bad}
 	}

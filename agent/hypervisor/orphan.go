@@ -74,19 +74,20 @@ type Lister struct {
 	ran map[string]string // UUIDs and names of what the last list showed at work
 }
 
-// List is Domains with the orphans among the guests that ran at the last list, and among those that are expected: whichever this
-// host may have run before. Processes are looked for once, and only if one of these guests is missing.
+// List is Domains with the orphans: every guest whose process runs and that the hypervisor does not list, whoever brought it here.
+// Somebody may have moved a guest here by hand, and the daemon may have forgotten it, while nobody made a list. Of a guest whose process is
+// just ending only the name of its scope is left; such ones are looked for among those that ran at the last list, and those that are
+// expected: whichever this host may have run before.
 func (l *Lister) List(ctx context.Context, h Hypervisor, expected []string) ([]Domain, error) {
 	domains, err := h.Domains(ctx)
 	if err != nil {
 		return nil, err
 	}
-	missing := l.missing(domains, expected)
-	if len(missing) > 0 {
-		processes, err := h.Processes(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("look whether guests that are not listed have processes: %w", err)
-		}
+	processes, err := h.Processes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look whether guests that are not listed have processes: %w", err)
+	}
+	if missing := l.missing(domains, processes, expected); len(missing) > 0 {
 		if domains, err = withOrphans(ctx, h, domains, processes, missing); err != nil {
 			return nil, err
 		}
@@ -101,8 +102,13 @@ func (l *Lister) List(ctx context.Context, h Hypervisor, expected []string) ([]D
 }
 
 // missing are the guests that may run here and are not listed at work, with their names.
-func (l *Lister) missing(domains []Domain, expected []string) map[string]string {
+func (l *Lister) missing(domains []Domain, processes []Process, expected []string) map[string]string {
 	missing := map[string]string{}
+	for i := range processes {
+		if uuid := processes[i].UUID; uuid != "" {
+			missing[uuid] = ""
+		}
+	}
 	for _, uuid := range expected {
 		missing[uuid] = ""
 	}

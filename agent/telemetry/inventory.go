@@ -22,7 +22,7 @@ type Collector struct {
 	MigrationAddress string
 	// DomainTypes limits what the capabilities offer, for a node where one is there and of no use. Empty: no limit.
 	DomainTypes []string
-	// Expected are the UUIDs of the guests that this node may have: one that is not listed may have a process all the same. Nil:
+	// Expected are the UUIDs of the guests that this node may have: of one that is not listed a machine scope may be left. Nil:
 	// only those that were listed before.
 	Expected func() []string
 
