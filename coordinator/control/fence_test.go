@@ -461,6 +461,36 @@ func TestADeviceThatStrikesAnotherMachineIsNotBelieved(t *testing.T) {
 	})
 }
 
+// The machine that is struck was not heard when the device was asked, and came back while that was at work.
+func TestADeviceThatStrikesAMachineThatHasJustComeBackIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		snapshot, asked := w.Store.Snapshot(), time.Now()
+		back := model.NodeFacts{Liveness: model.Suspect, Boot: "b1", HeardAt: asked.Add(-time.Hour)}
+		moment := func(at time.Duration) evidence.Moment {
+			return evidence.Moment{Records: snapshot, At: asked.Add(at), Facts: func(node string) model.NodeFacts {
+				if node == "n2" {
+					return back
+				}
+				return model.NodeFacts{Liveness: model.Unreachable, Boot: "b1", HeardAt: asked.Add(-time.Hour)}
+			}}
+		}
+		f := fencing.NewFencer(asked.Add(-time.Hour), func() string { return "id" })
+		record, _ := snapshot.Node("n1")
+		_, node, _ := f.Ask(record, lead.Berth, "it is silent", asked)
+		f.Witness(moment(0), "n1")
+		back.HeardAt = asked.Add(2 * time.Second)
+		said := asked.Add(8 * time.Second)
+		if wait, struck := f.Doubt(moment(8*time.Second), &node, said); !wait || struck != "" {
+			t.Errorf("it waits %t, struck %q", wait, struck)
+		}
+		if _, struck := f.Doubt(moment(time.Hour), &node, said); struck != "node2" || node.Fencing.Struck != "n2" {
+			t.Errorf("struck %q: %+v", struck, node.Fencing)
+		}
+	})
+}
+
 // A node that only fell silent for a while when another one's device was asked was not struck: the device is asked again.
 func TestANodeThatAnswersAgainWasNotStruck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

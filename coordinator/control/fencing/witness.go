@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"slices"
 	"time"
 
 	"berth/coordinator/evidence"
@@ -39,7 +40,7 @@ func (all witnesses) Witness(p evidence.Moment, asked string) {
 // not been heard since; it is to be asked again soon.
 func (all witnesses) Doubt(p evidence.Moment, node *model.Node, said time.Time) (wait bool, struck string) {
 	var silent []witness
-	for _, w := range all[node.ID] {
+	for _, w := range append(all[node.ID], all.late(p, node, said)...) {
 		record, known := p.Node(w.node)
 		facts := p.Facts(w.node)
 		switch {
@@ -54,6 +55,18 @@ func (all witnesses) Doubt(p evidence.Moment, node *model.Node, said time.Time) 
 	}
 	all[node.ID] = silent
 	return len(silent) > 0, ""
+}
+
+// late are the nodes that were not heard when a node's device was asked, and were heard before it answered.
+func (all witnesses) late(p evidence.Moment, asked *model.Node, said time.Time) (late []witness) {
+	for _, node := range p.Nodes() {
+		facts := p.Facts(node.ID)
+		known := slices.ContainsFunc(all[asked.ID], func(w witness) bool { return w.node == node.ID })
+		if !known && node.ID != asked.ID && facts.HeardAt.After(asked.Fencing.AskedAt) && !facts.HeardAt.After(said) {
+			late = append(late, witness{node: node.ID, boot: facts.Boot})
+		}
+	}
+	return late
 }
 
 // struckBy is the name of the node that the device of another one has perhaps switched off in its place; empty: none is, or it was
