@@ -63,3 +63,35 @@ func TestANodeThatTwoMachinesSayTheyAreIsHeld(t *testing.T) {
 		}
 	})
 }
+
+// The last that was heard as a node is a machine that it is not, as somebody has decided. That is no new boot of the node: it is proven
+// to be off all the same.
+func TestWhatTheWrongMachineHasSaidBringsNoNodeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		w.store(state.RaiseLevel(state.FeatureLevel))
+		vm := w.available("web1")
+		time.Sleep(time.Hour) // it did not take its host down
+		is := func(boot string, liveness model.Liveness) {
+			w.facts.change(vm.Holder, func(f *model.NodeFacts) {
+				f.Hardware, f.Source, f.Boot, f.HeardAt, f.Liveness = "aaaa", model.HardwareProduct, boot, time.Now(), liveness
+			})
+			time.Sleep(10 * time.Second)
+		}
+		is("b1", model.Up)
+		is("copy", model.Up)
+		is("b1", model.Up)
+		is("copy", model.Suspect)
+		w.node(vm.Holder, func(node *model.Node) {
+			if !node.Held() || !node.Decide("b1") {
+				t.Errorf("%+v", node)
+			}
+		})
+		w.silence(vm.Holder)
+		time.Sleep(model.DefaultFenceAfter + d.takes + time.Minute)
+		if after := w.guest(vm.ID); !w.isFenced(vm.Holder) || d.asked() != 1 || after.Holder == vm.Holder || after.Holder == "" {
+			t.Errorf("asked %d times: %+v, the VM: %+v", d.asked(), w.host(vm.Holder).Fencing, after)
+		}
+	})
+}

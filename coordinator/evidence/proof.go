@@ -14,12 +14,15 @@ type Proofs map[string]time.Time
 // Off tells whether a node counts as off: that is proven, nothing contradicts it, and it was not heard under another boot,
 // which its record tells of a moment later only.
 func (p Proofs) Off(m Moment, node *model.Node) bool {
-	return node.Fenced() && p.Contradicted(m, node) == "" && !BootedAnew(m.Facts(node.ID), node.Fencing.Boot)
+	return node.Fenced() && p.Contradicted(m, node) == "" && !BootedAnew(m.Facts(node.ID), node, node.Fencing.Boot)
 }
 
-// BootedAnew tells whether a node was heard under another boot than one that was known.
-func BootedAnew(facts model.NodeFacts, boot string) bool {
-	return !facts.HeardAt.IsZero() && facts.Boot != "" && boot != "" && facts.Boot != boot
+// BootedAnew tells whether a node was heard under another boot than one that was known. What is left of a session of a machine that the
+// node is not, as somebody has decided, tells nothing of it.
+func BootedAnew(facts model.NodeFacts, node *model.Node, boot string) bool {
+	speaks := facts.Liveness == model.Up || facts.Liveness == model.Degraded
+	wrong := !speaks && !node.Held() && node.Doubt(facts.Machine()) != ""
+	return !facts.HeardAt.IsZero() && facts.Boot != "" && boot != "" && facts.Boot != boot && !wrong
 }
 
 // Contradicted says that a node answers which is proven to be off, and has not booted since; empty: it does not. Either its

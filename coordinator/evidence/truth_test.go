@@ -87,7 +87,7 @@ func (w *truth) look() {
 		}
 		for i := range w.nodes {
 			node := &w.nodes[i]
-			if facts := w.facts[node.ID]; node.Fenced() && BootedAnew(facts, node.Fencing.Boot) {
+			if facts := w.facts[node.ID]; node.Fenced() && BootedAnew(facts, node, node.Fencing.Boot) {
 				node.Fencing = model.Fencing{}
 			} else if w.vm.Holder == node.ID && w.proof.Off(w.survey().Moment, node) {
 				if after, can := w.survey().Released(w.vm); can {

@@ -192,6 +192,11 @@ type NodeFacts struct {
 	CPUPressure *float64 // percent of the last ten seconds in which a task waited for a CPU; nil where the kernel has no PSI
 }
 
+// Machine is the one that was heard last as this node.
+func (f *NodeFacts) Machine() Machine {
+	return Machine{Hardware: f.Hardware, Source: f.Source, Boot: f.Boot}
+}
+
 // Domain finds a domain by UUID. It is nil when the node shows none.
 func (f *NodeFacts) Domain(uuid string) *Domain { return domainIn(f.Domains, uuid) }
 

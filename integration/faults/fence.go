@@ -109,7 +109,7 @@ func (k *keeper) lookAtSilence() {
 		case evidence.FenceAsk:
 			k.askDevice(node, "berth", verdict.Why)
 		case evidence.FenceProven:
-			k.endFencing(k.fencer.ByWatchdog(node, k.world.Now), verdict.Why, true)
+			k.endFencing(k.fencer.ByWatchdog(node, k.world.Now), verdict.Why, true, func() {})
 		}
 	}
 	if k.open > 0 {
@@ -127,13 +127,14 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 		return
 	}
 	fencer, term := k.fencer, k.term
+	release := func() { fencer.Free(node.ID) }
 	k.try(command, func(stored bool) {
 		if !stored {
-			fencer.Free(node.ID)
+			release()
 			return
 		}
 		if late := fencer.TooLate(&node, k.world.Now); late != "" && k.world.bug != AsksLate {
-			k.endFencing(node, late, false)
+			k.endFencing(node, late, false, release)
 			return
 		}
 		fencer.Witness(k.moment(k.view()), node.ID)
@@ -148,7 +149,7 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 				if err != nil {
 					message = err.Error()
 				}
-				k.endFencing(node, message, err == nil)
+				k.endFencing(node, message, err == nil, release)
 			})
 		})
 	})
@@ -189,23 +190,22 @@ func (k *keeper) answering(node string) *machine.Machine {
 	return nil
 }
 
-// endFencing commits what came of a fencing.
-func (k *keeper) endFencing(node model.Node, message string, proven bool) {
+// endFencing commits what came of a fencing, and then lets the device be asked again if it was.
+func (k *keeper) endFencing(node model.Node, message string, proven bool, free func()) {
 	command, open := k.fencer.End(k.moment(k.view()), node, message, proven)
 	k.world.bug.outlive(&command, node, message, proven)
 	if !open {
-		k.fencer.Free(node.ID)
+		free()
 		return
 	}
 	k.try(command, func(stored bool) {
-		switch {
-		case !stored:
-			k.endFencing(node, message, proven)
-		default:
-			k.fencer.Free(node.ID)
-			if proven {
-				k.wakeAll()
-			}
+		if !stored {
+			k.endFencing(node, message, proven, free)
+			return
+		}
+		free()
+		if proven {
+			k.wakeAll()
 		}
 	})
 }
@@ -219,7 +219,7 @@ func (k *keeper) fenceByHand(h *host, request fencing.FenceNode) {
 		return
 	}
 	if request.ConfirmedOff {
-		k.endFencing(k.fencer.ByHand(node, request.Caller, k.world.Now), "somebody has seen that it is off", true)
+		k.endFencing(k.fencer.ByHand(node, request.Caller, k.world.Now), "somebody has seen that it is off", true, func() {})
 		return
 	}
 	for _, one := range k.fencer.Silences(moment) {

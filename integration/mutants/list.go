@@ -29,7 +29,7 @@ func (s suite) only(run string) suite { return suite{pkg: s.pkg, run: run, set: 
 func (s suite) with(set string) suite { return suite{pkg: s.pkg, run: s.run, set: set} }
 
 // mutants are all planted bugs.
-var mutants = slices.Concat(mainMutants, hostMutants)
+var mutants = slices.Concat(mainMutants, hostMutants, seedMutants)
 
 // mainMutants are those without a file of their own. Their names say what is left out or done wrong.
 var mainMutants = []mutant{
@@ -76,7 +76,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "list-without-processes", file: "agent/hypervisor/orphan.go", suite: inFake,
-		is: "if len(missing) > 0 {", becomes: "if len(missing) > 99 {",
+		is: "processes, expected); len(missing) > 0 {", becomes: "processes, expected); len(missing) > 99 {",
 	},
 	{
 		name: "hidden-processes-are-none", file: "agent/hypervisor/libvirt/seen.go", suite: inLibvirt.only("Hidden"),
@@ -538,7 +538,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "proof-outlives-its-boot", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("BootsAnewWhileItIsFenced"),
-		is: "case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), fencing.Boot):", becomes: "case fencing.Boot == \"?\":",
+		is: "case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), &now, fencing.Boot):", becomes: "case fencing.Boot == \"?\":",
 	},
 	{
 		name: "believe-a-device-at-once", file: "coordinator/control/fencing/witness.go", suite: inControl.only("StrikesAnotherMachine"),
@@ -562,7 +562,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "count-on-a-node-that-is-back", file: "coordinator/evidence/proof.go", suite: inControl.only("AProofEndsWithTheNextBoot"),
-		is: "== \"\" && !BootedAnew(m.Facts(node.ID), node.Fencing.Boot)", becomes: "== \"\"",
+		is: "== \"\" && !BootedAnew(m.Facts(node.ID), node, node.Fencing.Boot)", becomes: "== \"\"",
 	},
 	{
 		name: "restart-what-has-a-holder", file: "coordinator/evidence/restart.go", suite: inControl.only("TheLargestVMIsRestartedFirst"),

@@ -176,7 +176,7 @@ func (c *Fencing) awaitDevice(ctx context.Context, node model.Node, caller strin
 			),
 			NextStep: fmt.Sprintf("look at its fence device with 'berth node fence %s --check'", node.Name),
 		}
-	case known && !after.Fenced() && (after.Boot != node.Boot || evidence.BootedAnew(c.Inventory.Facts(node.ID, c.Now()), node.Boot)):
+	case known && !after.Fenced() && (after.Boot != node.Boot || evidence.BootedAnew(c.Inventory.Facts(node.ID, c.Now()), &after, node.Boot)):
 		return &lead.Error{
 			Code: lead.Conflict, Subject: "node/" + node.Name, Message: fmt.Sprintf("node %s has booted anew while it was switched off", node.Name),
 			NextStep: fmt.Sprintf(

@@ -268,7 +268,7 @@ func (f *Fencer) End(p evidence.Moment, node model.Node, message string, proven 
 		Message: "no proof that it is off: " + message,
 	}
 	switch {
-	case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), fencing.Boot):
+	case now.Boot != fencing.Boot || evidence.BootedAnew(p.Facts(node.ID), &now, fencing.Boot):
 		fencing = model.Fencing{}
 		event.Kind, event.Message = "node.returned", "booted anew while it was fenced: it counts as it did ("+message+")"
 	case proven:
@@ -439,7 +439,7 @@ func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (a
 	if facts.HeardAt.IsZero() || facts.Boot == "" {
 		return after, event
 	}
-	machine := model.Machine{Hardware: facts.Hardware, Source: facts.Source, Boot: facts.Boot}
+	machine := facts.Machine()
 	if why := after.Doubt(machine); why != "" {
 		// What was heard in a session that has ended is the past: somebody may have decided since.
 		speaks := facts.Liveness == model.Up || facts.Liveness == model.Degraded
@@ -455,7 +455,7 @@ func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (a
 	if after.Boot != facts.Boot {
 		after.LastBoot = after.Boot
 		after.Boot, after.Watchdog = facts.Boot, 0
-		if after.Fenced() && evidence.BootedAnew(facts, after.Fencing.Boot) {
+		if after.Fenced() && evidence.BootedAnew(facts, &after, after.Fencing.Boot) {
 			event = model.Event{Kind: "node.returned", Message: "booted anew since it was proven to be off: it counts again"}
 			after.Fencing = model.Fencing{}
 		}

@@ -1,0 +1,17 @@
+package main
+
+// seedMutants are planted bugs that seeds of the simulator have found as real ones, and that tests of the packages catch since.
+var seedMutants = []mutant{
+	{
+		name: "orphans-of-the-last-list-only", file: "agent/hypervisor/orphan.go", suite: inFake.only("NoListHasShown"),
+		is: "if uuid := processes[i].UUID; uuid != \"\" {", becomes: "if uuid := processes[i].UUID; uuid == \"?\" {",
+	},
+	{
+		name: "no-late-witnesses", file: "coordinator/control/fencing/witness.go", suite: inControl.only("JustComeBack"),
+		is: "append(all[node.ID], all.late(p, node, said)...)", becomes: "all[node.ID]",
+	},
+	{
+		name: "the-wrong-machine-boots-anew", file: "coordinator/evidence/proof.go", suite: inControl.only("WrongMachineHasSaid"),
+		is: "facts.Boot != boot && !wrong", becomes: "facts.Boot != boot && (true || wrong)",
+	},
+}
