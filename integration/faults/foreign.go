@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/script"
 )
@@ -43,7 +44,8 @@ func startByHand(w *World, what script.Happening, h *host) {
 	vm := uuidOf(fmt.Sprintf("vm-%d", what.VM))
 	record, known := w.store.Snapshot().VM(vm)
 	berths := record.Operation != "" || record.HA && record.Desired == model.Running
-	if !known || berths || w.leader == nil || w.leader.sessions[h.ID] == nil || w.rules.truth(vm) != nil {
+	if !known || berths || w.leader == nil || w.leader.sessions[h.ID] == nil || w.leader.isAskedFor(vm) ||
+		w.rules.truth(vm) != nil {
 		return
 	}
 	if h.StartByHand(vm) {
@@ -51,6 +53,15 @@ func startByHand(w *World, what script.Happening, h *host) {
 		w.spareKiller(vm)
 		w.Draw(script.Foreign)
 	}
+}
+
+// isAskedFor tells whether somebody has asked for an operation of a VM that is not in the log yet, which takes seconds on a slow disk.
+// Whoever asked for a start does not start the guest by hand meanwhile, on another machine, nor does anybody whom they tell: no
+// coordinator and no agent could know of both in time. That the second copy is suspended is fault 37's.
+func (m *member) isAskedFor(vm string) bool {
+	return slices.ContainsFunc(m.pending, func(p *proposal) bool {
+		return slices.ContainsFunc(p.command.Operations, func(op operation.Operation) bool { return op.VM == vm })
+	})
 }
 
 // isToldOf tells whether somebody has started a guest by hand and no coordinator can know that yet. People speak with each other.

@@ -167,7 +167,9 @@ func (r *rules) waiting() []model.VM {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity()
 		})
 		told := vm.Condition.Is(model.OutOfBand) // nobody can say that its end came from its host
-		down := (vm.HA || r.ran[vm.ID] && !told) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
+		last := r.host(vm.LastNode)              // without ha, it is started again only when that is back
+		again := r.ran[vm.ID] && !told && (last == nil || !last.Lost)
+		down := (vm.HA || again) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
 		return !down || !roomy || held || r.vmWaits(snapshot, &vm) || vm.Restarts >= evidence.MaxRestarts
 	})

@@ -2,10 +2,13 @@ package faults
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"berth/coordinator/control/fencing"
+	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/state"
 	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
@@ -56,7 +59,14 @@ func (w *World) isQuiet() bool {
 			return false
 		}
 	}
-	return len(w.rules.waiting()) == 0
+	return len(w.rules.waiting()) == 0 && !w.isComing(snapshot)
+}
+
+// isComing tells whether something is to come that records and hosts cannot agree before: a machine that is switched on again, or a time
+// that a clock which was ahead has written into a record. No listing is newer until then.
+func (w *World) isComing(snapshot *state.Snapshot) bool {
+	return slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.On && !h.Lost }) ||
+		slices.ContainsFunc(snapshot.VMs(), func(vm model.VM) bool { return vm.StartedAt.After(w.Now) || vm.MovedAt.After(w.Now) })
 }
 
 // heal ends all faults.
