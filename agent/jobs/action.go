@@ -17,6 +17,7 @@ type action struct {
 	afterwards  bool // it comes when its epoch is over
 	discards    bool // what it is to remove is never brought back under its epoch
 	standsStill bool // when it is done the guest stands still until the leader has heard that
+	promised    bool // it is what a ticket promises: the guest stands still until it is done
 }
 
 // actions are all of them, by the names that their messages have in a command. An inspection is none: it changes nothing, not
@@ -25,7 +26,7 @@ var actions = map[protoreflect.Name]action{
 	"start":   {do: doStart, starts: true},
 	"stop":    {do: doStop, letsGo: true},
 	"migrate": {do: doMigrate, letsGo: true, standsStill: true},
-	"resume":  {do: doResume},
+	"resume":  {do: doResume, promised: true},
 	"discard": {do: doDiscard, discards: true},
 	"prepare": {do: doPrepare},
 	"clear":   {do: doClear, afterwards: true},

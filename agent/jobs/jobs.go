@@ -44,6 +44,10 @@ type Jobs struct {
 	machine  machineCache
 	absences absences
 	endings  endings
+
+	health    health
+	unwritten unwritten
+
 	results  chan *berthv1.CommandResult
 	progress chan *berthv1.CommandProgress
 
@@ -81,7 +85,8 @@ func Open(config Config) (*Jobs, error) {
 		}
 		config.Storage = file
 	}
-	journal := &journal{storage: config.Storage}
+	storage := &watched{Storage: config.Storage}
+	journal := &journal{storage: storage}
 	open, err := journal.openStarts()
 	if err == nil {
 		err = journal.prune(config.Scheduler.Now())
@@ -98,10 +103,12 @@ func Open(config Config) (*Jobs, error) {
 		results:  make(chan *berthv1.CommandResult, 256),
 		progress: make(chan *berthv1.CommandProgress, 64),
 	}
+	storage.health = &j.health
 	for _, vm := range open {
 		j.absences.doubt(vm) // an earlier life asked for it, and it may still start
 	}
 	j.background(j.prune)
+	j.background(j.probe)
 	j.background(j.list)
 	return j, nil
 }
@@ -234,6 +241,9 @@ func (j *job) carryOut() *berthv1.CommandResult {
 	}
 	defer giveBack()
 	before, err := j.journal.answered(j.command.GetOperationId(), j.command.GetStep())
+	if before == nil && err == nil {
+		before = j.unwritten.of(j.command)
+	}
 	switch {
 	case err != nil:
 		return refusal(j.command, fmt.Errorf("read it: %w", err))
@@ -245,7 +255,8 @@ func (j *job) carryOut() *berthv1.CommandResult {
 	if errors.Is(err, errorcode.ErrStaleEpoch) && j.isBack() {
 		j.takenUp, err = j.journal.begin(j.command, true, j.now())
 	}
-	if err != nil {
+	promised := err != nil && j.isPromised()
+	if err != nil && !promised {
 		log.Warn("command refused", "error", err)
 		refused := refusal(j.command, err)
 		if errors.Is(err, errorcode.ErrStaleEpoch) && actionOf(j.command).discards {
@@ -263,10 +274,14 @@ func (j *job) carryOut() *berthv1.CommandResult {
 	if done.again {
 		err = j.journal.forget(j.command)
 	} else {
-		err = j.journal.answer(j.command, done.result, done.obeyFrom, j.now())
+		err = j.journal.answer(j.command, done, j.now())
 	}
 	if err != nil {
 		log.Error("the answer could not be journalled", "error", err)
+		if done.result.GetOutcome() == berthv1.CommandOutcome_COMMAND_OUTCOME_DONE && (promised || j.isPromised()) {
+			j.unwritten.keep(j.command, done.result)
+			return done.result
+		}
 		left := actionOf(j.command).standsStill && done.result.GetOutcome() == berthv1.CommandOutcome_COMMAND_OUTCOME_DONE
 		if !done.again && !left {
 			// Without the journal the answer would be a promise that is forgotten: the intent stands, and the same order would be
@@ -290,6 +305,7 @@ type done struct {
 	result   *berthv1.CommandResult
 	obeyFrom uint64 // refuse orders for the VM below this epoch from now on; 0: no change
 	again    bool   // do not keep the answer: the same order tries again
+	promises bool   // this node has promised to resume the guest of a migration
 }
 
 // act carries a command out. A panic must not end the agent: the order would come again and end its next life, and the agents

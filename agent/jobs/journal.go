@@ -25,6 +25,8 @@ var (
 	bucketAnswers = "answers" // operation/step -> entry
 	bucketEpochs  = "epochs"  // VM ID -> lowest epoch that is still obeyed
 	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed; clearing orders do not count
+	bucketTickets = "tickets" // operation -> entry: a migration to here, whose guest this node has promised to resume
+	bucketProbe   = "probe"   // what is written only to see whether it can be
 	bucketMeta    = "meta"
 	keyTerm       = []byte("term") // highest term of a leader that was followed
 )
@@ -140,16 +142,21 @@ func (j *journal) refuse(vm string, epoch uint64) error {
 	return j.storage.Update(func(tx Tx) error { return raise(tx.Bucket(bucketEpochs), vm, epoch+1) })
 }
 
-// answer records a command's result in place of its intent. Orders for the VM with an epoch below obeyFrom are refused
-// from now on.
-func (j *journal) answer(command *berthv1.Command, result *berthv1.CommandResult, obeyFrom uint64, at time.Time) error {
+// answer records in place of a command's intent how it ended.
+func (j *journal) answer(command *berthv1.Command, done done, at time.Time) error {
 	return j.storage.Update(func(tx Tx) error {
-		if err := raise(tx.Bucket(bucketEpochs), command.GetVmId(), obeyFrom); err != nil {
+		if err := raise(tx.Bucket(bucketEpochs), command.GetVmId(), done.obeyFrom); err != nil {
 			return err
 		}
-		return conclude(tx, &entry{
+		line := &entry{
 			At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(), Epoch: command.GetEpoch(),
-		}, result)
+		}
+		if done.promises {
+			if err := put(tx.Bucket(bucketTickets), []byte(command.GetOperationId()), line); err != nil {
+				return err
+			}
+		}
+		return conclude(tx, line, done.result)
 	})
 }
 
@@ -245,7 +252,7 @@ func eachStart(tx Tx, visit func(*entry) error) error {
 // prune drops old lines. Epochs stay, because they keep the node from obeying an order that comes years late.
 func (j *journal) prune(now time.Time) error {
 	return j.storage.Update(func(tx Tx) error {
-		for _, name := range []string{bucketIntents, bucketAnswers} {
+		for _, name := range []string{bucketIntents, bucketAnswers, bucketTickets} {
 			var old [][]byte
 			err := tx.Bucket(name).ForEach(func(key, text []byte) error {
 				var e entry

@@ -41,7 +41,7 @@ func doReboot(j *job) done {
 	line := &berthv1.Command{
 		OperationId: j.command.GetOperationId(), Step: j.command.GetStep() | asking, VmId: j.command.GetVmId(), Epoch: j.command.GetEpoch(),
 	}
-	if err := j.journal.answer(line, success(line, seen.message()), 0, j.now()); err != nil {
+	if err := j.journal.answer(line, done{result: success(line, seen.message())}, j.now()); err != nil {
 		return done{result: refusal(j.command, err), again: true}
 	}
 	if j.command.GetReboot().GetForce() {

@@ -76,7 +76,8 @@ func seedOf(command *berthv1.Command, spec *berthv1.VMSpec) []byte {
 	return volumes.SeedImage(command.GetVmId(), command.GetVmName(), spec.GetUserData())
 }
 
-// doPrepare makes the volumes that a migration copies into.
+// doPrepare promises to resume the guest of a migration, and makes the volumes that it is copied into. The answer is the promise: it
+// is journalled with a ticket (ticket.go).
 func doPrepare(j *job) done {
 	order := j.command.GetPrepare()
 	seen := j.firstLook(haste)
@@ -85,7 +86,7 @@ func doPrepare(j *job) done {
 		return done{result: doubt(j.command, seen.err, seen.message()), again: true}
 	case !seen.known():
 		return done{result: refused(j.command, seen.err, seen.message())}
-	case !seen.absent():
+	case !seen.gone():
 		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
 		return done{result: failure(j.command, err, seen.message())}
 	}
@@ -95,7 +96,7 @@ func doPrepare(j *job) done {
 	}
 	switch {
 	case err == nil:
-		return done{result: success(j.command, seen.message())}
+		return done{result: success(j.command, seen.message()), promises: true}
 	case errors.Is(err, volumes.ErrLeft):
 		return done{result: doubt(j.command, err, seen.message()), again: true}
 	default:

@@ -39,6 +39,8 @@ type Jobs interface {
 	Saw(event hypervisor.Event)
 	// Endings are how guests ended here, by UUID, as far as events have shown.
 	Endings() []telemetry.Ending
+	// Ailing is why the node should get no VMs; nil: it may.
+	Ailing() error
 	// Follow gets the term of a leader that has welcomed this node; an error refuses that leader.
 	Follow(term uint64) error
 }
@@ -439,6 +441,9 @@ func (c *connection) sample(ctx context.Context, every time.Duration) error {
 			return nil
 		}
 		sample.WatchdogSeconds = c.armed().Seconds()
+		if err := c.Jobs.Ailing(); err != nil {
+			sample.Ailing = err.Error()
+		}
 		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{Telemetry: sample}}, true)
 		select {
 		case <-ctx.Done():

@@ -94,6 +94,7 @@ func (w *work) Endings() []telemetry.Ending {
 	}
 	return nil
 }
+func (w *work) Ailing() error     { return nil }
 func (w *work) Running() []string { return []string{"op-before"} }
 
 func (w *work) Follow(term uint64) error {

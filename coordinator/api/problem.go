@@ -35,6 +35,7 @@ func (p problems) all(members []*berthv1.Member) []string {
 		p.strays(),
 		p.nodeProblems(),
 		p.headroomProblems(),
+		p.poolProblems(),
 		p.groupProblems(),
 		p.planProblems(),
 		p.balanceProblems(),
@@ -187,6 +188,9 @@ func (p problems) nodeProblems() []string {
 			}
 			lines = append(lines, line+nodeStep(facts.Liveness))
 		default:
+			if facts.Ailing != "" {
+				lines = append(lines, fmt.Sprintf("node %s gets no VMs: %s", view.Node.Name, facts.Ailing))
+			}
 			if facts.Inventory && !facts.DomainsKnown && facts.Liveness == model.Up {
 				lines = append(lines, fmt.Sprintf("node %s could not list its domains", view.Node.Name))
 			}

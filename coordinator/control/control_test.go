@@ -876,6 +876,56 @@ func TestACancelledMigrationLeavesTheVMWhereItIs(t *testing.T) {
 	})
 }
 
+// The guest would stand still on a node that nobody can tell to let it run.
+func TestAMigrationIsGivenUpWhenItsTargetAils(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		target := other(vm.Holder)
+		ails := func(why string) {
+			w.facts.change(target, func(f *model.NodeFacts) { f.Ailing, f.HeardAt = why, time.Now() })
+		}
+		w.agents.mu.Lock()
+		w.agents.script = func(order operation.Order) *operation.Answer {
+			if order.Action != operation.ActMigrate {
+				return obedient(order)
+			}
+			if w.agents.cancels == 0 {
+				return nil
+			}
+			return &operation.Answer{
+				Outcome: operation.OutcomeCancelled, Error: "cancelled",
+				Seen: operation.Observation{State: model.DomainRunning, Epoch: order.Epoch},
+			}
+		}
+		w.agents.mu.Unlock()
+		moved, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: target, RequestID: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if op := w.operation(moved.Operation.ID); !op.Live() || op.GivenUp != "" {
+			t.Fatalf("while its target is well: %+v", op)
+		}
+		ails("its agent's journal takes no entry")
+		time.Sleep(time.Minute)
+		op := w.operation(moved.Operation.ID)
+		after, _ := w.Store.Snapshot().VM(vm.ID)
+		if op.Result != operation.Failed || after.Holder != vm.Holder || !strings.Contains(op.Message, "its agent's journal takes no entry") {
+			t.Errorf("operation %+v, vm %+v", op, after)
+		}
+		if _, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: target}); !isCode(err, lead.NoNodeFits) {
+			t.Errorf("to a node that ails: %v", err)
+		}
+		ails("")
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Ailing = "its agent's journal takes no entry" })
+		if _, err := w.MigrateVM(t.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: target}); !isCode(err, lead.Unavailable) {
+			t.Errorf("away from a node that ails: %v", err)
+		}
+	})
+}
+
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)

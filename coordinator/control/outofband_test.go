@@ -450,6 +450,14 @@ func TestACopyThatIsShownLateIsToldOfOnce(t *testing.T) {
 	})
 }
 
+// onlyTickets answers that a target has a ticket, and nothing else: the migration goes on.
+func onlyTickets(order operation.Order) *operation.Answer {
+	if order.Action == operation.ActPrepare {
+		return obedient(order)
+	}
+	return nil
+}
+
 func TestCopiesThatAreAsTheyShouldBe(t *testing.T) {
 	for name, change := range map[string]func(*world, model.VM){
 		"a migration by hand, paused on the target": func(w *world, vm model.VM) {
@@ -457,7 +465,7 @@ func TestCopiesThatAreAsTheyShouldBe(t *testing.T) {
 		},
 		"a migration of Berth's, paused on the target": func(w *world, vm model.VM) {
 			w.agents.mu.Lock()
-			w.agents.script = func(operation.Order) *operation.Answer { return nil }
+			w.agents.script = onlyTickets
 			w.agents.mu.Unlock()
 			if _, err := w.MigrateVM(w.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: "n2", Caller: "operator/test"}); err != nil {
 				w.Fatal(err)
@@ -466,7 +474,7 @@ func TestCopiesThatAreAsTheyShouldBe(t *testing.T) {
 		},
 		"a migration of Berth's, whose news trail": func(w *world, vm model.VM) {
 			w.agents.mu.Lock()
-			w.agents.script = func(operation.Order) *operation.Answer { return nil }
+			w.agents.script = onlyTickets
 			w.agents.mu.Unlock()
 			if _, err := w.MigrateVM(w.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: "n2", Caller: "operator/test"}); err != nil {
 				w.Fatal(err)

@@ -175,3 +175,50 @@ func TestADiskThatMayHaveBeenMadeSinceTheBackupIsNotMadeAnew(t *testing.T) {
 		w.must(later)
 	})
 }
+
+// People may have stopped a VM after the backup, and its disk may be another's by now. So nothing is started by itself after a restore, also
+// if it is to be highly available.
+func TestAfterARestoreWhatNoNodeShowsWaitsForAWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		gone, down := w.running("gone"), w.running("down")
+		w.record(gone.ID, func(vm *model.VM) { vm.HA = true })
+		w.record(down.ID, func(vm *model.VM) { vm.HA, vm.Holder = true, "" }) // it was about to be restarted
+		w.lose()
+		w.facts.change(gone.Holder, without(gone.ID))
+		w.facts.change(down.Holder, without(down.ID))
+		if _, err := w.log.Propose(t.Context(), state.Command{
+			Key: "restore", Kind: "restore", At: time.Now(), Meta: map[string]string{state.MetaQuarantine: "restored from a backup"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		before := len(w.agents.ordered(operation.ActStart))
+		w.lead(2)
+		time.Sleep(time.Hour)
+		const says = "it ran when the backup was made, and no node shows it now: somebody may have stopped it since; " +
+			"'berth vm start gone' starts it, 'berth vm stop gone' leaves it off"
+		if after := w.vm("gone"); after.Holder != "" || after.Condition.Text != says || !after.Condition.Is(model.NowhereSeen) {
+			t.Errorf("gone: %+v", after)
+		}
+		if after := w.vm("down"); !after.Condition.Is(model.NowhereSeen) {
+			t.Errorf("down: %+v", after)
+		}
+		if starts := w.agents.ordered(operation.ActStart); len(starts) != before {
+			t.Errorf("started without a word: %+v", starts[before:])
+		}
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: down.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.StartVM(w.Context(), lifecycle.StartVM{Name: "gone", RequestID: "again", Caller: "operator/test"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if after := w.vm("down"); after.Desired != model.Stopped || after.Condition.Text != "" {
+			t.Errorf("left off: %+v", after)
+		}
+		if after := w.vm("gone"); after.Holder == "" || after.Condition.Text != "" {
+			t.Errorf("started by a word: %+v", after)
+		}
+	})
+}

@@ -18,9 +18,10 @@ const (
 )
 
 // Restartable are the VMs that are to be started again because they are to be highly available, or because again says so of them, and
-// positively run nowhere: a holder is only taken from a record by evidence. High restart priorities come first. Within one, those with
-// most memory do, while there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with
-// what is to be said of them, and those that are held because host after host was lost with them.
+// positively run nowhere: a holder is only taken from a record by evidence. After a restore those that no node shows wait for somebody's
+// word. High restart priorities come first. Within one, those with most memory do, while there is room for them: smaller ones fit
+// between. Resting are those that were restarted too often lately, with what is to be said of them, and those that are held because host
+// after host was lost with them.
 func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (ready []model.VM, resting map[string]model.Condition) {
 	resting = map[string]model.Condition{}
 	for i := range vms {
@@ -35,6 +36,9 @@ func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (rea
 				vm.LossesText(), vm.Name,
 			)}
 			continue
+		}
+		if vm.Condition.Is(model.NowhereSeen) {
+			continue // nobody knows whether it was stopped after the backup that was restored
 		}
 		if since := now.Sub(vm.RestartedAt); vm.Restarts >= MaxRestarts && since < RestartWindow {
 			resting[vm.ID] = model.Condition{Kind: model.RestartRests, About: vm.LastNode, Text: fmt.Sprintf(

@@ -46,11 +46,15 @@ func Agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
 	case len(copies) > 1:
 		after.Condition = TwiceCondition(twice(vm, nil, vm.Holder, copies))
 		return after, after.Condition.Text
-	case len(copies) == 0 && vm.Holder == "":
+	case len(copies) == 0 && vm.Holder == "" && vm.Desired != model.Running:
 		return vm, ""
 	case len(copies) == 0:
+		// The backup does not know what people have done since. So it is started by their word only, also if it is to be highly available.
 		after.Holder = ""
-		after.Condition = model.Condition{Kind: model.NowhereSeen, Text: "it ran when the backup was made, and no node shows it now"}
+		after.Condition = model.Condition{Kind: model.NowhereSeen, Text: fmt.Sprintf(
+			"it ran when the backup was made, and no node shows it now: somebody may have stopped it since; 'berth vm start %s' starts it, "+
+				"'berth vm stop %s' leaves it off", vm.Name, vm.Name,
+		)}
 		return after, after.Condition.Text
 	}
 	here := copies[0]

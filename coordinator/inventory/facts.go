@@ -37,7 +37,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 	n.lent.Store(true)
 	facts.Working = slices.Sorted(maps.Keys(n.working))
 	if n.telemetry != nil {
-		facts.Telemetry, facts.TelemetryAt = true, n.telemetryAt
+		facts.Telemetry, facts.TelemetryAt, facts.Ailing = true, n.telemetryAt, n.telemetry.GetAiling()
 		facts.Available = amount(n.telemetry.MemoryAvailableBytes)
 		if facts.Available == nil {
 			facts.Available = amount(n.telemetry.MemoryFreeBytes) // less than is available, never more

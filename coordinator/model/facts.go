@@ -146,6 +146,7 @@ type NodeFacts struct {
 	Liveness       Liveness
 	LivenessReason string // in words, when not up
 	Pace           Pace   // of its session
+	Ailing         string // why the node should get no VMs although it is up, in its agent's words; empty: it may
 
 	// HeardAt is when this leader last heard anything of the node; zero: never. Boot is that of the host whose agent was
 	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.

@@ -72,6 +72,8 @@ type VM struct {
 	// Discards are paused copies that an operation had to leave behind, because their nodes did not answer. Nobody resumes
 	// them, and each goes when its node answers again.
 	Discards []Discard `json:"discards,omitempty"`
+	// Copies are copies of its disks that a migration has left, because nobody has seen the disks themselves since; nil: none.
+	Copies *DiskCopies `json:"copies,omitempty"`
 	// Persistent tells that libvirt keeps a definition of the VM on the node that has it, as it did before it was adopted.
 	Persistent bool `json:"persistent,omitempty"`
 
@@ -97,6 +99,15 @@ type Whereabouts struct {
 type Discard struct {
 	Node  string `json:"node"` // ID
 	Epoch uint64 `json:"epoch"`
+}
+
+// DiskCopies are volumes that a migration has filled, of a VM that it has lost. They may be the last copy of its disks. They go when
+// the VM has run with its disks again, or by somebody's word.
+type DiskCopies struct {
+	Operation string        `json:"operation"` // ID of the migration
+	Node      string        `json:"node"`      // ID of the node that has them
+	Volumes   []VolumeOrder `json:"volumes"`
+	Whole     bool          `json:"whole,omitempty"` // all was there when the guest stood still to be handed over
 }
 
 // Migration says who may move a running VM.

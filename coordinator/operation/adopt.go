@@ -46,9 +46,13 @@ func adoptAnswered(t *transition, answer Answer) bool {
 	return true
 }
 
-// markInVain ends an operation that changes a mark, if its node has not answered or it was cancelled.
+// cancelPatience is how long an operation that was cancelled waits for an answer all the same: the mark may be written, and then it is
+// too late.
+const cancelPatience = 2 * ResendEvery
+
+// markInVain ends an operation that changes a mark, if its node has not answered, also after it was cancelled.
 func (t *transition) markInVain(waited time.Duration, why string) bool {
-	over := t.Operation.Cancel || waited >= MarkPatience
+	over := waited >= MarkPatience || t.Operation.Cancel && waited >= cancelPatience
 	if over {
 		t.end(Failed, why)
 	}

@@ -15,9 +15,9 @@ const DiscardPatience = 60 * time.Second
 // silent says why an operation goes on without a node.
 const silent = "did not answer for 1m0s" // DiscardPatience
 
-func discardOrder(op *Operation, _ *model.VM) Order {
+func discardOrder(op *Operation, vm *model.VM) Order {
 	order := Order{Action: ActDiscard, Epoch: op.leftoverEpoch()}
-	if op.Leftover == op.Target {
+	if op.Leftover == op.Target && vm.Copies == nil {
 		order.Volumes = op.Volumes // a source's volumes are cleared later, when its domain does not use them any more
 	}
 	return order
@@ -122,7 +122,7 @@ func discardOverdue(t *transition, waited time.Duration) bool {
 // discardedInVain continues without the node that has a leftover to discard.
 func (t *transition) discardedInVain(why, left string) {
 	op := &t.Operation
-	if op.Leftover == op.Target && len(op.Volumes) > 0 {
+	if op.Leftover == op.Target && len(op.Volumes) > 0 && t.VM.Copies == nil {
 		left += "; " + stay(op.Volumes)
 	}
 	t.note("%s %s: %s", t.name(op.Leftover), why, left)

@@ -20,6 +20,7 @@ type Input struct {
 	VM        model.VM
 	Fenced    []string // IDs of nodes that are proven to be off
 	Turn      bool     // the node of a queued start is free for it
+	Suspect   string   // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
 }
 
 // Todo is what a leader does next about an operation: end its work when it is over; place it; commit; or send the orders and
@@ -65,13 +66,19 @@ func (d *Driver) Look(input Input, at time.Time) Todo {
 	if next, overdue := Overdue(op, vm, at); overdue {
 		return Todo{Commit: &next}
 	}
+	if next, suspected := Suspected(op, vm, input.Suspect, at); suspected {
+		return Todo{Commit: &next}
+	}
 	now := op.Kind.traits().phases[op.Phase]
 	todo := Todo{Pause: ResendEvery}
+	if now.suspect != nil {
+		todo.Pause = WatchEvery
+	}
 	if now.soon || op.Phase == Judging {
 		todo.Pause = LookEvery
 	}
 	todo.Orders = slices.DeleteFunc(Orders(op, vm, d.round), func(order Order) bool { return d.isFenced(order.Node) })
-	if op.Cancel && now.cancels {
+	if (op.Cancel || op.GivenUp != "") && now.cancels {
 		todo.Cancels = todo.Orders
 	}
 	return todo

@@ -84,7 +84,7 @@ func TestADriverSaysWhatIsToBeDone(t *testing.T) {
 	op, vm := migrating()
 	op.Cancel = true
 	todo := NewDriver(0).Look(Input{Operation: op, VM: vm}, noon)
-	if len(todo.Orders) != 1 || len(todo.Cancels) != 1 || todo.Pause != ResendEvery {
+	if len(todo.Orders) != 1 || len(todo.Cancels) != 1 || todo.Pause != WatchEvery {
 		t.Errorf("a cancelled copy: %+v", todo)
 	}
 	op.Phase, op.UpdatedAt, op.Leftover = Discarding, noon, "n2"

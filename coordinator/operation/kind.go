@@ -69,6 +69,11 @@ type phase struct {
 	// overdue continues an operation whose record has not changed for some time. It reports false when it goes on waiting. Nil:
 	// it always does.
 	overdue func(t *transition, waited time.Duration) bool
+	// suspect continues when the target is silent or ails. It reports false when nothing follows. Nil: nothing does.
+	suspect func(t *transition, why string) bool
+	// unjournalled continues when the node's journal takes no entry. It reports false when the order is repeated until it does. Nil:
+	// it always is.
+	unjournalled func(t *transition, why string) bool
 
 	soon      bool // the order is repeated soon, because what the node shows may change
 	cancels   bool // the node gives the order up when the operation is cancelled

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,10 +12,13 @@ import (
 var kindMigrate = kind{
 	name: Migrate,
 	phases: map[Phase]phase{
-		Preparing: {node: atTarget, order: prepareOrder, answered: prepareAnswered, overdue: prepareOverdue, cancels: true},
-		Copying:   {node: atSource, order: copyOrder, answered: copyAnswered, cancels: true},
+		Preparing: {
+			node: atTarget, order: prepareOrder, answered: prepareAnswered, overdue: prepareOverdue, cancels: true,
+			suspect: prepareSuspect, unjournalled: prepareUnjournalled,
+		},
+		Copying: {node: atSource, order: copyOrder, answered: copyAnswered, cancels: true, suspect: copySuspect},
 		HandedOver: {
-			node: atTarget, order: resumeOrder, answered: resumeAnswered,
+			node: atTarget, order: resumeOrder, answered: resumeAnswered, suspect: resumeSuspect,
 			off: func(t *transition) bool {
 				t.lostWithTarget()
 				return resumeAnswered(t, notResumed(t))
@@ -96,12 +100,16 @@ func clearOverdue(t *transition, waited time.Duration) bool {
 
 func prepareOverdue(t *transition, waited time.Duration) bool {
 	op := &t.Operation
-	late := op.Cancel && waited >= DiscardPatience
-	if late {
+	switch {
+	case len(op.Volumes) == 0 && waited >= TicketPatience:
+		t.end(Failed, fmt.Sprintf("%s did not promise to resume it within %s", t.name(op.Target), TicketPatience))
+	case len(op.Volumes) > 0 && op.Cancel && waited >= DiscardPatience:
 		t.note("%s %s: %s", t.name(op.Target), silent, stay(op.Volumes))
 		t.end(Failed, "cancelled while "+t.name(op.Target)+" made volumes")
+	default:
+		return false
 	}
-	return late
+	return true
 }
 
 // notResumed is the answer of a target that is off.
@@ -126,7 +134,7 @@ func copyAnswered(t *transition, answer Answer) bool {
 	case answer.Outcome == OutcomeRefused:
 		t.undo(answer.Error)
 	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == model.DomainRunning:
-		t.Operation.Message = answer.Error
+		t.Operation.Message = cmp.Or(t.Operation.GivenUp, answer.Error)
 		t.Operation.Leftover = t.Operation.Target
 		t.enter(Discarding)
 	default:
@@ -144,6 +152,7 @@ func (t *transition) handOver() {
 
 // takeOver makes the target the holder, also of the disks that were copied.
 func (t *transition) takeOver() {
+	t.VM.Copies = nil
 	t.hold(t.Operation.Target, t.Operation.Epoch)
 	if t.Operation.CopyStorage && t.VM.Home == t.Operation.Source && t.VM.Home != "" {
 		t.VM.Home = t.Operation.Target
@@ -227,8 +236,7 @@ func (t *transition) moved() {
 	t.end(Done, "")
 }
 
-// lost ends a migration after which neither node has the VM. Copies that never ran are removed. If the target has had the VM,
-// the volumes of both nodes stay, so that a person can look into it.
+// lost ends a migration after which neither node has the VM. The volumes of both nodes stay: those of the source may be gone with it.
 func (t *transition) lost(why string) {
 	op := &t.Operation
 	had := t.VM.Holder == op.Target
@@ -239,9 +247,9 @@ func (t *transition) lost(why string) {
 	case had && len(op.Replaced) > 0:
 		t.note("on %s, where it was, %s", t.name(op.Source), stay(op.Replaced))
 	case len(op.Volumes) > 0:
-		op.Message = message
-		t.clear(op.Target)
-		return
+		t.leaveCopies(false)
+		message += "; " + t.copiesLeft()
+		t.VM.Condition.Text = message
 	}
 	t.end(Failed, message)
 }

@@ -24,8 +24,8 @@ const (
 type Phase string
 
 // Phases. Start: dispatched, (placing, dispatched)*, ended; queued comes before each dispatched whose node is busy. Stop:
-// dispatched, (judging, dispatched)*, ended. Migrate: copying, handed-over, ended; with CopyStorage, preparing comes before
-// and clearing after. Delete: clearing, ended. Adopt, release: dispatched, ended. An order whose end is in doubt leads to
+// dispatched, (judging, dispatched)*, ended. Migrate: preparing, copying, handed-over, ended; with CopyStorage, clearing
+// comes after. Delete: clearing, ended. Adopt, release: dispatched, ended. An order whose end is in doubt leads to
 // judging, and from there on or back. A start that made volumes goes back through clearing.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order has been sent
@@ -36,7 +36,7 @@ const (
 	HandedOver Phase = "handed-over" // migrate: the source has let the guest go; the target resumes it
 	Discarding Phase = "discarding"  // migrate: the paused leftover on the losing side is removed
 	Reverting  Phase = "reverting"   // migrate: the target's copy is gone; the paused source resumes
-	Preparing  Phase = "preparing"   // migrate with CopyStorage: the target makes the volumes
+	Preparing  Phase = "preparing"   // migrate: the target journals that it will resume it, and makes the volumes
 	Marking    Phase = "marking"     // a parked operation was resolved: the copy that is kept gets its own epoch
 	Clearing   Phase = "clearing"    // unneeded volumes are removed: of a failed start, a copy's source, a deleted VM
 	Ended      Phase = "ended"
@@ -145,6 +145,8 @@ type Operation struct {
 	Restart bool `json:"restart,omitempty"`
 	// TargetBoot is the boot of the target's host when a start was placed there, or a migration began; empty: not known.
 	TargetBoot string `json:"target_boot,omitempty"`
+	// GivenUp is why Berth itself has given up a copy, in words: its target turned suspect; empty: it has not.
+	GivenUp string `json:"given_up,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.

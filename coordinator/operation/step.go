@@ -34,7 +34,7 @@ func Step(op Operation, vm model.VM, answer Answer, at time.Time) (Next, bool) {
 	case answer.Outcome == OutcomeRefused && answer.Code == StaleTerm:
 		return Next{}, false // the order came from an older leader; ours is on its way
 	case answer.Outcome == OutcomeRefused && answer.Code == Journal:
-		return t.Next, t.unjournalled(answer.Error)
+		return t.Next, t.repeated(answer.Error)
 	case !t.apply(answer):
 		return Next{}, false
 	}
@@ -49,13 +49,16 @@ func (t *transition) sawOn(node string, seen Observation) {
 	}
 }
 
-// unjournalled handles the refusal of a node whose journal cannot be written. Nothing follows from it: an earlier order of
-// the same step may have been carried out, and a later one may be when the journal works again. So the order is repeated
-// until the node can say something that stays true. The operation's message says once what it waits for; after that
-// unjournalled reports false.
-func (t *transition) unjournalled(why string) bool {
+// repeated handles the refusal of a node whose journal cannot be written. Nothing follows from it, unless the phase says so: an
+// earlier order of the same step may have been carried out, and a later one may be when the journal works again. So the order is
+// repeated until the node can say something that stays true. The operation's message says once what it waits for; after that
+// repeated reports false.
+func (t *transition) repeated(why string) bool {
 	now, ordered := t.kind.phases[t.Operation.Phase]
-	if !ordered || now.explained || t.Operation.Message == why {
+	switch {
+	case ordered && now.unjournalled != nil && now.unjournalled(t, why):
+		return true
+	case !ordered || now.explained || t.Operation.Message == why:
 		return false
 	}
 	t.Operation.Message = why

@@ -88,6 +88,8 @@ func judgeMigration(t *transition, source, target Observation) bool {
 		t.lostWithTarget()
 	}
 	op.Leftover, op.Revert = "", false // what an earlier round took for a leftover may be the guest
+	t.VM.Copies = nil
+	whole := !target.JobActive
 	switch verdict {
 	case RolledBack:
 		if t.VM.Holder != op.Source {
@@ -116,9 +118,9 @@ func judgeMigration(t *transition, source, target Observation) bool {
 		}
 		t.lost("neither node shows it any more")
 	case EndedThere:
-		t.discardOld("the guest ran on at " + t.name(op.Source) + " and ended there")
+		t.discardOld("the guest ran on at "+t.name(op.Source)+" and ended there", whole)
 	case SourceDied:
-		t.sourceDied()
+		t.sourceDied(whole)
 	case Unaccounted:
 		t.park("the agent or libvirt on " + t.name(op.Source) + " was away when the guest went from there, and nothing tells how: it may have " +
 			"run on and ended, and then the copy on " + t.name(op.Target) + " is older than its disks")
@@ -133,18 +135,19 @@ func judgeMigration(t *transition, source, target Observation) bool {
 // sourceDied assumes that the source's host failed before it could say how the migration ended. Only a person may know
 // whether the guest ran on there. A VM that should be restarted after such an end is restarted, because its disks have all
 // that there is.
-func (t *transition) sourceDied() {
+func (t *transition) sourceDied(whole bool) {
 	const why = "the source's host went down before the end was told"
 	if t.VM.HA {
-		t.discardOld(why)
+		t.discardOld(why, whole)
 	} else {
 		t.park(why + ": the copy on the target may be older than what the guest did since")
 	}
 }
 
-// discardOld ends a migration whose VM runs nowhere, once the target's old copy is gone.
-func (t *transition) discardOld(why string) {
+// discardOld ends a migration whose VM runs nowhere, once the target's old copy is gone. Copies of disks stay there.
+func (t *transition) discardOld(why string, whole bool) {
 	op := &t.Operation
+	t.leaveCopies(whole)
 	t.VM.Holder, op.Leftover, op.Message = "", op.Target, why
 	t.enter(Discarding)
 }

@@ -227,8 +227,13 @@ func TestALostVMLeavesTheVolumesThatMayBeNeeded(t *testing.T) {
 	op.Phase = Judging
 	gone := map[string]Observation{"n1": {State: model.DomainAbsent}, "n2": {State: model.DomainAbsent}}
 	next, _ := Settle(op, vm, gone, noon)
-	if next.Operation.Phase != Clearing || next.Operation.Leftover != "n2" || next.VM.Holder != "" {
-		t.Errorf("lost on its source: %+v", next.Operation)
+	const says = "lost during a migration: neither node shows it any more; its disks are on node1, and copies of them on node2, perhaps " +
+		"incomplete, which go once it has run on node1; 'berth operation resolve op --keep source' removes them"
+	if next.Operation.Result != Failed || next.VM.Holder != "" || next.VM.Condition.Text != says {
+		t.Errorf("lost on its source: %+v, condition %q", next.Operation, next.VM.Condition.Text)
+	}
+	if left := next.VM.Copies; left == nil || left.Node != "n2" || left.Whole || len(left.Volumes) != 2 || len(next.Volumes) > 0 {
+		t.Errorf("lost on its source, and the record has copies %+v", left)
 	}
 	vm.Holder, op.Volumes = "n2", nil
 	next, _ = Settle(op, vm, gone, noon)

@@ -252,6 +252,9 @@ func goldenCommands() []Command {
 	web.HA, web.Restarts, web.RestartedAt, web.Adopted, web.Persistent = true, 2, noon, true, true
 	web.Discards = []model.Discard{{Node: "n2", Epoch: 1}}
 	web.Losses = []model.Loss{{Node: "alpha", At: noon}}
+	web.Copies = &model.DiskCopies{
+		Operation: "o1", Node: "n2", Whole: true, Volumes: []model.VolumeOrder{{Disk: "r7", DiskName: "web-root", Pool: "r11"}},
+	}
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
 	held := web
@@ -274,6 +277,7 @@ func goldenCommands() []Command {
 	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
 	move.Code, move.Disks = "no_space", []string{"r7"}
 	move.Resolution, move.ResolvedBy, move.Restart = "target", "operator/admin", true
+	move.GivenUp = "given up before the hand-over"
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,

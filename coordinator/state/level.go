@@ -20,6 +20,7 @@ import (
 //     which node a fence device has perhaps switched off by mistake;
 //     what was found out about where a VM runs;
 //     which hosts were lost with it;
+//     why Berth has given up a copy, and copies of disks that a migration has left;
 //     a clock of the state that no single stamp moves.
 const FeatureLevel = 3
 
@@ -44,6 +45,12 @@ const WhereaboutsLevel = 3
 // LossLevel is the feature level from which the record of a VM has which hosts were lost with it.
 const LossLevel = 3
 
+// CopiesLevel is the feature level from which the record of a VM has copies of its disks that a migration has left.
+const CopiesLevel = 3
+
+// GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
+const GivenUpLevel = 3
+
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
 	level := c.Level
@@ -66,9 +73,17 @@ func (c *Command) needed() uint32 {
 			level = max(level, MachineLevel)
 		}
 	}
+	for i := range c.VMs {
+		if c.VMs[i].Copies != nil {
+			level = max(level, CopiesLevel)
+		}
+	}
 	for i := range c.Operations {
 		if c.Operations[i].TargetBoot != "" {
 			level = max(level, LossLevel)
+		}
+		if c.Operations[i].GivenUp != "" {
+			level = max(level, GivenUpLevel)
 		}
 	}
 	fields, _ := c.neededByRecords()
@@ -111,11 +126,11 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
-		older.VMs[i].Losses = nil
+		older.VMs[i].Losses, older.VMs[i].Copies = nil, nil
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {
-		older.Operations[i].TargetBoot = ""
+		older.Operations[i].TargetBoot, older.Operations[i].GivenUp = "", ""
 	}
 	return &older, c.allowed(level)
 }

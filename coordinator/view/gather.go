@@ -131,6 +131,8 @@ func standingOf(node *NodeView) Standing {
 		return StandsInMaintenance
 	case node.Node.Maintenance:
 		return StandsDownInMaintenance
+	case node.Facts.Liveness == model.Up && node.Facts.Ailing != "":
+		return StandsDegraded
 	case node.Facts.Liveness == model.Up:
 		return Stands
 	case node.Facts.Liveness == model.Suspect:
@@ -152,7 +154,7 @@ func reasonOf(node *NodeView) string {
 	case StandsInMaintenance, StandsDownInMaintenance:
 		return node.Node.MaintenanceReason
 	case StandsSuspect, StandsUnreachable, StandsDegraded:
-		return node.Facts.LivenessReason
+		return cmp.Or(node.Facts.LivenessReason, node.Facts.Ailing)
 	default:
 		return ""
 	}

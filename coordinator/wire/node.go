@@ -63,6 +63,9 @@ func Node(report NodeReport) *berthv1.Node {
 		message.State = berthv1.NodeState_NODE_STATE_FENCED
 		message.StateReason = record.Fencing.Message
 	}
+	if message.State == berthv1.NodeState_NODE_STATE_UP && view.Facts.Ailing != "" {
+		message.State, message.StateReason = berthv1.NodeState_NODE_STATE_DEGRADED, view.Facts.Ailing
+	}
 	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
 		message.Ledgers = ledgers(view)
 	}

@@ -107,6 +107,52 @@ func TestACoordinatorWhoseDiskIsFullDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
+// smallJournal puts the journal of a host's agent on a disk with little room, and returns how to fill that.
+func (s *site) smallJournal(host *lab.Host) (fill func()) {
+	s.Helper()
+	const directory = "/var/lib/berth/agent"
+	s.must(host.StopAgent())
+	s.limit(host.Machine, lab.Agent, directory, mebibyte)
+	s.must(ignore(host.Exec(s.Context(), "rm", directory+"/journal.db"))) // it may have room in it
+	s.must(host.StartAgent(s.Context()))
+	s.node(host, 20*time.Second, up)
+	return func() {
+		s.Helper()
+		s.must(host.FillDisk(s.Context(), directory))
+		s.Cleanup(func() { s.must(host.FreeDisk(directory)) })
+	}
+}
+
+// The guest runs on where it is, and a drain takes it to a node that can promise to let it run.
+func TestADrainGoesPastATargetWhoseJournalIsFull(t *testing.T) {
+	s := begin(t)
+	source, target, third := s.lab.Hosts[0], s.lab.Hosts[1], s.lab.Hosts[2]
+	fill := s.smallJournal(target)
+	before := s.guest("mover", source)
+	move := s.starts("vm", "migrate", "mover", "--to", target.Name, "--bandwidth", "3M")
+	s.within(30*time.Second, "memory is copied", func() error {
+		if _, op := s.show("mover"); op.GetPhase() != "copying" {
+			return fmt.Errorf("it is %s", op.GetPhase())
+		}
+		return nil
+	})
+	fill()
+	op := s.ended("mover", 2*time.Minute)
+	failed := op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_FAILED
+	if !failed || !strings.Contains(op.GetMessage(), "given up before the hand-over") {
+		t.Errorf("the migration ended %s: %s", op.GetResult(), op.GetMessage())
+	}
+	move.ends(1, "journal takes no entry", "next step: ")
+	s.runsOnce("mover", source)
+	s.sameGuest("mover", source, before)
+	s.answers([]string{"status"}, 0, target.Name+" gets no VMs: its agent's journal takes no entry", "free space on its disk")
+	s.answers([]string{"vm", "migrate", "mover", "--to", target.Name}, 2, "the node is degraded: its agent's journal takes no entry")
+	s.does("node", "drain", source.Name, "--yes")
+	s.runsOnce("mover", third)
+	s.sameGuest("mover", third, before)
+	s.does("node", "undrain", source.Name)
+}
+
 func TestAStartWaitsForAnAgentWhoseJournalTakesNoEntry(t *testing.T) {
 	s := begin(t)
 	host := s.lab.Hosts[0]

@@ -41,6 +41,7 @@ type life struct {
 	dead    bool
 	jobs    *jobs.Jobs
 	lister  hypervisor.Lister
+	storage hypervisor.Storage
 	session *session
 	tries   int
 
@@ -59,6 +60,7 @@ func (h *host) live() {
 	l := &life{host: h, boot: h.BootID(), number: h.lives}
 	l.scheduler = &scheduler{world: w, life: l}
 	h.life, h.Agent = l, nil
+	l.storage = h.Libvirt(l)
 	opened, err := jobs.Open(jobs.Config{
 		Hypervisor: w.bug.misread(h.Libvirt(l)), NodeID: h.ID, VirtType: "auto", Logger: hclog.NewNullLogger(),
 		Scheduler: l, Storage: w.bug.forget(h.Journal(l)),
@@ -156,7 +158,7 @@ func (l *life) dial() {
 // connect opens a session with a coordinator.
 func (l *life) connect(m *member) {
 	w := l.host.world
-	s := &session{life: l, member: m, term: m.term, open: true}
+	s := &session{life: l, member: m, term: m.term, open: true, began: w.Now}
 	l.session, l.tries = s, 0
 	w.Note("session", l.host.ID, m.id, "")
 	if !w.IsCut(l.host.ID, m.id) {

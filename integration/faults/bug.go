@@ -30,6 +30,13 @@ const (
 	RevisionsIgnored Bug = "a step is stored whatever has happened to its records"
 	OrphanIsGone     Bug = "a guest that libvirt does not list is gone, whatever processes there are"
 
+	NoTicket        Bug = "a migration begins without a ticket of its target"
+	TicketUnheeded  Bug = "a node with a ticket resumes nothing while its journal takes no entry"
+	TargetUnwatched Bug = "nobody looks whether the target of a migration has turned suspect"
+
+	CopiesDeleted Bug = "the copies of disks go with the copy of a guest that is lost"
+	CopiesUnread  Bug = "the copies of disks go though nobody has seen the disks"
+
 	SilenceIsDeath     Bug = "a VM of a silent node is restarted without proof"
 	FencedUnasked      Bug = "a node counts as off when its device is to be asked"
 	FailureIsProof     Bug = "a device that gives no answer has proven that the node is off"
@@ -54,6 +61,7 @@ const (
 var Bugs = []Bug{
 	JournalUnheeded, IntentLost, SilenceIsGone, ResumesBlindly, DoubtIsFailure, DoubtIsRollBack, RefusalIsProof, RevisionsIgnored,
 	OrphanIsGone,
+	NoTicket, TicketUnheeded, TargetUnwatched,
 }
 
 // FenceBugs are those of fencing and restarting.
@@ -76,6 +84,7 @@ var FenceBugs = []Bug{
 	CloneBelieved,
 	VirtualWatchdog,
 	StampsKept,
+	CopiesDeleted, CopiesUnread,
 }
 
 // heard lets an answer pass on its way to the driver.
@@ -138,7 +147,7 @@ func (r misread) Migrate(ctx context.Context, uuid string, options hypervisor.Mi
 // forget is a journal as an agent heeds it.
 func (b Bug) forget(j machine.Journal) jobs.Storage {
 	switch b {
-	case JournalUnheeded, IntentLost:
+	case JournalUnheeded, IntentLost, TicketUnheeded:
 		return forgetful{j, b}
 	default:
 		return j
@@ -171,6 +180,8 @@ func (t forgetfulTx) Bucket(name string) jobs.Bucket {
 	switch {
 	case t.bug == JournalUnheeded && (name == "epochs" || name == "answers"), t.bug == IntentLost && name == "intents":
 		return empty{t.Tx.Bucket(name)}
+	case t.bug == TicketUnheeded && name == "tickets":
+		return unread{t.Tx.Bucket(name)}
 	default:
 		return t.Tx.Bucket(name)
 	}
@@ -187,6 +198,29 @@ func (empty) Put([]byte, []byte) error { return nil }
 
 // ForEach implements jobs.Bucket.
 func (empty) ForEach(func(key, value []byte) error) error { return nil }
+
+// orders changes what nodes are told to do.
+func (b Bug) orders(op *operation.Operation, orders []operation.Order) []operation.Order {
+	for i := range orders {
+		if b == CopiesDeleted && orders[i].Action == operation.ActDiscard && op.Leftover == op.Target {
+			orders[i].Volumes = op.Volumes
+		}
+	}
+	return orders
+}
+
+// unread is a bucket that is written and never read.
+type unread struct{ jobs.Bucket }
+
+// Get implements jobs.Bucket.
+func (unread) Get([]byte) []byte { return nil }
+
+// begin changes a migration before it begins.
+func (b Bug) begin(op *operation.Operation) {
+	if b == NoTicket {
+		op.Phase = operation.Copying
+	}
+}
 
 // expect changes the expectations of a command before the state machine gets them.
 func (b Bug) expect(command *state.Command, snapshot *state.Snapshot) {

@@ -72,7 +72,7 @@ func TestSeeds(t *testing.T) {
 	}
 	open := openSeeds(t)
 	var mu sync.Mutex
-	var events, operations, proven, restarts, failed, known, doubles, others, stuck uint64
+	var events, operations, proven, restarts, failed, known, doubles, others, stuck, disks uint64
 	var hours float64
 	drawn, back := map[string]int{}, map[string][]time.Duration{}
 	each(first, count, func(seed uint64) bool {
@@ -96,6 +96,8 @@ func TestSeeds(t *testing.T) {
 				doubles++
 			case "stuck":
 				stuck++
+			case "disk":
+				disks++
 			default:
 				others++
 			}
@@ -123,9 +125,9 @@ func TestSeeds(t *testing.T) {
 		met = "not met"
 	}
 	t.Logf("GOAL G2: %d seeds from %d, %.1f M events, %d operations, %d nodes proven off, %d restarts, %.0f virtual hours, %d double runs, "+
-		"%d other broken invariants, %d stuck operations (%d seeds are known to fail); from failure to running again "+
+		"%d lost disks, %d other broken invariants, %d stuck operations (%d seeds are known to fail); from failure to running again "+
 		"(half, 99 %%, worst): %s | wanted 0 of %d | %s",
-		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, others, stuck, known, BackText(back), count, met)
+		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, disks, others, stuck, known, BackText(back), count, met)
 }
 
 // openSeeds are those that are known to fail.

@@ -138,7 +138,13 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 			return
 		}
 		fencer.Witness(k.moment(k.view()), node.ID)
-		instead := func() *machine.Machine { return k.answering(node.ID) }
+		other := k.answering(node.ID) // one that was heard when the device was asked: of others nothing is promised
+		instead := func() *machine.Machine {
+			if other == nil || !other.On || other.Frozen {
+				return nil
+			}
+			return other
+		}
 		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, instead, func(err error) {
 			k.hearWitnesses(fencer, node, err, func(node model.Node, err error) {
 				if k.term != term {

@@ -22,6 +22,7 @@ type member struct {
 	since    time.Time
 	stale    *state.Snapshot // what it still sees, when it was deposed and does not know
 	sessions map[string]*session
+	lost     map[string]time.Time // by node: when its last session of this leadership ended
 	runners  map[string]*runner
 	pending  []*proposal
 	offset   time.Duration // of its wall clock
@@ -119,6 +120,7 @@ func (m *member) lead() {
 	w.leader = m
 	m.term, m.stale, m.since = w.term, nil, w.Now
 	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
+	m.lost = map[string]time.Time{}
 	w.Note("leads", m.id, "", "")
 	w.endUnseen()
 	w.After(w.Between(time.Second, noticed), func() { m.makeWay(m.errs || m.slow) })
@@ -337,7 +339,7 @@ func (r *runner) look() {
 	case todo.Commit != nil:
 		r.commit(op, vm, *todo.Commit)
 	default:
-		for _, order := range todo.Orders {
+		for _, order := range m.world.bug.orders(&op, todo.Orders) {
 			// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
 			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
 				continue
@@ -437,7 +439,7 @@ func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm mode
 	case node == nil:
 		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))
 	default:
-		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, node), m.now()), unmoved(node))
+		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, &vm, node), m.now()), unmoved(node))
 	}
 }
 

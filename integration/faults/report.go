@@ -63,7 +63,7 @@ func (s *session) report() {
 				s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: s.life.inventory()}})
 			}
 			s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{
-				Telemetry: &berthv1.NodeTelemetry{WatchdogSeconds: h.Dog.Time().Seconds()},
+				Telemetry: &berthv1.NodeTelemetry{WatchdogSeconds: h.Dog.Time().Seconds(), Ailing: s.life.ailing()},
 			}})
 		}
 		w.After(every, tell)
@@ -115,5 +115,5 @@ func (k *keeper) moment(snapshot *state.Snapshot) evidence.Moment {
 // placeable tells whether a decision may choose a node, by what it reports.
 func (k *keeper) placeable(node *model.Node) bool {
 	facts := k.facts.Facts(node.ID, k.world.Now)
-	return !node.Fenced() && facts.Liveness == model.Up && facts.Inventory && facts.DomainsKnown && facts.Telemetry
+	return !node.Fenced() && facts.Liveness == model.Up && facts.Inventory && facts.DomainsKnown && facts.Telemetry && facts.Ailing == ""
 }

@@ -64,6 +64,7 @@ func (k *keeper) showing(snapshot *state.Snapshot, vm model.VM) bool {
 func (k *keeper) follow() {
 	k.takeUp()
 	k.discard()
+	k.removeCopies()
 	survey := k.fencer.Survey(k.moment(k.view()))
 	for _, seen := range survey.Seen() {
 		if before, known := k.view().VM(seen.ID); known {

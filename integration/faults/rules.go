@@ -103,8 +103,11 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		if working, _ := r.store.Snapshot().StartsOn(op.Target); working > parallelStarts {
 			r.Broken("overload", op.ID, "is one of %d starts on %s, which are to be %d", working, op.Target, parallelStarts)
 		}
+	case op.Phase == operation.Copying && (!known || was.Phase != op.Phase):
+		r.checkTicket(op)
 	case op.Phase == operation.HandedOver && (!known || was.Phase != op.Phase):
 		r.checkHandOver(op)
+		r.watchHandOver(op, 0)
 	case op.Kind == operation.Reboot && op.Result == operation.Done && !r.restarted[op.VM]:
 		r.Broken("reboot", op.ID, "is done, and the guest has not restarted since it began")
 	case op.Result == operation.Parked && was.Result != operation.Parked:
@@ -265,6 +268,7 @@ func (r *rules) judge() {
 		}
 	}
 	r.judgeNodes(snapshot)
+	r.judgeDisks(snapshot)
 	records := map[string]model.VM{}
 	for _, vm := range snapshot.VMs() {
 		records[vm.ID] = vm

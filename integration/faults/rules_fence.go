@@ -164,13 +164,13 @@ func (r *rules) waiting() []model.VM {
 	used := usage(snapshot)
 	return slices.DeleteFunc(snapshot.VMs(), func(vm model.VM) bool {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {
-			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity()
+			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity() && (vm.Home == "" || vm.Home == h.ID)
 		})
 		told := vm.Condition.Is(model.OutOfBand) // nobody can say that its end came from its host
 		last := r.host(vm.LastNode)              // without ha, it is started again only when that is back
 		again := r.ran[vm.ID] && !told && (last == nil || !last.Lost)
 		down := (vm.HA || again) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
-		return !down || !roomy || held || r.vmWaits(snapshot, &vm) || vm.Restarts >= evidence.MaxRestarts
+		return !down || !roomy || held || r.vmWaits(snapshot, &vm) || r.diskless(&vm) || vm.Restarts >= evidence.MaxRestarts
 	})
 }

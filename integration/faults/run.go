@@ -33,7 +33,7 @@ func play(script script.Script, trace io.Writer, bug Bug) *World {
 	}
 	w.Play(stage.Began.Add(script.Chaos))
 	w.heal()
-	for end := w.Now.Add(settleLimit); w.Now.Before(end) && !w.isQuiet(); {
+	for end := w.Now.Add(settleLimit); w.Now.Before(end) && (w.decideCopies() || !w.isQuiet()); {
 		w.Play(w.Now.Add(10 * time.Second))
 	}
 	// What is still on its way arrives, and changes nothing any more.
@@ -74,7 +74,7 @@ func (w *World) heal() {
 	w.Note("healed", "", "", "")
 	w.Quieten()
 	w.healed = true
-	w.stops = nil
+	w.stops, w.sourceDies = nil, nil
 	w.StorageFrom = time.Time{}
 	w.Mend()
 	for _, m := range w.members {

@@ -14,6 +14,7 @@ type session struct {
 	member *member
 	term   uint64
 	open   bool
+	began  time.Time
 	served bool      // the coordinator has welcomed it
 	lastUp time.Time // when the last message of each direction arrives: a stream keeps its order
 	lastIn time.Time
@@ -37,6 +38,7 @@ func (s *session) hangUp() {
 	}
 	if s.member.sessions[s.life.host.ID] == s {
 		delete(s.member.sessions, s.life.host.ID)
+		s.member.lost[s.life.host.ID] = s.member.world.Now
 	}
 	if s.reports != nil {
 		s.reports.Close("it ended")

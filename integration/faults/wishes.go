@@ -28,8 +28,11 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 		heard := m.sessions[node.ID] != nil || m.world.Chance(20)
 		if m.world.fencing {
 			heard = m.keeper.placeable(&node)
+		} else if s := m.sessions[node.ID]; s != nil && s.life.ailing() != "" {
+			heard = false
 		}
 		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
+			vm.Home != "" && vm.Holder == "" && node.ID != vm.Home ||
 			used[node.ID]+vm.Spec.Memory > h.Capacity() {
 			continue
 		}
@@ -45,10 +48,15 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 const parallelStarts = 2
 
 // target is a node for a start, with how many starts come before it there.
-func (m *member) target(snapshot *state.Snapshot, node *model.Node) operation.Target {
+func (m *member) target(snapshot *state.Snapshot, vm *model.VM, node *model.Node) operation.Target {
 	working, queue := snapshot.StartsOn(node.ID)
 	waiting := len(queue) + m.startsUnderWay(snapshot, node.ID, "")
-	return operation.Target{Node: node.ID, Name: node.Name, Boot: node.Boot, Behind: operation.Behind(working, waiting, parallelStarts)}
+	target := operation.Target{Node: node.ID, Name: node.Name, Boot: node.Boot, Behind: operation.Behind(working, waiting, parallelStarts)}
+	if vm.Home == "" {
+		target.Volumes = m.world.volumesOf(vm)
+		target.MakesHome = len(target.Volumes) > 0
+	}
+	return target
 }
 
 // startsUnderWay is how many starts on a node are decided and not in the log yet, of those that come to this phase; empty: any.
@@ -94,6 +102,7 @@ func start(m *member, name string, memory units.Bytes) {
 			ID: id, Name: name, Spec: model.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
 			HA: w.available[id],
 		}
+		w.withDisk(&vm)
 	}
 	if w.fencing && m.isToldOf(vm.ID) {
 		return
@@ -128,7 +137,7 @@ func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, rest
 		ID: m.world.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: revision == 0,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Restart: restart, CreatedAt: at,
 	}
-	next := operation.Place(op, vm, m.target(m.view(), node), at)
+	next := operation.Place(op, vm, m.target(m.view(), &vm, node), at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = model.Running, op.ID, "", model.Condition{}
 	m.begin(next, revision, unmoved(node))
 }
@@ -180,9 +189,13 @@ func migrate(m *member, name string) {
 	op := operation.Operation{
 		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
 		SourceBoot: m.sessions[vm.Holder].life.boot, TargetBoot: node.Boot,
-		Target: node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Copying, Step: 1, Attempt: 1,
+		Target: node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Preparing, Step: 1, Attempt: 1,
 		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).URI(), CreatedAt: at, UpdatedAt: at,
 	}
+	if !w.takeAlong(&op, &vm) {
+		return
+	}
+	w.bug.begin(&op)
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before, unmoved(node))

@@ -33,15 +33,17 @@ type World struct {
 	log    [][]byte
 	ids    int
 
-	fencing   bool                 // agents report, and nodes are fenced
-	available map[string]bool      // VMs that are to be highly available, by UUID
-	stops     *script.Happening    // to the leader, at the next device that it asks; nil: nothing
-	healed    bool                 // nothing goes wrong any more
-	byHand    map[string]time.Time // when somebody moved a VM without Berth last
-	movedFrom map[string]string    // and from which host, until that falls
-	killers   killers
-	rack      int    // how many of the hosts, the first ones, stand in one rack
-	cause     string // why guests end now; empty: nothing in particular
+	fencing    bool                 // agents report, and nodes are fenced
+	available  map[string]bool      // VMs that are to be highly available, by UUID
+	stops      *script.Happening    // to the leader, at the next device that it asks; nil: nothing
+	healed     bool                 // nothing goes wrong any more
+	byHand     map[string]time.Time // when somebody moved a VM without Berth last
+	movedFrom  map[string]string    // and from which host, until that falls
+	killers    killers
+	rack       int               // how many of the hosts, the first ones, stand in one rack
+	cause      string            // why guests end now; empty: nothing in particular
+	disked     map[string]bool   // VMs that have a disk on their node, by UUID
+	sourceDies *script.Happening // of the next migration with disks; nil: it does not
 
 	result Result
 }
@@ -85,11 +87,15 @@ func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
 		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{}, killers: killers{},
-		rack: script.Rack,
+		disked: map[string]bool{},
+		rack:   script.Rack,
 	}
 	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
 	w.Witness = w.rules
+	for i := range script.Disks {
+		w.disked[uuidOf(fmt.Sprintf("vm-%d", i))] = true
+	}
 	for i := range script.HA {
 		w.available[uuidOf(vmName(i))] = true
 	}
@@ -175,6 +181,7 @@ func (m *member) inputOf(snapshot *state.Snapshot, op operation.Operation, vm mo
 		working += m.startsUnderWay(snapshot, op.Target, operation.Dispatched) // control commits them one after the other
 		input.Turn = operation.HasTurn(op.ID, working, queue, parallelStarts)
 	}
+	input.Suspect = m.suspect(snapshot, &op)
 	if !m.world.fencing {
 		return input
 	}

@@ -24,7 +24,10 @@ func resolveCommand(a *term.App) *cobra.Command {
 		Long: `Decide about a parked operation: whose copy is the VM. No rule could, and until somebody does the VM is locked.
 'berth operation show ID' tells what both nodes show. Nothing is killed: as long as a node shows a copy that is not to
 be kept, the decision is refused, with the command that ends that copy. The copy that is kept is resumed if the
-migration has paused it. With --keep none no copy is left, and the VM is stopped.`,
+migration has paused it. With --keep none no copy is left, and the VM is stopped.
+
+It also decides about the copies of disks that a migration has left because it has lost its VM: with --keep target they
+are its disks from now on, with --keep source they are removed.`,
 		Example: `  berth operation resolve 3nqk7d2m0x1ab --keep target`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.Connect()

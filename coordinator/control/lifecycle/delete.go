@@ -101,6 +101,9 @@ func (l *Lifecycle) deletable(snapshot *state.Snapshot, vm model.VM) error {
 			names = append(names, word.Name)
 		}
 	}
+	if err := noCopies(snapshot, vm, "deleted"); err != nil {
+		return err
+	}
 	missing, next := answer.Missing()
 	switch {
 	case len(names) == 0 && !answer.May:

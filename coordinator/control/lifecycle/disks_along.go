@@ -104,7 +104,7 @@ func takeAlong(op *operation.Operation, snapshot *state.Snapshot, vm model.VM, d
 		op.Volumes, op.Replaced = append(op.Volumes, to), append(op.Replaced, from)
 		size += from.Capacity
 	}
-	op.CopyStorage, op.Phase = true, operation.Preparing
+	op.CopyStorage = true
 	op.Deadline += time.Duration(float64(size) / float64(units.GiB) * copySecondsPerGiB * float64(time.Second))
 	return nil
 }

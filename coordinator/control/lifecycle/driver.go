@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
@@ -81,6 +82,9 @@ func (r *runner) load() (operation.Input, bool) {
 	}
 	if op.Phase == operation.Queued {
 		input.Turn = mayBegin(snapshot, &op)
+	}
+	if op.Kind == operation.Migrate && r.control.Inventory.Settled(snapshot, r.control.Now()) {
+		input.Suspect = evidence.Unfit(op.TargetName, r.control.Inventory.Facts(op.Target, r.control.Now()), r.control.Now())
 	}
 	return input, true
 }

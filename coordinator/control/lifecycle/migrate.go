@@ -132,7 +132,7 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 		SourceBoot: l.Inventory.Facts(vm.Holder, at).Boot, TargetBoot: facts.Boot,
 		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
 		Epoch: vm.LastEpoch,
-		Phase: operation.Copying, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
+		Phase: operation.Preparing, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
 		Memory: memory, VCPUs: vcpus, Bandwidth: request.Bandwidth, Deadline: copyDeadline(memory),
 		CreatedAt: at, UpdatedAt: at, Plan: request.plan(),
 	}
@@ -191,12 +191,23 @@ func (l *Lifecycle) movable(snapshot *state.Snapshot, vm model.VM, search *searc
 	if err := portable(snapshot, vm, search, request.CopyStorage); err != nil {
 		return err
 	}
+	if request.CopyStorage {
+		if err := noCopies(snapshot, vm, "moved with its disks"); err != nil {
+			return err
+		}
+	}
 	facts := l.Inventory.Facts(vm.Holder, l.Now())
 	if facts.Liveness != model.Up {
 		return &lead.Error{
 			Code: lead.Unavailable, Subject: "node/" + source,
 			Message:  fmt.Sprintf("node %s, which runs VM %q, is %s: %s", source, vm.Name, facts.Liveness, facts.LivenessReason),
 			NextStep: fmt.Sprintf("look at 'berth node show %s'; a VM moves only when both nodes answer", source),
+		}
+	}
+	if facts.Ailing != "" {
+		return &lead.Error{
+			Code: lead.Unavailable, Subject: "node/" + source, Message: fmt.Sprintf("node %s, which runs VM %q: %s", source, vm.Name, facts.Ailing),
+			NextStep: "free space on the disk of " + source + " first: without its journal it lets no VM go",
 		}
 	}
 	for _, domain := range facts.Domains {

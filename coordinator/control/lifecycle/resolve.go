@@ -33,6 +33,9 @@ func (o *Operations) ResolveOperation(ctx context.Context, request ResolveOperat
 		snapshot, at := o.Store.Snapshot(), o.Now()
 		known := false
 		op, known = snapshot.Operation(request.ID)
+		if vm, left := withCopies(snapshot, request.ID); left && !op.Live() {
+			return o.resolveCopies(ctx, snapshot, vm, request)
+		}
 		switch {
 		case !known:
 			return lead.Decided, &lead.Error{

@@ -40,6 +40,7 @@ func (w *Watch) Follow(ctx context.Context) {
 		}
 		survey := w.fencing.Survey(snapshot)
 		w.discard(ctx, survey.Moment, &beside)
+		w.removeCopies(ctx, survey.Moment, &beside)
 		if snapshot.FeatureLevel() >= state.WhereaboutsLevel {
 			w.keepSeen(ctx, survey)
 		}

@@ -25,8 +25,24 @@ func (h *Machine) Arm(written bool) {
 	}
 }
 
+// FillJournal fills the disk of the journal, which takes no entry from now on. EmptyJournal makes room.
+func (d *disk) FillJournal() {
+	d.at.Note("journal is full", d.at.ID, "", "")
+	d.full = true
+}
+
+// EmptyJournal makes room on the disk of the journal.
+func (d *disk) EmptyJournal() {
+	d.at.Note("journal has room", d.at.ID, "", "")
+	d.full = false
+}
+
+// Keeps tells whether the journal has a line.
+func (d *disk) Keeps(bucket, key string) bool { return d.buckets[bucket][key] != nil }
+
 // disk is what is left of a journal when its agent dies: everything that was synced.
 type disk struct {
+	full    bool
 	at      *Machine
 	buckets map[string]map[string][]byte
 }
@@ -63,7 +79,7 @@ func (j Journal) Update(change func(jobs.Tx) error) error {
 		t.undo()
 		return err
 	}
-	if h.Chance(h.Mix.JournalFails) {
+	if h.full || h.Chance(h.Mix.JournalFails) {
 		t.undo()
 		return errors.New("no space left on device")
 	}
@@ -119,7 +135,7 @@ func (b bucket) Get(key []byte) []byte { return b.tx.buckets[b.name][string(key)
 // Put implements jobs.Bucket. What orders are compared with only grows (I3).
 func (b bucket) Put(key, value []byte) error {
 	was := b.Get(key)
-	if b.name != "intents" && b.name != "answers" && len(was) == 8 &&
+	if (b.name == "epochs" || b.name == "obeyed" || b.name == "meta") && len(was) == 8 &&
 		binary.BigEndian.Uint64(value) < binary.BigEndian.Uint64(was) {
 		b.tx.at.Broken("I3", string(key), "%s goes back from %x to %x in the journal of %s", b.name, was, value, b.tx.at.ID)
 	}

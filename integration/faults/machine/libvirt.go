@@ -17,7 +17,8 @@ const (
 	busyLimit  = 30 * time.Second // row "a call on a VM with a running job"
 )
 
-// Libvirt is a machine's libvirt as one life of its agent sees it. Storage and consoles are not simulated.
+// Libvirt is a machine's libvirt as one life of its agent sees it. Of storage only volumes on disks of its own are simulated, and
+// consoles are not.
 type Libvirt struct {
 	hypervisor.Hypervisor
 	At    *Machine
@@ -166,6 +167,10 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 	if err != nil {
 		return err
 	}
+	volumes, err := disksOf(xml)
+	if err != nil {
+		return err
+	}
 	var launched *Domain
 	err = l.change(ctx, "start", read.UUID, func() error {
 		if other := h.Domains[read.UUID]; other != nil && other.Forgotten {
@@ -178,9 +183,11 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 			return fmt.Errorf("%w: default", hypervisor.ErrNoPool)
 		case h.free() < read.MemoryBytes || h.Chance(h.Mix.StartFails):
 			return fmt.Errorf("%w: %d bytes", hypervisor.ErrNoMemory, read.MemoryBytes)
+		case h.lacks(volumes) != "":
+			return fmt.Errorf("%w: %s", hypervisor.ErrNoVolume, h.lacks(volumes))
 		}
 		h.Witness.Ordered(h, read.UUID, read.Epoch, "start")
-		launched = h.launch(read, xml)
+		launched = h.launch(read, xml, volumes)
 		begun := launched
 		h.After(h.Between(10*time.Millisecond, 2*time.Second), func() {
 			if h.Domains[read.UUID] == begun && begun.State == hypervisor.Starting {

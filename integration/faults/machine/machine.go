@@ -13,6 +13,8 @@ import (
 // Machine is one that guests run on: its libvirtd, its guests, its disk and its fence device.
 type Machine struct {
 	*Site
+	*disk // of the journal
+	*pool
 	ID     string
 	Memory int64
 
@@ -33,7 +35,6 @@ type Machine struct {
 	Domains   map[string]*Domain
 	left      map[string]*Domain // as they were when they were here last
 	completed map[string]hypervisor.Job
-	disk      *disk
 	Agent     Agent  // nil: none has run yet
 	Begin     func() // begins a life of the agent
 	armed     armed  // the agent dies at its journal
@@ -54,6 +55,7 @@ func (s *Site) NewMachine(id string, memory int64) *Machine {
 		Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
+	h.pool = &pool{of: h, volumes: map[string]*volume{}}
 	h.Dog.at = h
 	s.machines = append(s.machines, h)
 	return h
@@ -93,6 +95,7 @@ type Domain struct {
 	move    *move
 	ByOwner bool   // paused by its owner
 	why     string // it was started, if Berth has not done that
+	volumes []string
 
 	Forgotten bool // by libvirt, which lists it no more; its process runs on
 
@@ -168,6 +171,7 @@ func (h *Machine) Set(d *Domain, state hypervisor.State, reason string) {
 		h.Witness.Runs(d)
 		d.guest.version++
 		d.version, d.guest.running = d.guest.version, d
+		h.write(d)
 	}
 	h.changed(d)
 }
@@ -226,8 +230,8 @@ func (h *Machine) remove(d *Domain, reason string) {
 }
 
 // launch makes a domain that begins to run in a while.
-func (h *Machine) launch(read hypervisor.Domain, xml string) *Domain {
-	d := &Domain{Domain: read, At: h, xml: xml}
+func (h *Machine) launch(read hypervisor.Domain, xml string, volumes []string) *Domain {
+	d := &Domain{Domain: read, At: h, xml: xml, volumes: volumes}
 	d.guest = &guest{vm: d.UUID}
 	d.State, d.Reason = hypervisor.Starting, "booted"
 	h.Domains[d.UUID] = d
@@ -270,7 +274,7 @@ func (h *Machine) StartDaemon() {
 
 // Heal ends all faults of the machine.
 func (h *Machine) Heal() {
-	h.armed = unarmed
+	h.armed, h.full = unarmed, false
 	h.Thaw()
 	h.PowerOn()
 	h.Unhang()

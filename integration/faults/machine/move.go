@@ -106,7 +106,12 @@ func (m *move) prepare() {
 		m.rollBack(err)
 		return
 	}
-	m.in = &Domain{Domain: read, At: t, xml: m.options.DomainXML, guest: m.out.guest, version: -1, move: m}
+	volumes, err := disksOf(m.options.DomainXML)
+	if lacking := t.lacks(volumes); err != nil || lacking != "" || len(m.options.CopyDisks) != len(volumes) {
+		m.rollBack(errMigration)
+		return
+	}
+	m.in = &Domain{Domain: read, At: t, xml: m.options.DomainXML, guest: m.out.guest, version: -1, move: m, volumes: volumes}
 	m.in.JobActive = true
 	t.Domains[incoming.UUID] = m.in
 	t.Set(m.in, hypervisor.PausedMigration, "migration")
@@ -138,6 +143,8 @@ func (m *move) stopGuest() {
 		m.source.Set(m.out, hypervisor.PausedMigration, "migration")
 	}
 	m.in.version = m.out.version
+	m.fill()
+	m.source.Witness.Stands(m.out, m.target, m.copies())
 	m.then(5*time.Millisecond, 300*time.Millisecond, m.source, m.callFinish)
 }
 
@@ -366,4 +373,13 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// Slow makes the copy of a guest that goes elsewhere take longer.
+func (s *Site) Slow(vm string, by time.Duration) {
+	for _, m := range s.moves {
+		if m.out.UUID == vm && !m.over {
+			m.copying += by
+		}
+	}
 }

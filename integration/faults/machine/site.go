@@ -19,6 +19,7 @@ type Site struct {
 	cuts        map[[2]string]int
 	moves       []*move
 	lost        map[string]bool // VMs the last answer of whose next migration is lost
+	writes      map[string]int  // by disk: how many its guests have made
 }
 
 // Witness is asked and told what agents do to guests, and what becomes of them.
@@ -30,6 +31,10 @@ type Witness interface {
 	// Asked is called when an agent has a guest restart in place, and Restarted when a guest has.
 	Asked(d *Domain)
 	Restarted(d *Domain)
+	// Stands is called when a guest stands still to be handed over to another machine, with its disks or without.
+	Stands(d *Domain, target *Machine, disks bool)
+	// Keeps tells whether a disk is to be kept.
+	Keeps(disk string) bool
 	// Runs is called when a guest has got to run.
 	Runs(d *Domain)
 	// Excuse tells that a fault has ended the guest.
@@ -56,7 +61,7 @@ type Agent interface {
 
 // NewSite is a site without machines.
 func NewSite(stage *stage.Stage) *Site {
-	return &Site{Stage: stage, cuts: map[[2]string]int{}, lost: map[string]bool{}}
+	return &Site{Stage: stage, cuts: map[[2]string]int{}, lost: map[string]bool{}, writes: map[string]int{}}
 }
 
 // LoseReply has the last answer of a VM's next migration lost.

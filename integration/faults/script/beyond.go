@@ -47,6 +47,9 @@ var beyond = []struct {
 	{PausedHost, (*Script).pause},
 	{SlowDisk, slowDisk},
 	{Clock, wrongClock}, // clocks that jump are counted here too
+	{AilingJournal, befall(JournalFull)},
+	{DeafTarget, befall(TargetCut)},
+	{Volumes, drawVolumes},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -1521,6 +1521,7 @@ type NodeTelemetry struct {
 	CollectSeconds       float64                `protobuf:"fixed64,19,opt,name=collect_seconds,json=collectSeconds,proto3" json:"collect_seconds,omitempty"`    // how long this sample took
 	Sequence             uint64                 `protobuf:"varint,20,opt,name=sequence,proto3" json:"sequence,omitempty"`                                       // grows by one a sample within an incarnation
 	WatchdogSeconds      float64                `protobuf:"fixed64,21,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"` // the node resets itself that long after its last lease has ended; 0: it would not
+	Ailing               string                 `protobuf:"bytes,22,opt,name=ailing,proto3" json:"ailing,omitempty"`                                            // why the node should get no VMs, in words: its agent's journal takes no entry; empty: it may
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -1700,6 +1701,13 @@ func (x *NodeTelemetry) GetWatchdogSeconds() float64 {
 		return x.WatchdogSeconds
 	}
 	return 0
+}
+
+func (x *NodeTelemetry) GetAiling() string {
+	if x != nil {
+		return x.Ailing
+	}
+	return ""
 }
 
 // Pressure is one line pair of /proc/pressure: shares of time stalled, 0 to 100, over 10 s.
@@ -5312,7 +5320,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\fforward_mode\x18\x05 \x01(\tR\vforwardMode\"B\n" +
 	"\fReadingError\x12\x18\n" +
 	"\areading\x18\x01 \x01(\tR\areading\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xff\t\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x97\n" +
+	"\n" +
 	"\rNodeTelemetry\x129\n" +
 	"\n" +
 	"sampled_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tsampledAt\x121\n" +
@@ -5338,7 +5347,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06errors\x18\x12 \x03(\v2\x16.berth.v1.ReadingErrorR\x06errors\x12'\n" +
 	"\x0fcollect_seconds\x18\x13 \x01(\x01R\x0ecollectSeconds\x12\x1a\n" +
 	"\bsequence\x18\x14 \x01(\x04R\bsequence\x12)\n" +
-	"\x10watchdog_seconds\x18\x15 \x01(\x01R\x0fwatchdogSecondsB\x15\n" +
+	"\x10watchdog_seconds\x18\x15 \x01(\x01R\x0fwatchdogSeconds\x12\x16\n" +
+	"\x06ailing\x18\x16 \x01(\tR\x06ailingB\x15\n" +
 	"\x13_memory_total_bytesB\x14\n" +
 	"\x12_memory_free_bytesB\x19\n" +
 	"\x17_memory_available_bytesB\x19\n" +

@@ -1,0 +1,157 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"berth/agent/hypervisor"
+)
+
+// Pool is the storage pool that every machine has on disks of its own.
+const Pool = "fast"
+
+// volume is one in a machine's pool. It outlives the machine's power.
+type volume struct {
+	writes  int // of all that were ever made to the disk, how many it has
+	partial bool
+}
+
+// pool is the storage pool of a machine.
+type pool struct {
+	of      *Machine
+	volumes map[string]*volume
+}
+
+// disksOf are the volumes that a domain of this document has.
+func disksOf(xml string) ([]string, error) {
+	disks, err := hypervisor.Disks(xml)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, disk := range disks {
+		if disk.Source.Volume != "" {
+			names = append(names, disk.Source.Volume)
+		}
+	}
+	return names, nil
+}
+
+// lacks is a volume of a domain that is not on the machine; empty: all are.
+func (p *pool) lacks(volumes []string) string {
+	for _, name := range volumes {
+		if p.volumes[name] == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// write is a guest's writing to its disks, as it runs. No copy may have more than the one that it writes to.
+func (p *pool) write(d *Domain) {
+	h := p.of
+	for _, name := range d.volumes {
+		if h.volumes[name] == nil {
+			continue // its machine's disks have died under it
+		}
+		if newest := h.newest(name); h.volumes[name].writes < newest || h.volumes[name].partial && h.Witness.Keeps(name) {
+			h.Broken("disk", d.UUID, "runs on %s with an old copy of %s: %d writes of %d", h.ID, name, h.volumes[name].writes, newest)
+		}
+		h.writes[name]++
+		h.volumes[name].writes = h.writes[name]
+	}
+}
+
+// newest is how many writes the best whole copy of a disk has.
+func (s *Site) newest(name string) (writes int) {
+	for _, one := range s.machines {
+		if v := one.volumes[name]; v != nil && !v.partial {
+			writes = max(writes, v.writes)
+		}
+	}
+	return writes
+}
+
+// fill is the end of a copy of a domain's disks: what waits on the target has all that they have.
+func (m *move) fill() {
+	for _, name := range m.out.volumes {
+		if from, to := m.source.volumes[name], m.target.volumes[name]; from != nil && to != nil {
+			*to = *from
+		}
+	}
+}
+
+// CreateVolume implements hypervisor.Storage.
+func (l *Libvirt) CreateVolume(ctx context.Context, wanted hypervisor.NewVolume) error {
+	h := l.At
+	return l.change(ctx, "create volume", wanted.Name, func() error {
+		if h.volumes[wanted.Name] != nil {
+			return fmt.Errorf("%w: %s", hypervisor.ErrExists, wanted.Name)
+		}
+		if !h.Witness.Keeps(wanted.Name) { // what an earlier try has left is nothing
+			h.writes[wanted.Name] = 0
+			for _, one := range h.machines {
+				delete(one.volumes, wanted.Name)
+			}
+		}
+		h.volumes[wanted.Name] = &volume{partial: h.writes[wanted.Name] > 0}
+		return nil
+	})
+}
+
+// LookupVolume implements hypervisor.Storage.
+func (l *Libvirt) LookupVolume(ctx context.Context, pool, name string) (hypervisor.Volume, error) {
+	if err := l.query(ctx); err != nil {
+		return hypervisor.Volume{}, err
+	}
+	if l.At.volumes[name] == nil {
+		return hypervisor.Volume{}, fmt.Errorf("%w: %s", hypervisor.ErrNoVolume, name)
+	}
+	return hypervisor.Volume{Pool: pool, Name: name, Format: hypervisor.FormatQCOW2, Path: "/srv/" + pool + "/" + name}, nil
+}
+
+// DeleteVolume implements hypervisor.Storage.
+func (l *Libvirt) DeleteVolume(ctx context.Context, _, name string) error {
+	h := l.At
+	return l.change(ctx, "delete volume", name, func() error {
+		if h.volumes[name] == nil {
+			return fmt.Errorf("%w: %s", hypervisor.ErrNoVolume, name)
+		}
+		for _, d := range h.Sorted() {
+			if slices.Contains(d.volumes, name) {
+				return fmt.Errorf("%w: %s", hypervisor.ErrInUse, name)
+			}
+		}
+		h.removeVolume(name)
+		return nil
+	})
+}
+
+// removeVolume removes a copy of a disk, which must not be the last one that has all that was written.
+func (p *pool) removeVolume(name string) {
+	h := p.of
+	gone, newest := *h.volumes[name], h.newest(name)
+	delete(h.volumes, name)
+	h.Note("volume removed", h.ID, name, fmt.Sprint(gone.writes))
+	if !gone.partial && gone.writes > 0 && gone.writes == newest && h.newest(name) < newest && h.Witness.Keeps(name) {
+		h.Broken("disk", name, "the last copy with all %d writes is deleted, on %s", newest, h.ID)
+	}
+}
+
+// Copies tells whether a domain moves from here with its disks, and the guest stands still.
+func (m *move) copies() bool { return len(m.options.CopyDisks) > 0 }
+
+// LoseDisks is the end of the machine's disks.
+func (p *pool) LoseDisks() {
+	h := p.of
+	h.Note("disks die", h.ID, "", fmt.Sprint(slices.Sorted(maps.Keys(h.volumes))))
+	clear(h.volumes)
+}
+
+// HasVolume tells whether a whole copy of a disk is here that has all that was written to it.
+func (p *pool) HasVolume(name string) bool {
+	v := p.volumes[name]
+	return v != nil && !v.partial && v.writes == p.of.newest(name)
+}

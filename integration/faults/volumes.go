@@ -1,0 +1,151 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"berth/agent/hypervisor"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/integration/faults/machine"
+	"berth/integration/faults/script"
+	"berth/shared/units"
+)
+
+func init() {
+	beyond[script.SourceDies] = func(w *World, what script.Happening, _ *host) { w.sourceDies = &what }
+}
+
+// hasDisk tells whether a VM has a disk on its node.
+func (w *World) hasDisk(vm string) bool { return w.disked[vm] }
+
+// diskName is the volume of a VM's disk. The guest sees it, so it is the same everywhere.
+func diskName(vm string) string { return "berth-" + vm[len(vm)-12:] + ".qcow2" }
+
+// volumesOf are the volumes of a VM as orders have them; nil: it has none.
+func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
+	if !w.hasDisk(vm.ID) {
+		return nil
+	}
+	return []model.VolumeOrder{{
+		Disk: vm.ID + "-root", DiskName: vm.Name + "-root", Pool: "pool", PoolName: machine.Pool, Name: diskName(vm.ID), Format: "qcow2",
+		Capacity: units.GiB,
+	}}
+}
+
+// withDisk gives a VM that is made the disk that it has.
+func (w *World) withDisk(vm *model.VM) {
+	for _, order := range w.volumesOf(vm) {
+		vm.Spec.Disks = []model.Disk{{Pool: order.PoolName, Volume: order.Name, Format: order.Format, Bus: "virtio"}}
+	}
+}
+
+// takeAlong makes a migration one that copies the VM's disks. It reports false when the VM has copies that nobody has decided about.
+func (w *World) takeAlong(op *operation.Operation, vm *model.VM) bool {
+	if !w.hasDisk(vm.ID) {
+		return true
+	}
+	op.CopyStorage, op.Volumes, op.Replaced = true, w.volumesOf(vm), w.volumesOf(vm)
+	return vm.Copies == nil
+}
+
+// standsWithDisks lets the source die, if that is to happen.
+func (w *World) standsWithDisks(d *machine.Domain) {
+	what, h := w.sourceDies, w.host(d.At.ID)
+	if what == nil {
+		return
+	}
+	w.sourceDies = nil
+	w.Later(w.Between(0, 400*time.Millisecond), func() {
+		w.Draw(script.Volumes)
+		h.PowerCut()
+		if what.Hard {
+			h.LoseDisks()
+		}
+		w.Later(what.For, h.PowerOn)
+	})
+}
+
+// Keeps tells whether a disk is to be kept: its VM has been started.
+func (r *rules) Keeps(disk string) bool {
+	for _, vm := range r.store.Snapshot().VMs() {
+		if diskName(vm.ID) == disk {
+			return vm.Home != ""
+		}
+	}
+	return false
+}
+
+// decideCopies is a person who looks after the disks of VMs that were lost: where they are gone, whole copies take their place. It tells
+// whether there was something to be done.
+func (w *World) decideCopies() (did bool) {
+	m := w.leader
+	if m == nil {
+		return false
+	}
+	for _, vm := range m.view().VMs() {
+		home := w.host(vm.Home)
+		if vm.Copies == nil || vm.Operation != "" || vm.Holder != "" || !vm.Copies.Whole || home == nil || home.HasVolume(diskName(vm.ID)) {
+			continue
+		}
+		did = true
+		before := vm.Revision
+		vm.Home, vm.Copies, vm.Restarts = vm.Copies.Node, nil, 0
+		m.propose(state.Command{
+			Key: w.newKey(), Kind: "resolve operation", Caller: "sim", At: m.now(),
+			Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: before}}, VMs: []model.VM{vm},
+		}, func(state.Result, error) {})
+	}
+	return did
+}
+
+// removeCopies has copies removed that are of no use any more, as control does.
+func (k *keeper) removeCopies() {
+	moment := k.moment(k.view())
+	for _, vm := range moment.VMs() {
+		if !evidence.Superseded(moment, &vm) && (k.world.bug != CopiesUnread || vm.Copies == nil || vm.Operation != "") {
+			continue
+		}
+		copies := *vm.Copies
+		k.perform("removes copies", copies.Node, vm.ID, func(l *life) error {
+			for _, order := range copies.Volumes {
+				err := l.storage.DeleteVolume(context.Background(), order.PoolName, order.Name)
+				if err != nil && !errors.Is(err, hypervisor.ErrNoVolume) {
+					return err
+				}
+			}
+			return nil
+		}, func() {
+			if now, known := k.view().VM(vm.ID); known {
+				after := now
+				after.Copies = nil
+				k.keepBeside(now, after)
+			}
+		})
+	}
+}
+
+// judgeDisks asks whether each VM that has been started has its disk, with all that was written to it. Where all copies were lost with
+// their machines nothing can be asked.
+func (r *rules) judgeDisks(snapshot *state.Snapshot) {
+	for _, vm := range snapshot.VMs() {
+		if vm.Home == "" || !r.hasDisk(vm.ID) || vm.Operation != "" {
+			continue
+		}
+		name := diskName(vm.ID)
+		kept := r.host(vm.Home).HasVolume(name) || vm.Copies != nil && r.host(vm.Copies.Node).HasVolume(name)
+		lost := !slices.ContainsFunc(r.hosts, func(h *host) bool { return h.HasVolume(name) })
+		if !kept && !lost {
+			r.Broken("disk", vm.ID, "the record says that its disk is on %s, and what was written last is elsewhere", vm.Home)
+		}
+	}
+}
+
+// diskless tells whether the disk of a VM is not where its record says: the machine has lost it.
+func (r *rules) diskless(vm *model.VM) bool {
+	return vm.Home != "" && !r.host(vm.Home).HasVolume(diskName(vm.ID))
+}
