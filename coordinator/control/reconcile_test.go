@@ -176,8 +176,8 @@ func TestADiskThatMayHaveBeenMadeSinceTheBackupIsNotMadeAnew(t *testing.T) {
 	})
 }
 
-// People may have stopped a VM after the backup, and its disk may be another's by now. So nothing is started by itself after a restore, also
-// if it is to be highly available.
+// People may have stopped a VM after the backup, and its disk may be another's by now. So nothing is started by itself after a restore,
+// also if it is to be highly available.
 func TestAfterARestoreWhatNoNodeShowsWaitsForAWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)

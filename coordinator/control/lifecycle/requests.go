@@ -100,3 +100,14 @@ type StartedVM struct {
 	Unit   []string // names of the others that were placed together with it, ascending
 	Err    error    // of type *Error, when it was refused
 }
+
+// ResolveOperation is an operator's word about a parked operation.
+type ResolveOperation struct {
+	ID        string
+	Keep      string // operation.KeepSource, KeepTarget or KeepNone
+	RequestID string
+	Caller    string
+}
+
+// resolveKind is the kind of the command that resolves an operation.
+const resolveKind = "resolve operation"

@@ -11,17 +11,6 @@ import (
 	"berth/coordinator/state"
 )
 
-// ResolveOperation is an operator's word about a parked operation.
-type ResolveOperation struct {
-	ID        string
-	Keep      string // operation.KeepSource, KeepTarget or KeepNone
-	RequestID string
-	Caller    string
-}
-
-// resolveKind is the kind of the command that resolves an operation.
-const resolveKind = "resolve operation"
-
 // ResolveOperation ends a parked operation by an operator's word. Nothing is killed: while a node shows a copy that is not to be kept,
 // it is refused, with what is to be done there.
 func (o *Operations) ResolveOperation(ctx context.Context, request ResolveOperation) (op operation.Operation, err error) {

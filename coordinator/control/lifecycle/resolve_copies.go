@@ -64,7 +64,7 @@ func (o *Operations) resolveCopies(
 	}
 	if request.Keep == operation.KeepTarget {
 		event.Message = "keep target: the copies on " + target + " are its disks"
-		useCopies(&command, snapshot, &vm, target)
+		useCopies(&command, snapshot, &vm)
 	}
 	vm.Copies = nil
 	command.VMs, command.Events = []model.VM{vm}, []model.Event{event}
@@ -73,7 +73,7 @@ func (o *Operations) resolveCopies(
 }
 
 // useCopies makes the copies the disks of a VM. What it had before is named, because no record has it any more.
-func useCopies(command *state.Command, snapshot *state.Snapshot, vm *model.VM, target string) {
+func useCopies(command *state.Command, snapshot *state.Snapshot, vm *model.VM) {
 	left, on := "", ""
 	for _, order := range vm.Copies.Volumes {
 		disk, known := snapshot.Resource(order.Disk)

@@ -1,0 +1,58 @@
+package main
+
+// diskMutants are those about targets of migrations, their journals, and the last copies of disks.
+var diskMutants = []mutant{
+	{
+		name: "resume-without-a-ticket", file: "agent/jobs/ticket.go", suite: inJobs.only("Ticket"),
+		is: "promised = e.VM == command.GetVmId() && e.Epoch == command.GetEpoch() && e.Epoch >= floor", becomes: "promised = floor < 1<<60",
+	},
+	{
+		name: "ticket-of-an-older-leader", file: "agent/jobs/ticket.go", suite: inJobs.only("Ticket"),
+		is:      "if text == nil || command.GetTerm() < number(tx.Bucket(bucketMeta).Get(keyTerm)) {",
+		becomes: "if text == nil {",
+	},
+	{
+		name: "forget-an-answer-that-was-not-written", file: "agent/jobs/jobs.go", suite: inJobs.only("Ticket"),
+		is: "j.unwritten.keep(j.command, done.result)", becomes: "_ = done.result",
+	},
+	{
+		name: "copy-without-a-ticket", file: "coordinator/operation/ticket.go", suite: inOperation.only("Ticket"),
+		is: "if len(t.Operation.Volumes) > 0 {", becomes: "if len(t.Operation.Volumes) >= 0 {",
+	},
+	{
+		name: "copy-on-to-a-suspect-target", file: "coordinator/operation/driver.go", suite: inOperation.only("TurnsSuspect"),
+		is: "if (op.Cancel || op.GivenUp != \"\") && now.cancels {", becomes: "if op.Cancel && now.cancels {",
+	},
+	{
+		name: "place-on-a-node-that-ails", file: "coordinator/view/gather.go", suite: inControl.only("TargetAils"),
+		is:      "node.Facts.Liveness == model.Up && node.Facts.Ailing != \"\":",
+		becomes: "node.Facts.Liveness != model.Up && node.Facts.Ailing != \"\":",
+	},
+	{
+		name: "discard-the-last-copies", file: "coordinator/operation/discard.go", suite: inControl.only("MayBeTheLast"),
+		is: "if op.Leftover == op.Target && vm.Copies == nil {", becomes: "if op.Leftover == op.Target {",
+	},
+	{
+		name: "copies-go-before-the-vm-runs", file: "coordinator/evidence/disk_copies.go", suite: inControl.only("MayBeTheLast"),
+		is:      "if vm.Copies == nil || vm.Operation != \"\" || vm.Holder == \"\" {\n\t\treturn false",
+		becomes: "if vm.Copies != nil {\n\t\treturn true",
+	},
+	{
+		name: "use-copies-that-are-not-whole", file: "coordinator/control/lifecycle/resolve_copies.go",
+		suite: inControl.only("DecidesAboutCopies"),
+		is:    "operation.KeepTarget && !vm.Copies.Whole:", becomes: "operation.KeepTarget && vm.Copies == nil:",
+	},
+	{
+		name: "delete-a-vm-with-copies", file: "coordinator/control/lifecycle/resolve_copies.go", suite: inControl.only("DecidesAboutCopies"),
+		is: "if vm.Copies == nil {\n\t\treturn nil", becomes: "if vm.Copies != nil || what == \"\" {\n\t\treturn nil",
+	},
+	{
+		name: "restart-after-a-restore", file: "coordinator/evidence/restart.go", suite: inControl.only("WaitsForAWord"),
+		is: "if vm.Condition.Is(model.NowhereSeen) {", becomes: "if vm.Condition.Is(model.NowhereSeen) && vm.Restarts > 0 {",
+	},
+	{
+		name: "forget-what-was-to-run-at-the-backup", file: "coordinator/evidence/told.go", suite: inControl.only("WaitsForAWord"),
+		is:      "case len(copies) == 0 && vm.Holder == \"\" && vm.Desired != model.Running:",
+		becomes: "case len(copies) == 0 && vm.Holder == \"\":",
+	},
+}
