@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 )
 
 // Copy is a domain with a VM's UUID on a node.
@@ -13,6 +14,8 @@ type Copy struct {
 	Node   string // ID
 	Name   string // of the node
 	Domain model.Domain
+	// Marked tells that its mark is that of an adoption whose answer Berth has not got.
+	Marked bool
 }
 
 // Living are the copies that may run or hold memory.
@@ -51,6 +54,25 @@ func (c *Copy) mark() string {
 
 // Is tells whether a copy is the VM: orders to its node carry that epoch, and are refused by any other copy.
 func (c *Copy) Is(vm *model.VM) bool { return c.Domain.Managed && c.Domain.Epoch == vm.Epoch }
+
+// followed tells whether a copy may be followed: it runs, and it is the VM, or a guest of the VM that Berth was about to take over.
+func (c *Copy) followed(vm *model.VM) bool {
+	return c.Domain.State == model.DomainRunning && (c.Is(vm) || c.Marked)
+}
+
+// marked finds the copies that an adoption has marked which ended without an answer: the next one can go on from there.
+func (m Moment) marked(vm *model.VM, copies []Copy) []Copy {
+	for i := range copies {
+		one := &copies[i]
+		if !one.Domain.Managed || one.Domain.Epoch <= vm.Epoch || one.Domain.Epoch != vm.LastEpoch {
+			continue
+		}
+		one.Marked = slices.ContainsFunc(m.Operations(), func(op operation.Operation) bool {
+			return op.VM == vm.ID && op.Kind == operation.Adopt && op.Target == one.Node && op.Epoch == one.Domain.Epoch
+		})
+	}
+	return copies
+}
 
 // Places names where copies are, and how.
 func Places(copies []Copy) string {

@@ -19,10 +19,13 @@ type estate struct {
 	facts map[string]model.NodeFacts
 	at    time.Time
 	proof Proofs
+
+	history []operation.Operation
 }
 
 func (s *estate) Nodes() []model.Node                   { return slices.Clone(s.nodes) }
 func (s *estate) VMs() []model.VM                       { return []model.VM{s.vm} }
+func (s *estate) Operations() []operation.Operation     { return s.history }
 func (s *estate) LiveOperations() []operation.Operation { return nil }
 func (s *estate) LiveOperationOf(string) (operation.Operation, bool) {
 	return operation.Operation{}, false

@@ -49,7 +49,7 @@ func (f *Follower) Look(s *Survey) []Found {
 }
 
 func (s *Survey) sighting(vm *model.VM) Sighting {
-	seen := Sighting{Copies: s.copies(vm)}
+	seen := Sighting{Copies: s.marked(vm, s.copies(vm))}
 	holder := s.of(vm.Holder)
 	if holder == nil {
 		if vm.Holder == "" && !vm.Whereabouts.Missing.IsZero() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 )
 
 // A VM is missing where nobody saw how it left its holder, and only there. What has to be waited for with its end known is no reason.
@@ -42,6 +43,34 @@ func TestOnlyWhatNobodySawEndIsMissing(t *testing.T) {
 		found := follower.Look(s.survey())
 		if len(found) != 1 || found[0].Verdict != tc.verdict || found[0].Missing != tc.missing {
 			t.Errorf("%s: %+v, want %q, missing %t", name, found, tc.verdict, tc.missing)
+		}
+	}
+}
+
+// A take-over whose answer was lost may have marked the guest all the same. It is taken over again, and nothing else that has an epoch
+// of after the record's is.
+func TestAGuestThatWasMarkedWithoutAnAnswerIsFollowed(t *testing.T) {
+	adopted := operation.Operation{VM: vmID, Kind: operation.Adopt, Target: "n2", Epoch: 4, Phase: operation.Ended, Result: operation.Failed}
+	moved := adopted
+	moved.Kind = operation.Migrate
+	for name, tc := range map[string]struct {
+		history []operation.Operation
+		epoch   uint64
+		verdict Verdict
+	}{
+		"its adoption has marked it":           {[]operation.Operation{adopted}, 4, MovedAway},
+		"a migration has brought it":           {[]operation.Operation{moved}, 4, OutOfBand},
+		"nobody gave that epoch":               {[]operation.Operation{adopted}, 5, OutOfBand},
+		"it has the mark of before, as always": {nil, 3, MovedAway},
+	} {
+		s := running()
+		s.vm.LastEpoch, s.history = 4, tc.history
+		s.gone()
+		s.shows("n2", model.DomainRunning, tc.epoch)
+		var follower Follower
+		follower.Look(s.survey())
+		if found := follower.Look(s.survey()); len(found) != 1 || found[0].Verdict != tc.verdict {
+			t.Errorf("%s: %+v, want %q", name, found, tc.verdict)
 		}
 	}
 }

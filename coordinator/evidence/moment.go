@@ -26,6 +26,7 @@ type Records interface {
 	VM(id string) (model.VM, bool)
 	VMs() []model.VM
 	VMsOn(node string) []model.VM
+	Operations() []operation.Operation
 	LiveOperations() []operation.Operation
 	LiveOperationOf(vm string) (operation.Operation, bool)
 }

@@ -101,7 +101,7 @@ func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {
 		return alarm("", "it is %s, where Berth has not started it: end all but one with 'virsh destroy' there", Places(alive))
 	case alive[0].Domain.Name != vm.Name:
 		return alarm(alive[0].Node, "%s", alive[0].renamed(vm.Name))
-	case alive[0].Domain.State == model.DomainRunning && alive[0].Is(&vm) && vm.Desired == model.Running:
+	case alive[0].followed(&vm) && vm.Desired == model.Running:
 		return Finding{Verdict: CameBack, Node: alive[0].Node}
 	}
 	return alarm(
@@ -129,7 +129,7 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 			"there", seen.Holder, Places(alive))
 	case len(alive) == 1 && alive[0].Domain.Name != vm.Name:
 		return alarm(vm.Holder, "%s does not run it any more, and %s", seen.Holder, alive[0].renamed(vm.Name))
-	case len(alive) == 1 && alive[0].Domain.State == model.DomainRunning && alive[0].Is(&vm):
+	case len(alive) == 1 && alive[0].followed(&vm):
 		return Finding{Verdict: MovedAway, Node: alive[0].Node, HolderOff: seen.HolderOff}
 	case len(alive) == 1:
 		return alarm(vm.Holder, "%s does not run it any more, and it is %s, not as Berth left it: "+

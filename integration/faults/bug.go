@@ -61,7 +61,7 @@ const (
 var Bugs = []Bug{
 	JournalUnheeded, IntentLost, SilenceIsGone, ResumesBlindly, DoubtIsFailure, DoubtIsRollBack, RefusalIsProof, RevisionsIgnored,
 	OrphanIsGone,
-	NoTicket, TicketUnheeded, TargetUnwatched,
+	NoTicket, TicketUnheeded,
 }
 
 // FenceBugs are those of fencing and restarting.
@@ -84,7 +84,7 @@ var FenceBugs = []Bug{
 	CloneBelieved,
 	VirtualWatchdog,
 	StampsKept,
-	CopiesDeleted, CopiesUnread,
+	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }
 
 // heard lets an answer pass on its way to the driver.

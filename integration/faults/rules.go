@@ -52,15 +52,16 @@ type rules struct {
 	ran     map[string]bool // VMs that ran when the power of the whole site was cut, and that nobody was asked to do anything about since
 	unheard map[string]bool // nodes that were proven to be off when nobody had ever heard them
 
-	reboots   map[string]int  // by VM: the operations that were to restart its guest, less the times that it was asked
-	restarted map[string]bool // VMs whose guest has since the last one of these has begun
+	spare     map[string]string // by disk: the host whose copy of it is one too many
+	reboots   map[string]int    // by VM: the operations that were to restart its guest, less the times that it was asked
+	restarted map[string]bool   // VMs whose guest has since the last one of these has begun
 }
 
 func newRules(w *World) *rules {
 	return &rules{
 		World: w, downtime: downtime{}, ran: map[string]bool{}, void: map[[2]string]uint64{},
 		excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
-		restarted: map[string]bool{},
+		restarted: map[string]bool{}, spare: map[string]string{},
 	}
 }
 
@@ -68,6 +69,7 @@ func newRules(w *World) *rules {
 func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	was, known := before.Operation(op.ID)
 	r.Note("phase", string(op.Kind), op.ID, string(op.Phase)+" "+string(op.Result))
+	r.checkSpare(op)
 	switch {
 	case !known:
 		r.result.Operations++

@@ -80,6 +80,20 @@ func (r *rules) Keeps(disk string) bool {
 	return false
 }
 
+// Spare tells whether the copy of a disk on a machine was made by a migration that ended with its guest on its source. If that loses its
+// disks afterwards, the copy would have been one more, and nobody promises one.
+func (r *rules) Spare(disk string, at *machine.Machine) bool { return r.spare[disk] == at.ID }
+
+// checkSpare is told of each step of a migration.
+func (r *rules) checkSpare(op *operation.Operation) {
+	switch vm, _ := r.store.Snapshot().VM(op.VM); {
+	case op.Phase == operation.Copying:
+		delete(r.spare, diskName(op.VM))
+	case op.Phase == operation.Discarding && op.Leftover == op.Target && vm.Holder == op.Source && !op.Revert:
+		r.spare[diskName(op.VM)] = op.Target
+	}
+}
+
 // decideCopies is a person who looks after the disks of VMs that were lost: where they are gone, whole copies take their place. It tells
 // whether there was something to be done.
 func (w *World) decideCopies() (did bool) {
@@ -129,8 +143,8 @@ func (k *keeper) removeCopies() {
 	}
 }
 
-// judgeDisks asks whether each VM that has been started has its disk, with all that was written to it. Where all copies were lost with
-// their machines nothing can be asked.
+// judgeDisks asks whether each VM that has been started has its disk, with all that was written to it. Where that was
+// lost with its machine nothing can be asked: what is left elsewhere is older.
 func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 	for _, vm := range snapshot.VMs() {
 		if vm.Home == "" || !r.hasDisk(vm.ID) || vm.Operation != "" {
@@ -138,7 +152,7 @@ func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 		}
 		name := diskName(vm.ID)
 		kept := r.host(vm.Home).HasVolume(name) || vm.Copies != nil && r.host(vm.Copies.Node).HasVolume(name)
-		lost := !slices.ContainsFunc(r.hosts, func(h *host) bool { return h.HasVolume(name) })
+		lost := !slices.ContainsFunc(r.hosts, func(h *host) bool { return h.HasAll(name) })
 		if !kept && !lost {
 			r.Broken("disk", vm.ID, "the record says that its disk is on %s, and what was written last is elsewhere", vm.Home)
 		}

@@ -47,6 +47,14 @@ var diskMutants = []mutant{
 		is: "if vm.Copies == nil {\n\t\treturn nil", becomes: "if vm.Copies != nil || what == \"\" {\n\t\treturn nil",
 	},
 	{
+		name: "leave-what-a-take-over-has-marked", file: "coordinator/evidence/follow.go", suite: inEvidence.only("WasMarked"),
+		is: "Copies: s.marked(vm, s.copies(vm))", becomes: "Copies: s.copies(vm)",
+	},
+	{
+		name: "follow-whatever-has-a-later-mark", file: "coordinator/evidence/copy.go", suite: inEvidence.only("WasMarked"),
+		is: "op.Kind == operation.Adopt && op.Target == one.Node", becomes: "op.Target == one.Node",
+	},
+	{
 		name: "restart-after-a-restore", file: "coordinator/evidence/restart.go", suite: inControl.only("WaitsForAWord"),
 		is: "if vm.Condition.Is(model.NowhereSeen) {", becomes: "if vm.Condition.Is(model.NowhereSeen) && vm.Restarts > 0 {",
 	},

@@ -33,8 +33,10 @@ type Witness interface {
 	Restarted(d *Domain)
 	// Stands is called when a guest stands still to be handed over to another machine, with its disks or without.
 	Stands(d *Domain, target *Machine, disks bool)
-	// Keeps tells whether a disk is to be kept.
+	// Keeps tells whether a disk is to be kept, and Spare whether the copy of it on a machine is one too many: its guest was heard to run
+	// on with another one.
 	Keeps(disk string) bool
+	Spare(disk string, at *Machine) bool
 	// Runs is called when a guest has got to run.
 	Runs(d *Domain)
 	// Excuse tells that a fault has ended the guest.

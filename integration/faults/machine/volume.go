@@ -135,7 +135,8 @@ func (p *pool) removeVolume(name string) {
 	gone, newest := *h.volumes[name], h.newest(name)
 	delete(h.volumes, name)
 	h.Note("volume removed", h.ID, name, fmt.Sprint(gone.writes))
-	if !gone.partial && gone.writes > 0 && gone.writes == newest && h.newest(name) < newest && h.Witness.Keeps(name) {
+	if !gone.partial && gone.writes > 0 && gone.writes == newest && h.newest(name) < newest && h.Witness.Keeps(name) &&
+		!h.Witness.Spare(name, h) {
 		h.Broken("disk", name, "the last copy with all %d writes is deleted, on %s", newest, h.ID)
 	}
 }
@@ -150,7 +151,12 @@ func (p *pool) LoseDisks() {
 	clear(h.volumes)
 }
 
-// HasVolume tells whether a whole copy of a disk is here that has all that was written to it.
+// HasAll tells whether a whole copy of a disk is here that has all that was ever written to it.
+func (p *pool) HasAll(name string) bool {
+	return p.HasVolume(name) && p.volumes[name].writes == p.of.writes[name]
+}
+
+// HasVolume tells whether a whole copy of a disk is here that is no older than any other.
 func (p *pool) HasVolume(name string) bool {
 	v := p.volumes[name]
 	return v != nil && !v.partial && v.writes == p.of.newest(name)
