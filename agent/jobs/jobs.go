@@ -108,7 +108,7 @@ func Open(config Config) (*Jobs, error) {
 		j.absences.doubt(vm) // an earlier life asked for it, and it may still start
 	}
 	j.background(j.prune)
-	j.background(j.probe)
+	j.background(func() { j.probe(storage) })
 	j.background(j.list)
 	return j, nil
 }

@@ -42,7 +42,7 @@ func (j *journal) promised(command *berthv1.Command) (promised bool, err error) 
 }
 
 const (
-	// probeEvery is how often the journal's health is looked at. A journal that nothing was written to for probeIdle is tried.
+	// probeEvery is how often a journal that ails is tried, and probeIdle how often any is.
 	probeEvery = 5 * time.Second
 	probeIdle  = 20 * time.Second
 	// probeSize is how much is written then: more than any entry has, so that the journal fails at this before it fails at one.
@@ -51,17 +51,23 @@ const (
 
 var keyProbe = []byte("probe")
 
-// health is how the last change of the journal ended. The zero value is that of a journal that works.
+// health is whether the journal takes entries. The zero value is that of a journal that works.
 type health struct {
 	mu  sync.Mutex
-	at  time.Time // when the last change was first looked at; zero: nobody has
+	at  time.Time // when the last try was first looked at; zero: nobody has
 	err error
 }
 
-func (h *health) note(err error) {
+// note is told how a change ended, and whether it was a try. A full disk still takes what is small, so only a try shows that there is room.
+func (h *health) note(err error, try bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.err, h.at = err, time.Time{}
+	if err != nil || try {
+		h.err = err
+	}
+	if try {
+		h.at = time.Time{}
+	}
 }
 
 // due tells whether the journal should be tried now.
@@ -74,7 +80,7 @@ func (h *health) due(now time.Time) bool {
 	return h.err != nil || now.Sub(h.at) >= probeIdle
 }
 
-// Ailing is why the journal takes no entry; nil: the last one was taken. A node that ails should get no VMs.
+// Ailing is why the journal takes no entry; nil: it takes them. A node that ails should get no VMs.
 func (j *Jobs) Ailing() error {
 	j.health.mu.Lock()
 	defer j.health.mu.Unlock()
@@ -84,8 +90,8 @@ func (j *Jobs) Ailing() error {
 	return fmt.Errorf("its agent's journal takes no entry: %w: free space on its disk", j.health.err)
 }
 
-// probe keeps trying a journal that ails or is idle, and writes what it did not take before.
-func (j *Jobs) probe() {
+// probe keeps trying the journal, and writes what it did not take before.
+func (j *Jobs) probe(storage *watched) {
 	for j.sleep(probeEvery) == nil {
 		for _, one := range j.unwritten.all() {
 			if j.journal.answer(one.command, done{result: one.result}, j.now()) == nil {
@@ -93,9 +99,7 @@ func (j *Jobs) probe() {
 			}
 		}
 		if j.health.due(j.now()) {
-			_ = j.journal.storage.Update(func(tx Tx) error { // health keeps how it ends
-				return tx.Bucket(bucketProbe).Put(keyProbe, make([]byte, probeSize))
-			})
+			storage.try()
 		}
 	}
 }
@@ -108,13 +112,22 @@ type watched struct {
 
 // Update implements Storage.
 func (w *watched) Update(change func(Tx) error) error {
+	return w.update(change, false)
+}
+
+// try writes more than any entry has.
+func (w *watched) try() {
+	_ = w.update(func(tx Tx) error { return tx.Bucket(bucketProbe).Put(keyProbe, make([]byte, probeSize)) }, true) // health keeps how it ends
+}
+
+func (w *watched) update(change func(Tx) error, try bool) error {
 	var refused error
 	err := w.Storage.Update(func(tx Tx) error {
 		refused = change(tx)
 		return refused
 	})
 	if w.health != nil && refused == nil {
-		w.health.note(err)
+		w.health.note(err, try)
 	}
 	return err
 }

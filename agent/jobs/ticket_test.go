@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,6 +113,22 @@ func TestAJournalThatTakesNoTicketPromisesNothing(t *testing.T) {
 		full.Store(true)
 		b.want(b.do(command("op-move", 3, 6, resumeOrder)), refused_, "journal", unseen)
 	})
+}
+
+// A full disk takes a small entry now and then. That is no room.
+func TestASmallEntryThatIsTakenIsNoRoom(t *testing.T) {
+	full := errors.New("no space left on device")
+	var h health
+	for _, step := range []struct {
+		err, is error
+		try     bool
+	}{
+		{nil, nil, false}, {full, full, true}, {nil, full, false}, {nil, nil, true}, {full, full, false}, {nil, full, false}, {nil, nil, true},
+	} {
+		if h.note(step.err, step.try); !errors.Is(h.err, step.is) || h.err == nil && step.is != nil {
+			t.Fatalf("after %+v: %v", step, h.err)
+		}
+	}
 }
 
 // A journal that nothing is written to is tried now and then, so that a full disk is known before a guest comes.

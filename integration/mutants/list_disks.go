@@ -16,6 +16,10 @@ var diskMutants = []mutant{
 		is: "j.unwritten.keep(j.command, done.result)", becomes: "_ = done.result",
 	},
 	{
+		name: "a-small-entry-is-room", file: "agent/jobs/ticket.go", suite: inJobs.only("SmallEntry"),
+		is: "if err != nil || try {", becomes: "if err != nil || true {",
+	},
+	{
 		name: "copy-without-a-ticket", file: "coordinator/operation/ticket.go", suite: inOperation.only("Ticket"),
 		is: "if len(t.Operation.Volumes) > 0 {", becomes: "if len(t.Operation.Volumes) >= 0 {",
 	},
