@@ -1,9 +1,6 @@
 package faults
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 
 	"berth/agent/hypervisor"
@@ -12,6 +9,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 )
 
 // Bug is a defect that is planted into a run, to show that the rules would find it.
@@ -105,99 +103,27 @@ func (b Bug) heard(answer operation.Answer) operation.Answer {
 func (b Bug) misread(l *machine.Libvirt) hypervisor.Hypervisor {
 	switch b {
 	case SilenceIsGone, ResumesBlindly, OrphanIsGone, OrphanUnseen:
-		return misread{l, b}
+		return plant.Libvirt{
+			Libvirt: l, SilenceIsGone: b == SilenceIsGone, NoProcesses: b != ResumesBlindly, ResumesBlindly: b == ResumesBlindly,
+		}
 	default:
 		return l
 	}
 }
 
-// misread is a libvirt that an agent misreads.
-type misread struct {
-	*machine.Libvirt
-	bug Bug
-}
-
-// Lookup implements hypervisor.Hypervisor.
-func (r misread) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
-	d, err := r.Libvirt.Lookup(ctx, uuid)
-	if r.bug == SilenceIsGone && errors.Is(err, hypervisor.ErrUnavailable) {
-		err = fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
-	}
-	return d, err
-}
-
-// Processes implements hypervisor.Hypervisor.
-func (r misread) Processes(ctx context.Context) ([]hypervisor.Process, error) {
-	if r.bug == OrphanIsGone || r.bug == OrphanUnseen || r.bug == SilenceIsGone {
-		return nil, nil
-	}
-	return r.Libvirt.Processes(ctx)
-}
-
-// Migrate implements hypervisor.Hypervisor.
-func (r misread) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
-	err := r.Libvirt.Migrate(ctx, uuid, options)
-	h := r.At
-	if d := h.Domains[uuid]; r.bug == ResumesBlindly && err != nil && d != nil && d.State == hypervisor.PausedMigration && h.Up {
-		h.Set(d, hypervisor.Running, "unpaused")
-	}
-	return err
-}
-
 // forget is a journal as an agent heeds it.
 func (b Bug) forget(j machine.Journal) jobs.Storage {
 	switch b {
-	case JournalUnheeded, IntentLost, TicketUnheeded:
-		return forgetful{j, b}
+	case JournalUnheeded:
+		return plant.Journal{Journal: j, Empty: []string{"epochs", "answers"}}
+	case IntentLost:
+		return plant.Journal{Journal: j, Empty: []string{"intents"}}
+	case TicketUnheeded:
+		return plant.Journal{Journal: j, Unread: []string{"tickets"}}
 	default:
 		return j
 	}
 }
-
-// forgetful is a journal that an agent does not heed.
-type forgetful struct {
-	machine.Journal
-	bug Bug
-}
-
-// View implements jobs.Storage.
-func (f forgetful) View(read func(jobs.Tx) error) error {
-	return f.Journal.View(func(t jobs.Tx) error { return read(forgetfulTx{t, f.bug}) })
-}
-
-// Update implements jobs.Storage.
-func (f forgetful) Update(change func(jobs.Tx) error) error {
-	return f.Journal.Update(func(t jobs.Tx) error { return change(forgetfulTx{t, f.bug}) })
-}
-
-type forgetfulTx struct {
-	jobs.Tx
-	bug Bug
-}
-
-// Bucket implements jobs.Tx.
-func (t forgetfulTx) Bucket(name string) jobs.Bucket {
-	switch {
-	case t.bug == JournalUnheeded && (name == "epochs" || name == "answers"), t.bug == IntentLost && name == "intents":
-		return empty{t.Tx.Bucket(name)}
-	case t.bug == TicketUnheeded && name == "tickets":
-		return unread{t.Tx.Bucket(name)}
-	default:
-		return t.Tx.Bucket(name)
-	}
-}
-
-// empty is a bucket that never has anything.
-type empty struct{ jobs.Bucket }
-
-// Get implements jobs.Bucket.
-func (empty) Get([]byte) []byte { return nil }
-
-// Put implements jobs.Bucket.
-func (empty) Put([]byte, []byte) error { return nil }
-
-// ForEach implements jobs.Bucket.
-func (empty) ForEach(func(key, value []byte) error) error { return nil }
 
 // orders changes what nodes are told to do.
 func (b Bug) orders(op *operation.Operation, orders []operation.Order) []operation.Order {
@@ -208,12 +134,6 @@ func (b Bug) orders(op *operation.Operation, orders []operation.Order) []operati
 	}
 	return orders
 }
-
-// unread is a bucket that is written and never read.
-type unread struct{ jobs.Bucket }
-
-// Get implements jobs.Bucket.
-func (unread) Get([]byte) []byte { return nil }
 
 // begin changes a migration before it begins.
 func (b Bug) begin(op *operation.Operation) {
