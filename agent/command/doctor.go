@@ -86,6 +86,7 @@ func examine(ctx context.Context, settings *Settings) []finding {
 	if settings.Watchdog != "" {
 		findings = append(findings, examineWatchdog(watchdog.HostOf("/proc", "/sys", settings.Watchdog), settings.WatchdogUnsafe))
 	}
+	findings = append(findings, examineBoot("/")...)
 	return append(findings, examineHost(ctx)...)
 }
 

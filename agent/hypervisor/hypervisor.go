@@ -58,6 +58,7 @@ type Domain struct {
 	VCPUs       int
 	Persistent  bool
 	Autostart   bool // the hypervisor starts it when the host boots
+	Saved       bool // off, and the hypervisor keeps its memory: a start here lets it run on
 	Managed     bool // carries Berth's metadata
 	Epoch       uint64
 	OperationID string

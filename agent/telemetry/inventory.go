@@ -120,7 +120,7 @@ func Domain(d hypervisor.Domain) *berthv1.Domain {
 	return &berthv1.Domain{
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
 		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
-		JobActive: d.JobActive, Autostart: d.Autostart,
+		JobActive: d.JobActive, Autostart: d.Autostart, Saved: d.Saved,
 		ProcessId: int64(d.PID),
 	}
 }

@@ -13,6 +13,7 @@ type Standing string
 const (
 	ShowsIt     Standing = "shows it"         // it has the VM's memory
 	LacksIt     Standing = "does not have it" // it has listed its domains
+	KeepsMemory Standing = "keeps its memory" // the VM is off there, and whoever starts it there lets it run on
 	LeftThere   Standing = "left there"       // a paused copy that a migration had to leave, and that is being discarded
 	IsOff       Standing = "off"              // that is proven
 	NotYetTold  Standing = "not yet told"     // it answers, and has not listed its domains since it mattered
@@ -25,7 +26,7 @@ const (
 type Word struct {
 	Node, Name string // its ID, and what people call it
 	Standing   Standing
-	Domain     *model.Domain // of ShowsIt, LeftThere and Contradicts: what it shows
+	Domain     *model.Domain // of ShowsIt, KeepsMemory, LeftThere and Contradicts: what it shows
 	At         time.Time     // when it said so; of Silent when it was last heard; zero: never, by this leader
 	Boot       string        // of the machine that said so
 	Why        string        // in words

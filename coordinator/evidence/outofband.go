@@ -63,6 +63,9 @@ func Beside(vm model.VM, seen Sighting) Finding {
 		if len(alive) > 1 {
 			finding = Finding{Verdict: Undecided} // somebody migrates it, or it runs twice: that has its own watch
 		}
+		if saved, found := savedOn(seen.Copies, vm.Holder); found && finding.Verdict == AsRecorded {
+			finding = alarm(saved.Node, "%s", saved.keptBeside())
+		}
 		finding.Leftovers = leftovers(vm, seen.Copies)
 		return finding
 	}
@@ -96,6 +99,9 @@ func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {
 		return alarm("", "nobody has seen how it left its node, and %s, where somebody may have moved it, cannot be asked: "+
 			"'berth vm why-not-started %s' says what is missing", strings.Join(unheard, ", "), vm.Name)
 	case len(alive) == 0:
+		if saved, found := savedOn(seen.Copies, ""); found && vm.Desired == model.Running {
+			return alarm(saved.Node, "%s", saved.kept())
+		}
 		return Finding{Verdict: AsRecorded}
 	case len(alive) > 1:
 		return alarm("", "it is %s, where Berth has not started it: end all but one with 'virsh destroy' there", Places(alive))
@@ -134,6 +140,9 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 	case len(alive) == 1:
 		return alarm(vm.Holder, "%s does not run it any more, and it is %s, not as Berth left it: "+
 			"%s", seen.Holder, Places(alive), alive[0].takenBy(&vm))
+	}
+	if saved, found := savedOn(seen.Copies, ""); found {
+		return alarm(saved.Node, "%s", saved.kept())
 	}
 	if unheard := seen.unheard(); len(unheard) > 0 {
 		finding := alarm(vm.Holder, "%s does not run it any more, and %s, where somebody may have moved it, cannot be asked: "+

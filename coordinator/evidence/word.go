@@ -21,6 +21,12 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 	case off:
 		word.Standing, word.At = IsOff, one.node.Fencing.EndedAt
 		word.Boot, word.Why = one.node.Fencing.Boot, "is proven to be off ("+one.node.Fencing.Message+")"
+		if domain != nil && (Copy{Domain: *domain}).KeepsMemory() {
+			// Services like libvirt-guests let all that was saved run on as soon as the host boots, before any agent is there.
+			word.Standing, word.InTheWay = KeepsMemory, true
+			word.Why += ", and keeps the VM's memory on its disk"
+			word.Next = fmt.Sprintf("boot %s, and then %s", one.node.Name, Copy{Name: one.node.Name, Domain: *domain}.endsMemory())
+		}
 		return word
 	case lying:
 		word.Standing, word.At = Contradicts, facts.HeardAt
@@ -79,6 +85,9 @@ func (s *Survey) heardWord(word *Word, vm *model.VM, one *hearing, out *account,
 		if holds {
 			word.Next = fmt.Sprintf("stop it first with 'berth vm stop %s'", vm.Name)
 		}
+	case domain != nil && (Copy{Domain: *domain}).KeepsMemory():
+		word.Standing, word.Domain, word.InTheWay = KeepsMemory, domain, true
+		word.Why, word.Next = "keeps its memory", Copy{Name: one.node.Name, Domain: *domain}.endsMemory()
 	case holds && !out.lacks:
 		word.Standing, word.InTheWay = NotYetTold, true
 		word.Why = "does not show it, and has not listed its domains since the VM came there"

@@ -161,7 +161,7 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 		UUID: wire.GetUuid(), Name: wire.GetName(), State: stateOf(wire), Reason: wire.GetStateReason(),
 		Memory: units.Bytes(max(wire.GetMemoryBytes(), 0)), VCPUs: int(max(wire.GetVcpus(), 0)),
 		Managed: wire.GetManaged(), Epoch: wire.GetEpoch(), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
-		Persistent: wire.GetPersistent(), Autostart: wire.GetAutostart(), PID: int(wire.GetProcessId()), Since: one.since,
+		Persistent: wire.GetPersistent(), Autostart: wire.GetAutostart(), Saved: wire.GetSaved(), PID: int(wire.GetProcessId()), Since: one.since,
 	}
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)

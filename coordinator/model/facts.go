@@ -111,7 +111,10 @@ type Domain struct {
 	Persistent bool
 	// Autostart tells that libvirt starts it when the host boots, although another node may have the VM by then.
 	Autostart bool
-	PID       int // of an orphan's process
+	// Saved tells that it is off and libvirt keeps its memory: whoever starts it there lets it run on, although another node may have the
+	// VM by then.
+	Saved bool
+	PID   int // of an orphan's process
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read

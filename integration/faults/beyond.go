@@ -19,6 +19,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.EndsUnseen:   endUnseen,
 	script.DiskSlows:    slowDown,
 	script.ClockErrs:    errClock,
+	script.Saved:        saveMemory,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

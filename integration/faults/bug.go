@@ -50,6 +50,7 @@ const (
 	AsksLate           Bug = "a leader that stood still asks the device then"
 	WatchdogUnwaited   Bug = "a watchdog has fired as soon as its node is silent"
 	OrphanUnseen       Bug = "no node looks for the processes of guests that its libvirt does not list"
+	SavedIsGone        Bug = "a guest whose memory libvirt keeps is gone"
 	VirtualWatchdog    Bug = "the watchdog of a virtual host counts"
 	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
@@ -81,6 +82,7 @@ var FenceBugs = []Bug{
 	StorageFails,
 	CloneBelieved,
 	VirtualWatchdog,
+	SavedIsGone,
 	StampsKept,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }

@@ -37,7 +37,11 @@ func (s shown) Domains(context.Context) ([]hypervisor.Domain, error) {
 	if !s.at.Up || s.at.Hung {
 		return nil, fmt.Errorf("%w: libvirt does not answer", hypervisor.ErrUnavailable)
 	}
-	return machine.Listed(s.at), nil
+	all := machine.Listed(s.at)
+	for i := range all {
+		all[i].Saved = all[i].Saved && s.bug != SavedIsGone
+	}
+	return all, nil
 }
 
 // Lookup implements hypervisor.Hypervisor.

@@ -19,6 +19,19 @@ var hostMutants = []mutant{
 		name: "sleep-before-the-lease", file: "agent/session/lease.go", suite: suite{pkg: "./agent/session"},
 		is: "at = at.Add(asleep - c.Watchdog.Asleep())", becomes: "_ = asleep",
 	},
+	// Guests whose memory is kept.
+	{
+		name: "kept-memory-is-gone", file: "coordinator/evidence/word.go", suite: suite{pkg: "./coordinator/evidence"},
+		is: "case domain != nil && (Copy{Domain: *domain}).KeepsMemory():", becomes: "case domain != nil && vm.ID == \"\":",
+	},
+	{
+		name: "kept-memory-ends-with-the-power", file: "coordinator/evidence/word.go", suite: suite{pkg: "./coordinator/evidence"},
+		is: "if domain != nil && (Copy{Domain: *domain}).KeepsMemory() {", becomes: "if domain != nil && vm.ID == \"\" {",
+	},
+	{
+		name: "nobody-hears-of-kept-memory", file: "coordinator/evidence/saved.go", suite: suite{pkg: "./coordinator/evidence"},
+		is: "return c.KeepsMemory() && c.Node != but", becomes: "return false",
+	},
 	// Two machines that say they are one node.
 	{
 		name: "a-clone-is-the-node", file: "coordinator/model/machine.go", suite: suite{pkg: "./coordinator/model"},

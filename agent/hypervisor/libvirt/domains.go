@@ -197,6 +197,11 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 		if domain.Autostart, err = d.GetAutostart(); err != nil {
 			return domain, err
 		}
+		if state == libvirtgo.DOMAIN_SHUTOFF {
+			if domain.Saved, err = d.HasManagedSaveImage(0); err != nil {
+				return domain, err
+			}
+		}
 	}
 	if !domain.Persistent && state == libvirtgo.DOMAIN_SHUTOFF && libvirtgo.DomainShutoffReason(reason) == libvirtgo.DOMAIN_SHUTOFF_UNKNOWN {
 		domain.State, domain.Reason = hypervisor.Starting, "not launched yet" // nobody keeps one that has never run

@@ -124,7 +124,7 @@ func (l *Libvirt) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 	if err := l.query(ctx); err != nil {
 		return hypervisor.Domain{}, err
 	}
-	if d := l.At.listed(uuid); d != nil {
+	if d := shown(l.At, uuid); d != nil {
 		return d.Domain, nil
 	}
 	return hypervisor.Domain{}, fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)

@@ -34,6 +34,7 @@ type Machine struct {
 
 	Domains   map[string]*Domain
 	left      map[string]*Domain // as they were when they were here last
+	saved     saved
 	completed map[string]hypervisor.Job
 	Agent     Agent  // nil: none has run yet
 	Begin     func() // begins a life of the agent
@@ -188,7 +189,7 @@ func (h *Machine) tell(d *Domain) {
 		if event.Kind = hypervisor.EventResumed; d.Reason == "booted" {
 			event.Kind = hypervisor.EventStarted
 		}
-	case hypervisor.Absent:
+	case hypervisor.Absent, hypervisor.Shutoff:
 		event.Kind = hypervisor.EventStopped
 	}
 	if h.Up && !d.Forgotten {
@@ -280,6 +281,9 @@ func (h *Machine) Heal() {
 	h.Unhang()
 	h.StartDaemon()
 	endOrphans(h)
+	for _, uuid := range slices.Sorted(maps.Keys(h.saved)) {
+		DropMemory(h, uuid)
+	}
 	h.Begin()
 }
 

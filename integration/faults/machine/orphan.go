@@ -1,6 +1,10 @@
 package machine
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"berth/agent/hypervisor"
 )
 
@@ -58,5 +62,11 @@ func Listed(h *Machine) []hypervisor.Domain {
 			all = append(all, d.Domain)
 		}
 	}
+	for _, uuid := range slices.Sorted(maps.Keys(h.saved)) {
+		if Keeps(h, uuid) {
+			all = append(all, h.saved[uuid].Domain)
+		}
+	}
+	slices.SortFunc(all, func(a, b hypervisor.Domain) int { return strings.Compare(a.UUID, b.UUID) })
 	return all
 }

@@ -23,6 +23,7 @@ const (
 	Certs        = "certs"         // the certificate of an agent ends, and is renewed later
 	Clock        = "clock"         // the clock of a coordinator jumps, or is years ahead
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
+	Saved        = "saved"         // a guest's memory is kept by libvirt where it ran, and somebody lets it run on later
 )
 
 // RackIsOff is somebody who says that the machines of the dark rack are off.
@@ -46,6 +47,7 @@ var beyond = []struct {
 	{Clone, (*Script).clone},
 	{PausedHost, (*Script).pause},
 	{SlowDisk, slowDisk},
+	{Saved, drawSaved},
 	{Clock, wrongClock}, // clocks that jump are counted here too
 	{AilingJournal, befall(JournalFull)},
 	{DeafTarget, befall(TargetCut)},

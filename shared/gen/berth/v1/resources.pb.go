@@ -1878,6 +1878,7 @@ type Domain struct {
 	Missing bool `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
 	// In an answer about a domain that is gone: nothing tells how it went, because the agent or libvirt was away. It may have run on here.
 	EndUnseen     bool  `protobuf:"varint,17,opt,name=end_unseen,json=endUnseen,proto3" json:"end_unseen,omitempty"`
+	Saved         bool  `protobuf:"varint,19,opt,name=saved,proto3" json:"saved,omitempty"`                          // off, and libvirt keeps its memory: a start there lets it run on
 	ProcessId     int64 `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2028,6 +2029,13 @@ func (x *Domain) GetMissing() bool {
 func (x *Domain) GetEndUnseen() bool {
 	if x != nil {
 		return x.EndUnseen
+	}
+	return false
+}
+
+func (x *Domain) GetSaved() bool {
+	if x != nil {
+		return x.Saved
 	}
 	return false
 }
@@ -5384,7 +5392,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xc5\x04\n" +
+	"\x11_vcpu_delay_ratio\"\xdb\x04\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5409,7 +5417,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06ending\x18\x0f \x01(\v2\x10.berth.v1.EndingR\x06ending\x12\x18\n" +
 	"\amissing\x18\x10 \x01(\bR\amissing\x12\x1d\n" +
 	"\n" +
-	"end_unseen\x18\x11 \x01(\bR\tendUnseen\x12\x1d\n" +
+	"end_unseen\x18\x11 \x01(\bR\tendUnseen\x12\x14\n" +
+	"\x05saved\x18\x13 \x01(\bR\x05saved\x12\x1d\n" +
 	"\n" +
 	"process_id\x18\x14 \x01(\x03R\tprocessId\"l\n" +
 	"\x06Ending\x12'\n" +

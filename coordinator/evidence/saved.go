@@ -1,0 +1,38 @@
+package evidence
+
+import (
+	"fmt"
+	"slices"
+
+	"berth/coordinator/model"
+)
+
+// KeepsMemory tells whether a copy is off and libvirt keeps its memory: 'virsh managedsave' does that, and libvirt-guests may for all
+// guests of a host that shuts down. Whoever starts it there lets it run on, also beside a copy that was started elsewhere meanwhile.
+func (c Copy) KeepsMemory() bool { return c.Domain.Saved && c.Domain.State == model.DomainShutoff }
+
+// endsMemory says how somebody lets such a copy run on, or gives its memory up.
+func (c Copy) endsMemory() string {
+	return fmt.Sprintf("'virsh start %s' on %s lets it run on, and 'virsh managedsave-remove %s' there gives its memory up",
+		c.Domain.Name, c.Name, c.Domain.Name)
+}
+
+// savedOn is a copy whose memory is kept, on another node than the given one; false: there is none.
+func savedOn(copies []Copy, but string) (Copy, bool) {
+	at := slices.IndexFunc(copies, func(c Copy) bool { return c.KeepsMemory() && c.Node != but })
+	if at < 0 {
+		return Copy{}, false
+	}
+	return copies[at], true
+}
+
+// kept says of a VM that runs nowhere that its memory is kept here.
+func (c Copy) kept() string {
+	return fmt.Sprintf("its memory is saved on %s, so it is started nowhere else: %s", c.Name, c.endsMemory())
+}
+
+// keptBeside says of a VM that runs elsewhere that memory of it is kept here.
+func (c Copy) keptBeside() string {
+	return fmt.Sprintf("%s keeps memory of it from before, with which 'virsh start' or a boot of that host lets it run a second time: "+
+		"'virsh managedsave-remove %s' there gives that up", c.Name, c.Domain.Name)
+}
