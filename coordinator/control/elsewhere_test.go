@@ -184,6 +184,80 @@ func TestAStartByHandAsksWhereTheVMMayBe(t *testing.T) {
 	})
 }
 
+// Every start asks where the VM may be, that of a VM whose end was proven too: somebody may have started it beside Berth since.
+func TestAStartOfAStoppedVMAsksWhereItMayBe(t *testing.T) {
+	stopped := func(t *testing.T) (*world, model.VM) {
+		w := newWorld(t, obedient)
+		vm := w.on("n1", "web1", 1)
+		w.record(vm.ID, func(vm *model.VM) { vm.Holder = "" })
+		w.facts.change("n1", without(vm.ID))
+		return w, vm
+	}
+	t.Run("a node is silent that showed it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, vm := stopped(t)
+			defer w.lose()
+			w.shows("n2", vm, nil)
+			w.silence("n2")
+			_, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"})
+			if refusal, is := isRefusal(err); !is || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, "node2 is silent") {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+	t.Run("it was started again where it was last, and that node is silent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, vm := stopped(t)
+			defer w.lose()
+			time.Sleep(time.Minute)
+			w.shows("n1", vm, func(d *model.Domain) { d.Since = time.Now() })
+			w.silence("n1")
+			_, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"})
+			if refusal, is := isRefusal(err); !is || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, "node1 is silent") {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+	t.Run("a node has not told yet", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, vm := stopped(t)
+			defer w.lose()
+			w.facts.change("n2", func(f *model.NodeFacts) { f.Inventory, f.DomainsKnown = false, false })
+			_, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"})
+			if refusal, is := isRefusal(err); !is || refusal.Code != lead.Busy || !strings.Contains(refusal.Message, "has not listed its domains") {
+				t.Errorf("%v", err)
+			}
+			// Where the leader is new, the start waits.
+			w.facts.mu.Lock()
+			w.facts.waiting = true
+			w.facts.mu.Unlock()
+			begun := time.Now()
+			time.AfterFunc(3*time.Second, func() {
+				w.facts.change("n2", func(f *model.NodeFacts) { f.Inventory, f.DomainsKnown = true, true })
+			})
+			if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"}); err != nil || time.Since(begun) < 3*time.Second {
+				t.Errorf("after %s: %v", time.Since(begun), err)
+			}
+			synctest.Wait()
+			if now := w.guest(vm.ID); now.Epoch <= vm.Epoch {
+				t.Errorf("%+v", now)
+			}
+		})
+	})
+	t.Run("somebody else's domain has the UUID", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, vm := stopped(t)
+			defer w.lose()
+			vm.ID = "99999999-0000-4000-8000-000000000001"
+			w.shows("n2", vm, func(d *model.Domain) { d.Managed = false })
+			_, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web2", VM: &model.VM{ID: vm.ID, Spec: vm.Spec}})
+			if refusal, is := isRefusal(err); !is || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, "is on node2") {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+}
+
 // A holder that is off cannot refuse a VM, and need not: the VM is followed to where it is shown, and taken over there by hand where it has
 // lost its mark.
 func TestAVMIsTakenFromAHolderThatIsOff(t *testing.T) {

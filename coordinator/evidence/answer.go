@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -81,6 +82,12 @@ func (a *Answer) Missing() (missing, next string) {
 		return "no node shows it, and nobody has seen how it left its node", "try again in some seconds: what two looks show alike is believed"
 	}
 	return "", ""
+}
+
+// Early tells whether all that is in the way are nodes which have not listed their domains yet. They do so within seconds.
+func (a *Answer) Early() bool {
+	words := a.InTheWay()
+	return len(words) > 0 && !slices.ContainsFunc(words, func(word Word) bool { return word.Standing != NotYetTold })
 }
 
 // Unknown tells whether all that is in the way is what nodes do not tell. No node shows the VM.

@@ -8,11 +8,20 @@ import "berth/coordinator/model"
 // A VM leaves its holder by a stop, by its end, or by a migration that somebody else has begun. So only where nobody saw its end
 // every node could run it. Where its end was seen, none could; the same holds where its machine was switched off or has booted
 // since, unless the machine was seen without the VM before.
-func (s *Survey) Of(vm *model.VM) Answer {
+func (s *Survey) Of(vm *model.VM) Answer { return s.Start(vm, "") }
+
+// Start is Of as every start asks it, by whoever it was asked for. Refused is the ID of the node that had the VM last and takes no
+// order for its epoch any more, as it has said when it was asked; empty: none has. Such a node may only not have told yet that the VM
+// has left it.
+func (s *Survey) Start(vm *model.VM, refused string) Answer {
 	out := s.accountOf(vm)
 	a := Answer{Words: make([]Word, 0, len(s.nodes)), Asks: out.asks}
 	for i := range s.nodes {
 		word := s.word(vm, &s.nodes[i], &out)
+		if refuses := word.Node == refused && word.Node == vm.LastNode && word.Node != vm.Holder; refuses && word.Standing == ShowsIt {
+			word.Standing, word.InTheWay, word.Domain = LacksIt, false, nil
+			word.Why, word.Next = "has said that it does not run it and takes no order for it any more", ""
+		}
 		if word.Standing == ShowsIt && word.Node == vm.Holder {
 			a.Runs, a.Proof = true, "it runs on "+word.Name
 		}

@@ -7,13 +7,13 @@ import (
 	"berth/coordinator/model"
 )
 
-// Survey is what every node's word is worth at one moment. It is made once and asked about many VMs.
+// Survey is what every node's word is worth at one moment. It is made once and asked about many VMs. It is not safe for concurrent use.
 type Survey struct {
 	Moment
 
 	nodes []hearing         // by name
 	byID  map[string]int    // where each is among them
-	shown map[string][]Copy // by UUID: what the nodes that are believed show; by the nodes' names
+	shown map[string][]Copy // by UUID: what the nodes that are believed show; by the nodes' names; nil: nobody has asked yet
 }
 
 // hearing is what a node's word is worth, whatever it is about.
@@ -35,16 +35,28 @@ const (
 
 // Survey listens to all nodes.
 func (p Proofs) Survey(m Moment) *Survey {
-	s := &Survey{Moment: m, shown: map[string][]Copy{}, byID: map[string]int{}}
-	for _, node := range m.Nodes() {
+	nodes := m.Nodes()
+	s := &Survey{Moment: m, nodes: make([]hearing, 0, len(nodes)), byID: make(map[string]int, len(nodes))}
+	for _, node := range nodes {
 		one := hearing{node: node, facts: m.Facts(node.ID)}
 		one.worth = p.worth(m, &one)
 		s.nodes = append(s.nodes, one)
 	}
 	slices.SortFunc(s.nodes, func(a, b hearing) int { return strings.Compare(a.node.Name, b.node.Name) })
 	for i := range s.nodes {
+		s.byID[s.nodes[i].node.ID] = i
+	}
+	return s
+}
+
+// all is what the nodes that are believed show.
+func (s *Survey) all() map[string][]Copy {
+	if s.shown != nil {
+		return s.shown
+	}
+	s.shown = map[string][]Copy{}
+	for i := range s.nodes {
 		one := &s.nodes[i]
-		s.byID[one.node.ID] = i
 		if one.worth != heard {
 			continue
 		}
@@ -52,7 +64,7 @@ func (p Proofs) Survey(m Moment) *Survey {
 			s.shown[domain.UUID] = append(s.shown[domain.UUID], Copy{Node: one.node.ID, Name: one.node.Name, Domain: domain})
 		}
 	}
-	return s
+	return s.shown
 }
 
 func (p Proofs) worth(m Moment, one *hearing) worth {
@@ -82,7 +94,7 @@ func (s *Survey) of(id string) *hearing {
 
 // copies are those of a VM that nodes show, without those that are to be discarded.
 func (s *Survey) copies(vm *model.VM) []Copy {
-	return slices.DeleteFunc(slices.Clone(s.shown[vm.ID]), func(one Copy) bool { return isLeft(vm, one.Node, &one.Domain) })
+	return slices.DeleteFunc(slices.Clone(s.all()[vm.ID]), func(one Copy) bool { return isLeft(vm, one.Node, &one.Domain) })
 }
 
 // Shown is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
@@ -92,5 +104,5 @@ func (s *Survey) Shown() (shown map[string][]Copy, unheard []string) {
 			unheard = append(unheard, s.nodes[i].node.Name)
 		}
 	}
-	return s.shown, unheard
+	return s.all(), unheard
 }

@@ -57,7 +57,8 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 	switch {
 	case vm.Holder == one.node.ID:
 		word.InTheWay, word.Why = true, "holds it, and "+word.Why
-	case shows && (one.worth == lying || vm.LastNode != one.node.ID): // of the node that had it last, the record knows more
+	case shows && (one.worth == lying || vm.LastNode != one.node.ID || since(domain.Since, vm)):
+		// Of the node that had it last the record knows more, unless the guest has begun again there since Berth started it.
 		word.InTheWay, word.Domain = true, domain
 	case out.asks:
 		word.InTheWay = shows || (!out.watched || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(out.after))

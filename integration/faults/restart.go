@@ -36,7 +36,8 @@ func (k *keeper) restart() {
 
 func (k *keeper) restartOne(vm model.VM) bool {
 	snapshot := k.view()
-	if k.showing(snapshot, vm) && k.world.bug != SilenceIsDeath {
+	copied := k.fencer.Showing(k.moment(snapshot), vm.ID, false) != ""
+	if (copied || !k.mayStart(snapshot, vm)) && k.world.bug != SilenceIsDeath {
 		return false
 	}
 	node := k.choose(snapshot, vm, "", nil)
@@ -49,15 +50,14 @@ func (k *keeper) restartOne(vm model.VM) bool {
 	return true
 }
 
-// showing tells whether a node shows a VM that is held by nobody, or by one that does not have it.
-func (k *keeper) showing(snapshot *state.Snapshot, vm model.VM) bool {
-	moment := k.moment(snapshot)
-	answer := k.fencer.Survey(moment).Of(&vm)
-	if !answer.May {
-		return true
+// mayStart tells whether a VM may be started, by the question that control asks for every start. The node that had it last is not asked to
+// refuse it, so as long as it shows the VM there is no start.
+func (k *keeper) mayStart(snapshot *state.Snapshot, vm model.VM) bool {
+	answer := k.fencer.Survey(k.moment(snapshot)).Start(&vm, "")
+	if answer.May {
+		k.world.Note("may start", vm.Holder, vm.ID, answer.Proof)
 	}
-	k.world.Note("may start", vm.Holder, vm.ID, answer.Proof)
-	return k.fencer.Showing(moment, vm.ID, false) != "" || len(k.fencer.Strangers(moment, vm, k.facts.Shown(vm.ID))) > 0
+	return answer.May
 }
 
 // follow takes note of what has become of VMs that nothing is done to.

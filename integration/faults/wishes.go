@@ -107,7 +107,7 @@ func start(m *member, name string, memory units.Bytes) {
 	if w.fencing && m.isToldOf(vm.ID) {
 		return
 	}
-	if vm.Operation != "" || vm.Holder != "" && !w.fencing || w.fencing && m.keeper.showing(snapshot, vm) {
+	if vm.Operation != "" || vm.Holder != "" && !w.fencing || w.fencing && !m.keeper.mayStart(snapshot, vm) {
 		return
 	}
 	if vm.Holder != "" { // it has ended beside Berth, and is started once its holder refuses it

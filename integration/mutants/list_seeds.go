@@ -14,4 +14,17 @@ var seedMutants = []mutant{
 		name: "the-wrong-machine-boots-anew", file: "coordinator/evidence/proof.go", suite: inControl.only("WrongMachineHasSaid"),
 		is: "facts.Boot != boot && !wrong", becomes: "facts.Boot != boot && (true || wrong)",
 	},
+	// Every start asks where the VM may be.
+	{
+		name: "stopped-vms-are-not-asked-about", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("StoppedVMAsks"),
+		is: "if held := heldBy(&answer, vm); held != nil {", becomes: "if held := heldBy(&answer, vm); held != nil || vm.Holder == \"\" {",
+	},
+	{
+		name: "a-silent-last-node-has-nothing-new", file: "coordinator/evidence/word.go", suite: inControl.only("StoppedVMAsks"),
+		is: "vm.LastNode != one.node.ID || since(domain.Since, vm)):", becomes: "vm.LastNode != one.node.ID):",
+	},
+	{
+		name: "new-leaders-start-before-nodes-tell", file: "coordinator/control/lifecycle/start.go", suite: inControl.only("StoppedVMAsks"),
+		is: "case isEarly(err) && !settled:", becomes: "case isEarly(err) && !settled && err == nil:",
+	},
 }

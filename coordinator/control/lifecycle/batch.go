@@ -85,10 +85,12 @@ func (l *Lifecycle) startUnit(
 	ctx context.Context, snapshot *state.Snapshot, request StartVMs, unit []model.VM, results map[string]StartedVM,
 ) {
 	var open []model.VM // those that are not refused whatever their unit
+	now := scene{snapshot: snapshot, survey: l.surveyOf(snapshot)}
 	for _, vm := range unit {
 		results[vm.ID] = StartedVM{VMName: vm.Name, Unit: othersOf(unit, vm.ID)}
-		_, err := l.startable(snapshot, startRequest{StartVM: StartVM{Name: vm.Name}, last: l.askLastNode(ctx, vm.Name)})
-		if _, repeated := OperationOf(snapshot, requestOf(request.RequestID, vm.ID)); err == nil || errors.Is(err, errAskFirst) || repeated {
+		_, err := l.startable(now, startRequest{StartVM: StartVM{Name: vm.Name}, last: l.askLastNode(ctx, vm.Name)})
+		may := err == nil || errors.Is(err, errAskFirst) || isEarly(err)
+		if _, repeated := OperationOf(snapshot, requestOf(request.RequestID, vm.ID)); may || repeated {
 			open = append(open, vm)
 			continue
 		}

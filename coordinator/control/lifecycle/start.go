@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"berth/coordinator/control/lead"
@@ -11,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/state"
 )
 
 // startOnce decides and commits one start. The caller holds placing.
@@ -32,7 +34,26 @@ func (l *Lifecycle) startOnce(ctx context.Context, request startRequest) (starte
 func (l *Lifecycle) look() scene {
 	snapshot := l.Store.Snapshot()
 	settled := l.ViewComplete(snapshot)
-	return scene{snapshot: snapshot, settled: settled, view: l.Inventory.View(snapshot, l.Now()), starting: map[string]int{}}
+	return scene{
+		snapshot: snapshot, settled: settled, view: l.Inventory.View(snapshot, l.Now()), starting: map[string]int{},
+		survey: l.surveyOf(snapshot),
+	}
+}
+
+// surveyOf is what every node's word is worth, made once somebody asks.
+func (l *Lifecycle) surveyOf(snapshot *state.Snapshot) func() *evidence.Survey {
+	return sync.OnceValue(func() *evidence.Survey { return l.fencing.Survey(snapshot) })
+}
+
+// retryOf says whether a start is decided again that was refused because of what nodes have not said yet.
+func retryOf(err error, settled bool) lead.Retry {
+	switch {
+	case errors.Is(err, errAskFirst):
+		return lead.Stale
+	case isEarly(err) && !settled:
+		return lead.Incomplete
+	}
+	return lead.Decided
 }
 
 func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
@@ -47,9 +68,9 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 		decision, _ := snapshot.Decision(op.Decision)
 		return decidedStart{Started: Started{Operation: op, Decision: decision, VM: vm}}
 	}
-	vm, err := l.startable(snapshot, request)
-	if errors.Is(err, errAskFirst) {
-		return decidedStart{again: lead.Stale}
+	vm, err := l.startable(now, request)
+	if again := retryOf(err, now.settled); again != lead.Decided {
+		return decidedStart{again: again}
 	}
 	if err != nil {
 		return fail(err)
@@ -108,7 +129,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	if request.Root != nil {
 		op.Disks = []string{request.Root.ID}
 	}
-	forced := l.forced(snapshot, &vm, request)
+	forced := l.forced(now, &vm, request)
 	switch forced {
 	case "":
 		vm.Whereabouts = model.Whereabouts{}

@@ -15,17 +15,19 @@ import (
 )
 
 // startable is the VM to start: a new record, or the one that exists.
-func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (model.VM, error) {
-	subject := "vm/" + request.Name
+func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err error) {
+	snapshot, subject := now.snapshot, "vm/"+request.Name
 	vm, exists := snapshot.VMByName(request.Name)
 	if !exists {
 		if request.VM == nil {
-			return model.VM{}, &lead.Error{
+			return vm, &lead.Error{
 				Code: lead.NotFound, Subject: subject, Message: fmt.Sprintf("there is no VM %q", request.Name),
 				NextStep: "give --memory and --vcpus, or --xml, to make it; 'berth vm list' shows the VMs there are",
 			}
 		}
-		return l.newVM(snapshot, request.StartVM)
+		if vm, err = l.newVM(snapshot, request.StartVM); err != nil {
+			return vm, err
+		}
 	}
 	if vm.Operation != "" {
 		return vm, lead.VMBusy(snapshot, vm)
@@ -64,9 +66,6 @@ func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (m
 			),
 		}
 	}
-	if err := l.accounted(snapshot, &vm, request); err != nil {
-		return vm, err
-	}
 	if lying := l.fencing.Showing(snapshot, vm.ID, true); lying != "" {
 		return vm, &lead.Error{
 			Code: lead.Conflict, Subject: subject,
@@ -74,7 +73,10 @@ func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (m
 			NextStep: "boot that machine anew, or stop the copy there by hand, and start the VM then",
 		}
 	}
-	if request.VM != nil {
+	if err := l.accounted(now, &vm, request); err != nil {
+		return vm, err
+	}
+	if exists && request.VM != nil {
 		return vm, &lead.Error{
 			Code: lead.Exists, Subject: subject, Message: fmt.Sprintf("VM %q exists already, stopped", vm.Name),
 			NextStep: fmt.Sprintf("start it as it is with 'berth vm start %s', or delete it first with 'berth vm delete %s'",
@@ -85,25 +87,27 @@ func (l *Lifecycle) startable(snapshot *state.Snapshot, request startRequest) (m
 }
 
 // accounted refuses to start a VM of which it is not proven that it runs nowhere. With force what cannot be asked is left out of account,
-// and what is shown is not. The error is errAskFirst if its holder has to refuse it and was not asked yet.
-func (l *Lifecycle) accounted(snapshot *state.Snapshot, vm *model.VM, request startRequest) error {
-	if vm.Holder == "" && vm.Whereabouts.Missing.IsZero() {
-		return nil // its end was proven before
-	}
-	answer := l.fencing.Survey(snapshot).Of(vm)
+// and what is shown is not. The error is errAskFirst if its holder has to refuse it and was not asked yet, and an earlyError while nodes
+// that have just connected have not listed their domains.
+func (l *Lifecycle) accounted(now scene, vm *model.VM, request startRequest) error {
+	answer := now.survey().Start(vm, request.last.refusedBy(vm))
 	subject := "vm/" + vm.Name
 	if held := heldBy(&answer, vm); held != nil {
 		return held
 	}
 	if missing, next := answer.Missing(); !answer.May && (!request.Force || !answer.Unknown()) {
 		code := lead.Conflict
-		if answer.Again {
+		if answer.Again || answer.Early() {
 			code = lead.Busy
 		}
-		return &lead.Error{
+		refusal := &lead.Error{
 			Code: code, Subject: subject, Message: fmt.Sprintf("nothing proves that VM %q runs nowhere: %s", vm.Name, missing),
 			NextStep: fmt.Sprintf("%s; 'berth vm why-not-started %s' shows what every node says of it", next, vm.Name),
 		}
+		if answer.Early() {
+			return &earlyError{refusal}
+		}
+		return refusal
 	}
 	switch last := request.last; {
 	case answer.Refuse == "":
@@ -112,7 +116,7 @@ func (l *Lifecycle) accounted(snapshot *state.Snapshot, vm *model.VM, request st
 	case !last.refuses:
 		return &lead.Error{
 			Code: lead.Busy, Subject: subject, Message: fmt.Sprintf(
-				"%s does not show VM %q, and has not said yet that it takes no order for it", lead.NodeName(snapshot, answer.Refuse), vm.Name,
+				"%s does not show VM %q, and has not said yet that it takes no order for it", lead.NodeName(now.snapshot, answer.Refuse), vm.Name,
 			),
 			NextStep: "try again in some seconds",
 		}
@@ -121,11 +125,11 @@ func (l *Lifecycle) accounted(snapshot *state.Snapshot, vm *model.VM, request st
 }
 
 // forced is what a start that is forced lacks a proof for, as the operation keeps it; empty: nothing is lacking.
-func (l *Lifecycle) forced(snapshot *state.Snapshot, vm *model.VM, request startRequest) string {
-	if !request.Force || vm.Holder == "" && vm.Whereabouts.Missing.IsZero() {
+func (l *Lifecycle) forced(now scene, vm *model.VM, request startRequest) string {
+	if !request.Force {
 		return ""
 	}
-	answer := l.fencing.Survey(snapshot).Of(vm)
+	answer := now.survey().Start(vm, request.last.refusedBy(vm))
 	missing, _ := answer.Missing()
 	if missing == "" {
 		return ""
@@ -214,6 +218,17 @@ func (l *Lifecycle) orphaned(snapshot *state.Snapshot, vm model.VM) (evidence.Co
 
 // errAskFirst says that the node which had a VM last shows it, and was not asked yet.
 var errAskFirst = errors.New("the node that had the VM last is to be asked")
+
+// earlyError is a refusal because nodes have connected that have not listed their domains yet.
+type earlyError struct{ refusal *lead.Error }
+
+// Error implements error.
+func (e *earlyError) Error() string { return e.refusal.Message }
+
+// Unwrap is the refusal.
+func (e *earlyError) Unwrap() error { return e.refusal }
+
+func isEarly(err error) bool { return errors.As(err, new(*earlyError)) }
 
 // elsewhere is the ID of a node that shows a VM which it does not hold; empty: none does. One that has refused the VM for good does
 // not count. The error is errAskFirst if nobody has asked it.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
@@ -40,6 +41,7 @@ type scene struct {
 	view     *view.View     // of the snapshot, and of what was decided on it before
 	settled  bool           // nobody is missing only because this leader is new
 	starting map[string]int // starts that were decided on it before, by node ID
+	survey   func() *evidence.Survey
 }
 
 // decidedStart is what the decision about a start came to: an answer, or something to commit.
@@ -102,4 +104,12 @@ type lastWord struct {
 	node    string // ID; empty: no node had to be asked
 	epoch   uint64 // of the VM then
 	refuses bool   // the node does not have it, and has journalled that it takes no order for it up to the epoch
+}
+
+// refusedBy is the ID of the node that refuses a VM as it is now; empty: none was asked, or it does not.
+func (l *lastWord) refusedBy(vm *model.VM) string {
+	if !l.refuses || l.epoch != vm.Epoch {
+		return ""
+	}
+	return l.node
 }
