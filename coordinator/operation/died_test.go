@@ -139,3 +139,35 @@ func TestAnOldCopyThatIsLeftBehindIsKeptInMind(t *testing.T) {
 		}
 	}
 }
+
+// An earlier migration had to leave a paused copy on the target, and the guest has ended at its source. The copy goes once no operation
+// works on the VM, so this one must not wait for that.
+func TestACopyThatAnEarlierMigrationHasLeftIsNoneOfThisOne(t *testing.T) {
+	left := Observation{State: model.DomainPaused, Epoch: 3}
+	input := judging()
+	input.VM.Discards = []model.Discard{{Node: "n2", Epoch: 3}}
+	next := judged(t, input, Observation{State: model.DomainAbsent}, left)
+	if next.Operation.Result != Failed || next.VM.Holder != "" || len(next.VM.Discards) != 1 {
+		t.Errorf("%+v of %+v", next.Operation, next.VM)
+	}
+	for name, change := range map[string]func(*Input, *Observation){
+		"nobody has left it":       func(input *Input, _ *Observation) { input.VM.Discards = nil },
+		"it was left elsewhere":    func(input *Input, _ *Observation) { input.VM.Discards[0].Node = "n3" },
+		"somebody has let it run":  func(_ *Input, seen *Observation) { seen.State = model.DomainRunning },
+		"it is of another attempt": func(_ *Input, seen *Observation) { seen.Epoch = 2 },
+	} {
+		input, seen := judging(), left
+		input.VM.Discards = []model.Discard{{Node: "n2", Epoch: 3}}
+		change(&input, &seen)
+		d := NewDriver(0)
+		for _, order := range d.Look(input, noon).Orders {
+			one := seen
+			if order.Node != "n2" {
+				one = Observation{State: model.DomainAbsent}
+			}
+			if next, moved := d.Answer(inspected(order, one.State, one.Epoch), noon); moved {
+				t.Errorf("%s: %+v", name, next.Operation)
+			}
+		}
+	}
+}

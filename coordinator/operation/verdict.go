@@ -1,6 +1,10 @@
 package operation
 
-import "berth/coordinator/model"
+import (
+	"slices"
+
+	"berth/coordinator/model"
+)
 
 // Verdict says who has the VM after a migration whose end nobody saw.
 type Verdict string
@@ -70,6 +74,13 @@ func movedByHand(op *Operation, source, target Observation) bool {
 	return gone && target.State.Lives() && !target.JobActive && target.Epoch == op.SourceEpoch && target.Epoch != op.Epoch
 }
 
+// isLeft tells whether a node shows nothing but a paused copy that an earlier migration had to leave there. It is discarded once no
+// operation works on the VM, and until then the VM is not started, so no operation may wait for it to go.
+func (t *transition) isLeft(node string, seen Observation) bool {
+	paused := seen.State == model.DomainPaused || seen.State == model.DomainPausedMigration
+	return paused && seen.Epoch != t.Operation.Epoch && slices.Contains(t.VM.Discards, model.Discard{Node: node, Epoch: seen.Epoch})
+}
+
 func judgeMigration(t *transition, source, target Observation) bool {
 	op := &t.Operation
 	handed := t.VM.Holder == op.Target // the source had let the guest go before, so it does not matter how the source ended
@@ -78,6 +89,9 @@ func judgeMigration(t *transition, source, target Observation) bool {
 	if !handed && movedByHand(op, source, target) {
 		t.undo("somebody else has moved it to " + t.name(op.Target) + " meanwhile")
 		return true
+	}
+	if t.isLeft(op.Target, target) {
+		target.State, target.JobActive = model.DomainAbsent, false
 	}
 	verdict := Judge(source, target, op.Epoch)
 	t.note("verdict: %s", verdict)

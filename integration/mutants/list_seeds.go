@@ -14,6 +14,15 @@ var seedMutants = []mutant{
 		name: "the-wrong-machine-boots-anew", file: "coordinator/evidence/proof.go", suite: inControl.only("WrongMachineHasSaid"),
 		is: "facts.Boot != boot && !wrong", becomes: "facts.Boot != boot && (true || wrong)",
 	},
+	{
+		name: "waits-for-what-waits-for-it", file: "coordinator/operation/verdict.go", suite: inOperation.only("EarlierMigration"),
+		is: "if t.isLeft(op.Target, target) {", becomes: "if false && t.isLeft(op.Target, target) {",
+	},
+	{
+		name: "a-copy-that-nobody-left-is-none", file: "coordinator/operation/verdict.go", suite: inOperation.only("EarlierMigration"),
+		is:      "return paused && seen.Epoch != t.Operation.Epoch && slices.Contains(",
+		becomes: "return paused && seen.Epoch != t.Operation.Epoch || slices.Contains(",
+	},
 	// Every start asks where the VM may be.
 	{
 		name: "stopped-vms-are-not-asked-about", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("StoppedVMAsks"),
