@@ -399,7 +399,8 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "a-silent-copy-is-forgotten", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
-		is: "case shows && (one.worth == lying || vm.LastNode != one.node.ID):", becomes: "case shows && one.worth == lying:",
+		is:      "case shows && (one.worth == lying || vm.LastNode != one.node.ID || since(domain.Since, vm)):",
+		becomes: "case shows && one.worth == lying:",
 	},
 	{
 		name: "one-look-is-enough", file: "coordinator/evidence/elsewhere.go", suite: inEvidence.only("WhereAVMMayBe"),
