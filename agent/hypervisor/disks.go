@@ -44,6 +44,35 @@ func Disks(xml string) ([]Disk, error) {
 	return disks, nil
 }
 
+// MaxSources is how many sources of a domain are told.
+const MaxSources = 64
+
+// maxSource is how long a path or a name of a source may be that is told.
+const maxSource = 1024
+
+// Written are the sources that a domain of this XML writes to and no other domain may: those of its disks that are neither read-only,
+// nor shared by its owner's wish, nor removable.
+func Written(xml string) ([]Source, error) {
+	var domain libvirtxml.Domain
+	if err := domain.Unmarshal(xml); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidXML, err)
+	}
+	if domain.Devices == nil {
+		return nil, nil
+	}
+	var sources []Source
+	for _, disk := range domain.Devices.Disks {
+		source := sourceOf(disk.Source)
+		removable := disk.Device != "" && disk.Device != "disk" && disk.Device != "lun"
+		long := max(len(source.Path), len(source.Pool), len(source.Volume)) > maxSource
+		if source == (Source{}) || removable || disk.ReadOnly != nil || disk.Shareable != nil || long || len(sources) == MaxSources {
+			continue
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
 func (d *Disk) add(chain *libvirtxml.DomainDiskBackingStore) {
 	for ; chain != nil; chain = chain.BackingStore {
 		if source := sourceOf(chain.Source); source != (Source{}) {

@@ -64,6 +64,8 @@ type Domain struct {
 	OperationID string
 	JobActive   bool
 	PID         int // of the process of an orphan
+	// Sources are what a domain that has memory writes to, as far as they are files, devices and volumes; at most MaxSources.
+	Sources []Source
 }
 
 // DomainStats are one active domain's figures. A nil field could not be read.

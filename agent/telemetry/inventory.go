@@ -117,11 +117,15 @@ func (c *Collector) usable(offered []string) []string {
 
 // Domain is a domain as reports show it.
 func Domain(d hypervisor.Domain) *berthv1.Domain {
+	var sources []*berthv1.DiskSource
+	for _, source := range d.Sources {
+		sources = append(sources, &berthv1.DiskSource{Path: source.Path, Pool: source.Pool, Volume: source.Volume})
+	}
 	return &berthv1.Domain{
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
 		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
 		JobActive: d.JobActive, Autostart: d.Autostart, Saved: d.Saved,
-		ProcessId: int64(d.PID),
+		ProcessId: int64(d.PID), Sources: sources,
 	}
 }
 

@@ -26,11 +26,16 @@ func (s *queryCalls) WhyNotStarted(
 		return nil, refusal.NotFound("vm", request.Msg.GetVm())
 	}
 	return answer.WhenLeading(ctx, s.Source, func() (*connect.Response[berthv1.WhyNotStartedResponse], error) {
-		found := s.Control.Survey(p.Snapshot).Of(&vm)
+		survey := s.Control.Survey(p.Snapshot)
+		found := survey.Of(&vm)
 		missing, next := found.Missing()
 		message := &berthv1.WhyNotStartedResponse{
 			SchemaVersion: wire.SchemaVersion, Vm: vm.Name, Runs: found.Runs, MayStart: found.May && vm.Operation == "", Proof: found.Proof,
 			Missing: missing, NextStep: next, OperationId: vm.Operation, Condition: vm.Condition.Text,
+		}
+		if use, used := survey.UsedDisk(&vm, ""); used && !found.Runs {
+			message.MayStart = false
+			message.DiskInUse, message.DiskNextStep = use.Text(vm.Name), use.Next()
 		}
 		for _, word := range found.Words {
 			one := &berthv1.NodeWord{

@@ -51,7 +51,10 @@ func TestWhyNotStarted(t *testing.T) {
 	}
 
 	add(model.VM{ID: "v1", Desired: model.Running, Holder: "n1", LastNode: "n1", Epoch: 2})
-	add(model.VM{ID: "v2", Desired: model.Stopped, LastNode: "n1", Epoch: 2})
+	add(model.VM{
+		ID: "v2", Desired: model.Stopped, LastNode: "n1", Epoch: 2,
+		Spec: model.VMSpec{Disks: []model.Disk{{Path: "/srv/v2.qcow2", Format: "qcow2", Bus: "virtio"}}},
+	})
 	add(model.VM{
 		ID: "v3", Desired: model.Running, Holder: "n2", LastNode: "n2", Epoch: 2, Operation: "o1",
 		Condition: model.Condition{Kind: model.OutOfBand, Text: "out of band: it is gone"},
@@ -66,6 +69,16 @@ func TestWhyNotStarted(t *testing.T) {
 	}
 	if answer := why("v2"); answer.GetRuns() || !answer.GetMayStart() || answer.GetProof() == "" || answer.GetMissing() != "" {
 		t.Errorf("of one that was stopped: %v", answer)
+	}
+	stray := facts["n3"]
+	stray.Domains = []model.Domain{{
+		UUID: "s1", Name: "stray", State: model.DomainRunning, Sources: []model.DiskSource{{Path: "/srv/v2.qcow2"}},
+	}}
+	facts["n3"] = stray
+	if answer := why("v2"); answer.GetMayStart() ||
+		answer.GetDiskInUse() != `domain "stray" on hv3 writes to disk /srv/v2.qcow2 of VM "vm-v2"` ||
+		!strings.Contains(answer.GetDiskNextStep(), "'virsh shutdown stray' on hv3") {
+		t.Errorf("of one whose disk a stray has: %v", answer)
 	}
 	silent := facts["n3"]
 	silent.Liveness, silent.HeardAt = model.Unreachable, now.Add(-time.Hour)

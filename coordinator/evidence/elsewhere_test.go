@@ -20,7 +20,8 @@ type estate struct {
 	at    time.Time
 	proof Proofs
 
-	history []operation.Operation
+	history   []operation.Operation
+	resources []model.Resource
 }
 
 func (s *estate) Nodes() []model.Node                   { return slices.Clone(s.nodes) }
@@ -30,8 +31,18 @@ func (s *estate) LiveOperations() []operation.Operation { return nil }
 func (s *estate) LiveOperationOf(string) (operation.Operation, bool) {
 	return operation.Operation{}, false
 }
-func (s *estate) Resource(string) (model.Resource, bool) { return model.Resource{}, false }
-func (s *estate) VM(id string) (model.VM, bool)          { return s.vm, id == s.vm.ID }
+func (s *estate) Resources(kind model.Kind) []model.Resource {
+	return slices.DeleteFunc(slices.Clone(s.resources), func(r model.Resource) bool { return r.Kind != kind })
+}
+func (s *estate) Clusters() []model.Resource { return nil }
+func (s *estate) Resource(id string) (model.Resource, bool) {
+	at := slices.IndexFunc(s.resources, func(r model.Resource) bool { return r.ID == id })
+	if at < 0 {
+		return model.Resource{}, false
+	}
+	return s.resources[at], true
+}
+func (s *estate) VM(id string) (model.VM, bool) { return s.vm, id == s.vm.ID }
 
 func (s *estate) Node(id string) (model.Node, bool) {
 	at := slices.IndexFunc(s.nodes, func(n model.Node) bool { return n.ID == id })

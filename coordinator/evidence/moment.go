@@ -23,6 +23,7 @@ type Records interface {
 	Nodes() []model.Node
 	Clusters() []model.Resource
 	Resource(id string) (model.Resource, bool)
+	Resources(kind model.Kind) []model.Resource
 	VM(id string) (model.VM, bool)
 	VMs() []model.VM
 	VMsOn(node string) []model.VM

@@ -163,6 +163,9 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 		Managed: wire.GetManaged(), Epoch: wire.GetEpoch(), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
 		Persistent: wire.GetPersistent(), Autostart: wire.GetAutostart(), Saved: wire.GetSaved(), PID: int(wire.GetProcessId()), Since: one.since,
 	}
+	for _, source := range wire.GetSources() {
+		shown.Sources = append(shown.Sources, model.DiskSource{Path: source.GetPath(), Pool: source.GetPool(), Volume: source.GetVolume()})
+	}
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
 		shown.Balloon = amount(sample.BalloonBytes)

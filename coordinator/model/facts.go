@@ -115,11 +115,27 @@ type Domain struct {
 	// VM by then.
 	Saved bool
 	PID   int // of an orphan's process
+	// Sources are what it writes to, if it has memory: nobody else may have them. Shared between readers, never changed.
+	Sources []DiskSource
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
 	CPU      *float64     // CPUs that it used over the last interval; nil when that could not be read
 	Balloon  *units.Bytes // memory that its balloon leaves it now; nil when that could not be read
+}
+
+// DiskSource is what is behind a disk of a domain: a path on its node, or a volume by libvirt's names.
+type DiskSource struct {
+	Path         string
+	Pool, Volume string
+}
+
+// Text names a source for people.
+func (s DiskSource) Text() string {
+	if s.Path != "" {
+		return s.Path
+	}
+	return s.Pool + "/" + s.Volume
 }
 
 // Ending is how a guest ended on a node: while it ran there, and not because it was migrated away. Times are the coordinator's.

@@ -59,6 +59,18 @@ var diskMutants = []mutant{
 		is: "op.Kind == operation.Adopt && op.Target == one.Node", becomes: "op.Target == one.Node",
 	},
 	{
+		name: "start-beside-a-stray-with-the-disk", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("DiskThatAnother"),
+		is: "if !used {\n\t\treturn nil", becomes: "if !used || true {\n\t\treturn nil",
+	},
+	{
+		name: "a-path-is-no-volume", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("DiskThatAnother"),
+		is: "path.Dir(source.Path) == path.Clean(pool.Path)", becomes: "source.Path == path.Clean(pool.Path)",
+	},
+	{
+		name: "a-local-volume-is-everywhere", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("DiskThatAnother"),
+		is: "if len(record.Volume.Nodes) > 0 {", becomes: "if len(record.Volume.Nodes) > 9 {",
+	},
+	{
 		name: "restart-after-a-restore", file: "coordinator/evidence/restart.go", suite: inControl.only("WaitsForAWord"),
 		is: "if vm.Condition.Is(model.NowhereSeen) {", becomes: "if vm.Condition.Is(model.NowhereSeen) && vm.Restarts > 0 {",
 	},

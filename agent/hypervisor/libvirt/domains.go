@@ -125,7 +125,7 @@ func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervis
 	name, err := d.GetName()
 	return hypervisor.Domain{
 		UUID: uuid, Name: name, State: hypervisor.Running, Reason: one.reason, MemoryBytes: one.memory, VCPUs: one.vcpus,
-		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation,
+		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation, Sources: one.sources,
 	}, err
 }
 
@@ -211,7 +211,23 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 		return domain, err
 	}
 	domain.Managed, domain.Epoch, domain.OperationID = managed, mark.Epoch, mark.Operation
-	return domain, nil
+	if domain.State != hypervisor.Shutoff {
+		domain.Sources, err = sourcesOf(d)
+	}
+	return domain, err
+}
+
+// sourcesOf reads what a domain writes to. That needs neither its process nor its job lock.
+func sourcesOf(d *libvirtgo.Domain) ([]hypervisor.Source, error) {
+	text, err := d.GetXMLDesc(0)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := hypervisor.Written(text)
+	if err != nil {
+		return nil, nil // what libvirt shows and its own library cannot read hides no domain
+	}
+	return sources, nil
 }
 
 // markOf reads Berth's mark of a domain. No mark is not an error. A domain without a definition that does not run has no

@@ -7,6 +7,7 @@ import (
 
 	libvirtgo "libvirt.org/go/libvirt"
 
+	"berth/agent/hypervisor"
 	"berth/shared/domxml"
 )
 
@@ -19,12 +20,13 @@ type guest struct {
 	id      uint
 	version uint64 // of the news that what follows is as new as
 
-	at              time.Time // when the next three were read
+	at              time.Time // when the next three and the sources were read
 	memory, balloon int64
 	vcpus           int
 	mark            domxml.Mark
 	managed, marked bool   // marked: these and the reason were read
 	reason          string // why it runs
+	sources         []hypervisor.Source
 
 	process *process // nil: not to be seen, and not looked for again
 
@@ -136,6 +138,9 @@ func (one *guest) ask(d *libvirtgo.Domain, now time.Time) error {
 	}
 	info, err := d.GetInfo()
 	if err != nil {
+		return err
+	}
+	if one.sources, err = sourcesOf(d); err != nil {
 		return err
 	}
 	one.at = now

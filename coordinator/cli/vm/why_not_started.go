@@ -16,7 +16,8 @@ func whyNotStartedCommand(a *term.App) *cobra.Command {
 
 A VM is started only where it is proven that it runs nowhere. A node proves that it does not run it by listing its
 domains without it, or by being proven off. Where the end of the VM was seen, or its host was switched off or has
-booted since, the other nodes need not answer. What is in the way is shown with the word or the machine that ends it.`,
+booted since, the other nodes need not answer. What is in the way is shown with the word or the machine that ends it.
+A domain that is not the VM and writes to one of its disks is in the way, too.`,
 		Example: `  berth vm why-not-started web1
   berth vm why-not-started web1 -o wide`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,9 +48,15 @@ func whyNotStartedText(a *term.App, p *term.Page, answer *berthv1.WhyNotStartedR
 		p.Line("vm/%s is not in need of a start: %s", answer.GetVm(), answer.GetProof())
 	case answer.GetMayStart():
 		p.Line("vm/%s may be started: %s", answer.GetVm(), answer.GetProof())
+	case answer.GetMissing() == "":
+		p.Line("vm/%s is not started: %s", answer.GetVm(), answer.GetDiskInUse())
 	default:
 		p.Line("vm/%s is not started: %s", answer.GetVm(), answer.GetMissing())
 		endings(p, answer)
+	}
+	if use := answer.GetDiskInUse(); use != "" {
+		p.Line("  its disk: %s", use)
+		p.Line("  what ends that: %s", answer.GetDiskNextStep())
 	}
 	if condition := answer.GetCondition(); condition != "" {
 		p.Line("  its condition: %s", condition)

@@ -111,6 +111,9 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 		return decidedStart{Started: Started{Decision: decision}, refused: true}
 	}
 	target, err := search.target(snapshot, decision)
+	if err == nil {
+		err = l.disksFree(snapshot, &vm, target.Node)
+	}
 	if err != nil || request.DryRun {
 		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: err}
 	}

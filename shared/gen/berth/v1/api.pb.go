@@ -7306,12 +7306,14 @@ type WhyNotStartedResponse struct {
 	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
 	Runs          bool                   `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"` // as recorded
 	MayStart      bool                   `protobuf:"varint,4,opt,name=may_start,json=mayStart,proto3" json:"may_start,omitempty"`
-	Proof         string                 `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`                                // what proves that it runs, or that it runs nowhere
-	Missing       string                 `protobuf:"bytes,6,opt,name=missing,proto3" json:"missing,omitempty"`                            // what is missing for a proof; empty: nothing
-	NextStep      string                 `protobuf:"bytes,7,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`          // what ends that
-	OperationId   string                 `protobuf:"bytes,8,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"` // that works on it: the operation decides
-	Condition     string                 `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`                        // of the VM
-	Nodes         []*NodeWord            `protobuf:"bytes,10,rep,name=nodes,proto3" json:"nodes,omitempty"`                               // every node, by name
+	Proof         string                 `protobuf:"bytes,5,opt,name=proof,proto3" json:"proof,omitempty"`                                      // what proves that it runs, or that it runs nowhere
+	Missing       string                 `protobuf:"bytes,6,opt,name=missing,proto3" json:"missing,omitempty"`                                  // what is missing for a proof; empty: nothing
+	NextStep      string                 `protobuf:"bytes,7,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`                // what ends that
+	OperationId   string                 `protobuf:"bytes,8,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`       // that works on it: the operation decides
+	Condition     string                 `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`                              // of the VM
+	Nodes         []*NodeWord            `protobuf:"bytes,10,rep,name=nodes,proto3" json:"nodes,omitempty"`                                     // every node, by name
+	DiskInUse     string                 `protobuf:"bytes,11,opt,name=disk_in_use,json=diskInUse,proto3" json:"disk_in_use,omitempty"`          // which other domain writes to a disk of the VM; empty: none is shown that does
+	DiskNextStep  string                 `protobuf:"bytes,12,opt,name=disk_next_step,json=diskNextStep,proto3" json:"disk_next_step,omitempty"` // what ends that
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7414,6 +7416,20 @@ func (x *WhyNotStartedResponse) GetNodes() []*NodeWord {
 		return x.Nodes
 	}
 	return nil
+}
+
+func (x *WhyNotStartedResponse) GetDiskInUse() string {
+	if x != nil {
+		return x.DiskInUse
+	}
+	return ""
+}
+
+func (x *WhyNotStartedResponse) GetDiskNextStep() string {
+	if x != nil {
+		return x.DiskNextStep
+	}
+	return ""
 }
 
 // NodeWord is what is known of a VM on a node that could run it.
@@ -10508,7 +10524,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\aplan_id\x18\n" +
 	" \x01(\tR\x06planId\"&\n" +
 	"\x14WhyNotStartedRequest\x12\x0e\n" +
-	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xb7\x02\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xfd\x02\n" +
 	"\x15WhyNotStartedResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
 	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x12\n" +
@@ -10520,7 +10536,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\foperation_id\x18\b \x01(\tR\voperationId\x12\x1c\n" +
 	"\tcondition\x18\t \x01(\tR\tcondition\x12(\n" +
 	"\x05nodes\x18\n" +
-	" \x03(\v2\x12.berth.v1.NodeWordR\x05nodes\"\xc7\x01\n" +
+	" \x03(\v2\x12.berth.v1.NodeWordR\x05nodes\x12\x1e\n" +
+	"\vdisk_in_use\x18\v \x01(\tR\tdiskInUse\x12$\n" +
+	"\x0edisk_next_step\x18\f \x01(\tR\fdiskNextStep\"\xc7\x01\n" +
 	"\bNodeWord\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1a\n" +
 	"\bstanding\x18\x02 \x01(\tR\bstanding\x12\x10\n" +

@@ -1877,9 +1877,10 @@ type Domain struct {
 	// In an answer to a stop: it was gone before the stop, and the agent has not seen its end. Somebody may have moved it.
 	Missing bool `protobuf:"varint,16,opt,name=missing,proto3" json:"missing,omitempty"`
 	// In an answer about a domain that is gone: nothing tells how it went, because the agent or libvirt was away. It may have run on here.
-	EndUnseen     bool  `protobuf:"varint,17,opt,name=end_unseen,json=endUnseen,proto3" json:"end_unseen,omitempty"`
-	Saved         bool  `protobuf:"varint,19,opt,name=saved,proto3" json:"saved,omitempty"`                          // off, and libvirt keeps its memory: a start there lets it run on
-	ProcessId     int64 `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
+	EndUnseen     bool          `protobuf:"varint,17,opt,name=end_unseen,json=endUnseen,proto3" json:"end_unseen,omitempty"`
+	Saved         bool          `protobuf:"varint,19,opt,name=saved,proto3" json:"saved,omitempty"`                          // off, and libvirt keeps its memory: a start there lets it run on
+	ProcessId     int64         `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
+	Sources       []*DiskSource `protobuf:"bytes,21,rep,name=sources,proto3" json:"sources,omitempty"`                       // what it writes to, of a domain that has memory; at most 64
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2047,6 +2048,74 @@ func (x *Domain) GetProcessId() int64 {
 	return 0
 }
 
+func (x *Domain) GetSources() []*DiskSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+// DiskSource is what is behind a disk of a domain: a path on its node, or a volume of one of libvirt's pools there.
+type DiskSource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Volume        string                 `protobuf:"bytes,3,opt,name=volume,proto3" json:"volume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiskSource) Reset() {
+	*x = DiskSource{}
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiskSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiskSource) ProtoMessage() {}
+
+func (x *DiskSource) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiskSource.ProtoReflect.Descriptor instead.
+func (*DiskSource) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DiskSource) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *DiskSource) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *DiskSource) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
 // Ending is how a guest ended on a node: while it ran there, and not because it was migrated away.
 type Ending struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2059,7 +2128,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2140,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2153,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Ending) GetWatchedSeconds() float64 {
@@ -2160,7 +2229,7 @@ type VM struct {
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2241,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2254,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *VM) GetId() string {
@@ -2493,7 +2562,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2574,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2587,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Discard) GetNode() string {
@@ -2553,7 +2622,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2634,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2647,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CopyView) GetNode() string {
@@ -2660,7 +2729,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2741,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2754,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -2761,7 +2830,7 @@ type NewVM struct {
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2842,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2855,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -2917,7 +2986,7 @@ type VMChange struct {
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +2998,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +3011,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -3053,7 +3122,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3134,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3147,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Names) GetNames() []string {
@@ -3102,7 +3171,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3183,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3196,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -3185,7 +3254,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3266,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3279,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -3311,7 +3380,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3392,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3405,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Disk) GetPath() string {
@@ -3413,7 +3482,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3494,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3507,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Operation) GetId() string {
@@ -3631,7 +3700,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3712,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3725,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -3783,7 +3852,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +3864,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +3877,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Decision) GetId() string {
@@ -4047,7 +4116,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4128,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4141,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -4155,7 +4224,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4167,7 +4236,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4180,7 +4249,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -4209,7 +4278,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4221,7 +4290,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4234,7 +4303,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -4268,7 +4337,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4280,7 +4349,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4293,7 +4362,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -4331,7 +4400,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4343,7 +4412,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4356,7 +4425,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -4470,7 +4539,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +4551,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +4564,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -4598,7 +4667,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4610,7 +4679,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4623,7 +4692,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -4701,7 +4770,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +4782,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +4795,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -4822,7 +4891,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4834,7 +4903,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4847,7 +4916,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -4935,7 +5004,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5016,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5029,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Member) GetId() string {
@@ -5119,7 +5188,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5131,7 +5200,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5144,7 +5213,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -5392,7 +5461,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xdb\x04\n" +
+	"\x11_vcpu_delay_ratio\"\x8b\x05\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5420,7 +5489,13 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"end_unseen\x18\x11 \x01(\bR\tendUnseen\x12\x14\n" +
 	"\x05saved\x18\x13 \x01(\bR\x05saved\x12\x1d\n" +
 	"\n" +
-	"process_id\x18\x14 \x01(\x03R\tprocessId\"l\n" +
+	"process_id\x18\x14 \x01(\x03R\tprocessId\x12.\n" +
+	"\asources\x18\x15 \x03(\v2\x14.berth.v1.DiskSourceR\asources\"L\n" +
+	"\n" +
+	"DiskSource\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\"l\n" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
@@ -5855,7 +5930,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -5876,37 +5951,38 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Pressure)(nil),              // 16: berth.v1.Pressure
 	(*DomainTelemetry)(nil),       // 17: berth.v1.DomainTelemetry
 	(*Domain)(nil),                // 18: berth.v1.Domain
-	(*Ending)(nil),                // 19: berth.v1.Ending
-	(*VM)(nil),                    // 20: berth.v1.VM
-	(*Discard)(nil),               // 21: berth.v1.Discard
-	(*CopyView)(nil),              // 22: berth.v1.CopyView
-	(*VMDisk)(nil),                // 23: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 24: berth.v1.NewVM
-	(*VMChange)(nil),              // 25: berth.v1.VMChange
-	(*Names)(nil),                 // 26: berth.v1.Names
-	(*RootDisk)(nil),              // 27: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 28: berth.v1.VMSpec
-	(*Disk)(nil),                  // 29: berth.v1.Disk
-	(*Operation)(nil),             // 30: berth.v1.Operation
-	(*MigrationStats)(nil),        // 31: berth.v1.MigrationStats
-	(*Decision)(nil),              // 32: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 33: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 34: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 35: berth.v1.RankRow
-	(*RankCell)(nil),              // 36: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 37: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 38: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 39: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 40: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 41: berth.v1.Event
-	(*Member)(nil),                // 42: berth.v1.Member
-	(*ErrorDetail)(nil),           // 43: berth.v1.ErrorDetail
-	nil,                           // 44: berth.v1.Node.KeysEntry
-	nil,                           // 45: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
-	(*Key)(nil),                   // 47: berth.v1.Key
-	(*CompiledKey)(nil),           // 48: berth.v1.CompiledKey
-	(*Problem)(nil),               // 49: berth.v1.Problem
+	(*DiskSource)(nil),            // 19: berth.v1.DiskSource
+	(*Ending)(nil),                // 20: berth.v1.Ending
+	(*VM)(nil),                    // 21: berth.v1.VM
+	(*Discard)(nil),               // 22: berth.v1.Discard
+	(*CopyView)(nil),              // 23: berth.v1.CopyView
+	(*VMDisk)(nil),                // 24: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 25: berth.v1.NewVM
+	(*VMChange)(nil),              // 26: berth.v1.VMChange
+	(*Names)(nil),                 // 27: berth.v1.Names
+	(*RootDisk)(nil),              // 28: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 29: berth.v1.VMSpec
+	(*Disk)(nil),                  // 30: berth.v1.Disk
+	(*Operation)(nil),             // 31: berth.v1.Operation
+	(*MigrationStats)(nil),        // 32: berth.v1.MigrationStats
+	(*Decision)(nil),              // 33: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 34: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 35: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 36: berth.v1.RankRow
+	(*RankCell)(nil),              // 37: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 38: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 39: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 40: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 41: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 42: berth.v1.Event
+	(*Member)(nil),                // 43: berth.v1.Member
+	(*ErrorDetail)(nil),           // 44: berth.v1.ErrorDetail
+	nil,                           // 45: berth.v1.Node.KeysEntry
+	nil,                           // 46: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
+	(*Key)(nil),                   // 48: berth.v1.Key
+	(*CompiledKey)(nil),           // 49: berth.v1.CompiledKey
+	(*Problem)(nil),               // 50: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -5915,75 +5991,76 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	11, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	15, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	10, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	46, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	44, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	47, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	45, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	45, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	46, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	46, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	46, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	47, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	47, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	12, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	13, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	46, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	47, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	14, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	46, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	47, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	16, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	16, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	16, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	17, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	14, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 23: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	46, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	19, // 25: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	28, // 26: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	3,  // 27: berth.v1.VM.state:type_name -> berth.v1.VMState
-	46, // 28: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	46, // 29: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	17, // 30: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	47, // 31: berth.v1.VM.keys:type_name -> berth.v1.Key
-	47, // 32: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	46, // 33: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	23, // 34: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	21, // 35: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	2,  // 36: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	1,  // 37: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 38: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	28, // 39: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	47, // 40: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	27, // 41: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	26, // 42: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	26, // 43: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	26, // 44: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	26, // 45: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	29, // 46: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	4,  // 47: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	46, // 48: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	46, // 49: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	46, // 50: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	31, // 51: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	22, // 52: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	46, // 53: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	5,  // 54: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	37, // 55: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	38, // 56: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	35, // 57: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	33, // 58: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	34, // 59: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	5,  // 60: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	36, // 61: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	48, // 62: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	48, // 63: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	39, // 64: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	40, // 65: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	46, // 66: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	46, // 67: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	32, // 68: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	49, // 69: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	47, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	20, // 25: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	19, // 26: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	29, // 27: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	3,  // 28: berth.v1.VM.state:type_name -> berth.v1.VMState
+	47, // 29: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	47, // 30: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	17, // 31: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	48, // 32: berth.v1.VM.keys:type_name -> berth.v1.Key
+	48, // 33: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	47, // 34: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	24, // 35: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	22, // 36: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	2,  // 37: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	1,  // 38: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 39: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	29, // 40: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	48, // 41: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	28, // 42: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	27, // 43: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	27, // 44: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	27, // 45: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	27, // 46: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	30, // 47: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	4,  // 48: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	47, // 49: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	47, // 50: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	47, // 51: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	32, // 52: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	23, // 53: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	47, // 54: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	5,  // 55: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	38, // 56: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	39, // 57: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	36, // 58: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	34, // 59: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	35, // 60: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	5,  // 61: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	37, // 62: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	49, // 63: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	49, // 64: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	40, // 65: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	41, // 66: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	47, // 67: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	47, // 68: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	33, // 69: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	50, // 70: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -5997,18 +6074,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[19].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[25].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[33].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[20].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[26].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[34].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[36].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[35].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[37].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   40,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,64 @@
+package evidence
+
+import (
+	"strings"
+	"testing"
+
+	"berth/coordinator/model"
+)
+
+// FAULTS.md, W8. Two that write to one disk destroy it: a VM is not started while another domain has its disk, under whatever name.
+func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
+	shared := model.Resource{
+		Kind: model.KindPool, ID: "p1", Name: "vms", Settings: map[string]string{model.SettingScope: string(model.PoolShared)},
+	}
+	fast := model.Resource{Kind: model.KindPool, ID: "p2", Name: "fast"}
+	onShared := model.Resource{Kind: model.KindDisk, ID: "d1", Volume: &model.Volume{Pool: "p1", Name: "db.qcow2"}}
+	onFast := model.Resource{Kind: model.KindDisk, ID: "d2", Volume: &model.Volume{Pool: "p2", Nodes: []string{"n1"}, Name: "db.qcow2"}}
+	path := model.VMSpec{Disks: []model.Disk{{Path: "/srv/vms/db.qcow2"}}}
+	volume := func(pool, name string) model.DiskSource { return model.DiskSource{Pool: pool, Volume: name} }
+	for name, tc := range map[string]struct {
+		disks  []string
+		spec   model.VMSpec
+		node   string
+		source model.DiskSource
+		state  model.DomainState
+		used   bool
+	}{
+		"its volume, on another node":       {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), used: true},
+		"its volume, by its path":           {disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/db.qcow2"}, used: true},
+		"another volume":                    {disks: []string{"d1"}, node: "n3", source: volume("vms", "web.qcow2")},
+		"its volume, of what is off":        {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), state: "shutoff"},
+		"its volume, of what is paused":     {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), state: "paused", used: true},
+		"its local volume, on its node":     {disks: []string{"d2"}, node: "n1", source: volume("fast", "db.qcow2"), used: true},
+		"one of that name, on another node": {disks: []string{"d2"}, node: "n3", source: volume("fast", "db.qcow2")},
+		"its file":                          {spec: path, node: "n1", source: model.DiskSource{Path: "/srv/vms/../vms/db.qcow2"}, used: true},
+		"its file, as a volume":             {spec: path, node: "n1", source: model.DiskSource{Pool: "vms", Volume: "db.qcow2"}, used: true},
+		"a file of its XML": {
+			spec: model.VMSpec{XML: "<domain><devices><disk><source file='/x.img'/><target dev='vda'/></disk></devices></domain>"},
+			node: "n1", source: model.DiskSource{Path: "/x.img"}, used: true,
+		},
+		"a medium that it only reads": {
+			spec: model.VMSpec{Disks: []model.Disk{{Path: "/x.iso", ReadOnly: true}}}, node: "n1", source: model.DiskSource{Path: "/x.iso"},
+		},
+	} {
+		s := running()
+		s.gone()
+		s.resources = []model.Resource{shared, fast, onShared, onFast}
+		s.vm.Holder, s.vm.Disks, s.vm.Spec = "", tc.disks, tc.spec
+		if tc.state == "" {
+			tc.state = model.DomainRunning
+		}
+		s.change(tc.node, func(f *model.NodeFacts) {
+			f.Pools = []model.PoolFacts{{Name: "vms", Path: "/srv/vms"}}
+			f.Domains = []model.Domain{{UUID: "stray", Name: "copy", State: tc.state, Sources: []model.DiskSource{tc.source}}}
+		})
+		use, used := s.survey().UsedDisk(&s.vm, "")
+		if used != tc.used {
+			t.Errorf("%s: %t, %+v", name, used, use)
+		}
+		if text := use.Text("db"); used && !strings.Contains(text, `domain "copy" on node`+tc.node[1:]+" writes to disk ") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
