@@ -101,8 +101,10 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
 			Expected: work.Known,
 		},
-		Jobs:   work,
-		Tasks:  &tasks.Tasks{Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, Logger: log.Named("tasks")},
+		Jobs: work,
+		Tasks: &tasks.Tasks{
+			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed, Logger: log.Named("tasks"),
+		},
 		Logger: log.Named("session"),
 	}
 	if dog := settings.watchdog(log.Named("watchdog"), &watchdog.Sleepers{

@@ -48,6 +48,9 @@ const (
 	Orphan          State = "orphan" // its process runs, and the hypervisor does not list it; Look and Lister say so
 )
 
+// ReasonIOError is why a guest is paused one of whose disks has failed or found no room.
+const ReasonIOError = "i/o error"
+
 // Domain is one domain as the hypervisor shows it.
 type Domain struct {
 	UUID        string

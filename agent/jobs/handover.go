@@ -129,3 +129,30 @@ func (j *Jobs) Discard(ctx context.Context, vm string, epoch uint64) error {
 		return nil
 	})
 }
+
+// EndCrashed removes what is left of a guest that has crashed, and makes this node refuse orders for the VM up to its epoch. The error
+// is hypervisor.ErrInvalidState when it has not crashed.
+func (j *Jobs) EndCrashed(ctx context.Context, vm string, epoch uint64) error {
+	return j.inTurn(ctx, vm, epoch, func(one *job) error {
+		seen := one.look()
+		switch {
+		case seen.gone():
+		case !seen.known():
+			return seen.err
+		case !seen.holds(epoch), !seen.in(hypervisor.Crashed):
+			return fmt.Errorf("%w: it has not crashed under epoch %d", hypervisor.ErrInvalidState, epoch)
+		default:
+			limited, cancel := one.limited(actLimit)
+			defer cancel()
+			err := j.Hypervisor.Destroy(limited, vm, epoch)
+			if seen = one.look(); !seen.gone() {
+				return fmt.Errorf("%w: it was destroyed and is still here: %w", hypervisor.ErrAmbiguous, err)
+			}
+		}
+		if err := j.journal.refuse(vm, epoch); err != nil {
+			return fmt.Errorf("journal it: %w", err)
+		}
+		j.Logger.Info("what was left of a crashed guest is removed", "vm", vm, "up_to_epoch", epoch)
+		return nil
+	})
+}

@@ -332,6 +332,29 @@ func TestDiscardAsATask(t *testing.T) {
 	})
 }
 
+// What is left of a crashed guest makes way for its restart, and nothing else does.
+func TestACrashedGuestIsEndedAsATask(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		end := func(epoch uint64) error { return b.jobs.EndCrashed(b.Context(), vmID, epoch) }
+		b.arrive(5)
+		for _, state := range []hypervisor.State{hypervisor.Running, hypervisor.Paused} {
+			if b.set(state); !errors.Is(end(5), hypervisor.ErrInvalidState) {
+				b.Errorf("one that is %s was ended", state)
+			}
+		}
+		if b.set(hypervisor.Crashed); !errors.Is(end(4), hypervisor.ErrInvalidState) || b.asked("destroy") {
+			b.Errorf("one of another epoch was ended: %v", b.node.Calls())
+		}
+		if err := end(5); err != nil || !b.asked("destroy") {
+			b.Errorf("crashed: %v, calls: %v", err, b.node.Calls())
+		}
+		b.want(b.do(command("op2", 1, 5, resumeOrder)), refused_, "stale_epoch", unseen)
+		if err := end(5); err != nil {
+			b.Errorf("again: %v", err)
+		}
+	})
+}
+
 // A discard that did not succeed is tried anew when it is asked for again, because it is asked for until it has.
 func TestDiscardIsTriedAnew(t *testing.T) {
 	inBubble(t, func(b *bench) {

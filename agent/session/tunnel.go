@@ -65,7 +65,8 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 // lasting tells whether a task copies or removes content, or lasts as long as somebody likes.
 func lasting(task *berthv1.Task) bool {
 	switch task.GetAction().(type) {
-	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine, *berthv1.Task_Discard:
+	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine, *berthv1.Task_Discard,
+		*berthv1.Task_Unpause, *berthv1.Task_EndCrashed:
 		return false
 	default:
 		return true

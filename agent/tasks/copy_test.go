@@ -109,3 +109,28 @@ func TestRefuseIsTheJobs(t *testing.T) {
 		}
 	})
 }
+
+// What somebody has paused stays so: only a guest that its hypervisor has paused for want of space is let run.
+func TestUnpause(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		unpause := func(epoch uint64) *berthv1.Task {
+			return &berthv1.Task{Id: "t", Action: &berthv1.Task_Unpause{Unpause: &berthv1.UnpauseTask{VmId: vmID, Epoch: epoch}}}
+		}
+		b.wantCode(unpause(3), "not_found")
+		b.bootAs(3)
+		b.wantCode(unpause(3), "invalid_state")
+		if err := b.node.Suspend(b.Context(), vmID, 3); err != nil {
+			b.Fatal(err)
+		}
+		b.wantCode(unpause(3), "invalid_state")
+		if b.state() != hypervisor.Paused {
+			b.Error("what somebody has paused was let run")
+		}
+		b.node.Edit(vmID, func(d *hypervisor.Domain) { d.Reason = hypervisor.ReasonIOError })
+		b.wantCode(unpause(2), "other_epoch")
+		b.wantCode(unpause(3), "")
+		if b.state() != hypervisor.Running {
+			b.Error("it does not run")
+		}
+	})
+}

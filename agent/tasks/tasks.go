@@ -39,7 +39,9 @@ type Tasks struct {
 	Refuse func(ctx context.Context, vm string, epoch uint64) error
 	// Discard destroys the paused copy that a migration has left of a VM. Package jobs implements it.
 	Discard func(ctx context.Context, vm string, epoch uint64) error
-	Logger  hclog.Logger
+	// EndCrashed removes what is left of a guest that has crashed. Package jobs implements it.
+	EndCrashed func(ctx context.Context, vm string, epoch uint64) error
+	Logger     hclog.Logger
 
 	mu       sync.Mutex
 	fetching map[string]chan struct{} // by volume; closed when the fetch has ended
@@ -76,6 +78,10 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		err = t.undefine(ctx, task.GetUndefine())
 	case task.GetDiscard() != nil:
 		err = t.Discard(ctx, task.GetDiscard().GetVmId(), task.GetDiscard().GetEpoch())
+	case task.GetUnpause() != nil:
+		err = t.unpause(ctx, task.GetUnpause())
+	case task.GetEndCrashed() != nil:
+		err = t.EndCrashed(ctx, task.GetEndCrashed().GetVmId(), task.GetEndCrashed().GetEpoch())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -103,6 +109,20 @@ func (t *Tasks) suspend(ctx context.Context, order *berthv1.SuspendTask) error {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
 	return t.Hypervisor.Suspend(ctx, order.GetVmId(), order.GetEpoch())
+}
+
+// unpause lets a guest run on that its hypervisor has paused because a disk found no room. What somebody else has paused stays so.
+func (t *Tasks) unpause(ctx context.Context, order *berthv1.UnpauseTask) error {
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
+	domain, err := t.Hypervisor.Lookup(ctx, order.GetVmId())
+	switch {
+	case err != nil:
+		return err
+	case domain.State != hypervisor.Paused || domain.Reason != hypervisor.ReasonIOError || domain.JobActive:
+		return fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, domain.State, domain.Reason)
+	}
+	return t.Hypervisor.Resume(ctx, order.GetVmId(), order.GetEpoch())
 }
 
 // undefine removes the definition of a VM that another node has. A missing one counts as removed.

@@ -94,6 +94,10 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_Refuse{Refuse: &berthv1.RefuseTask{VmId: task.Refuse.VM, Epoch: task.Refuse.Epoch}}
 	case task.Undefine != nil:
 		m.Action = &berthv1.Task_Undefine{Undefine: &berthv1.UndefineTask{VmId: task.Undefine.VM, Epoch: task.Undefine.Epoch}}
+	case task.Unpause != nil:
+		m.Action = &berthv1.Task_Unpause{Unpause: &berthv1.UnpauseTask{VmId: task.Unpause.VM, Epoch: task.Unpause.Epoch}}
+	case task.Crashed != nil:
+		m.Action = &berthv1.Task_EndCrashed{EndCrashed: &berthv1.EndCrashedTask{VmId: task.Crashed.VM, Epoch: task.Crashed.Epoch}}
 	case task.Discard != nil:
 		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
 	default:

@@ -31,9 +31,11 @@ func (s *estate) LiveOperations() []operation.Operation { return nil }
 func (s *estate) LiveOperationOf(string) (operation.Operation, bool) {
 	return operation.Operation{}, false
 }
+
 func (s *estate) Resources(kind model.Kind) []model.Resource {
 	return slices.DeleteFunc(slices.Clone(s.resources), func(r model.Resource) bool { return r.Kind != kind })
 }
+
 func (s *estate) Clusters() []model.Resource { return nil }
 func (s *estate) Resource(id string) (model.Resource, bool) {
 	at := slices.IndexFunc(s.resources, func(r model.Resource) bool { return r.ID == id })

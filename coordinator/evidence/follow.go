@@ -57,6 +57,7 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 		}
 		return seen
 	}
+	seen.Starved = starvedOf(holder.facts.Domain(vm.ID), &holder.facts)
 	seen.Holder, seen.Astray = holder.node.Name, s.strayed(*vm, holder.node)
 	seen.HolderOff, seen.HolderLacks = holder.worth == off, holder.worth == heard && s.Lacks(*vm)
 	seen.HolderSilent = holder.worth != off && holder.worth != heard

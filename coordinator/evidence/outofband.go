@@ -16,9 +16,10 @@ type Sighting struct {
 	HolderOff   bool
 	// HolderSilent tells that its holder does not say what it has, and HolderLeft that it showed the VM no more when it did last.
 	HolderSilent, HolderLeft bool
-	Holder                   string // name of the holder
-	Astray                   string // why its disks are not where it is; empty: they are
-	Answer                   Answer // of one that its holder lacks, or that is missing: whether it may be started
+	Holder                   string   // name of the holder
+	Starved                  *starved // of its holder's copy that stands still for want of space; nil: it does not
+	Astray                   string   // why its disks are not where it is; empty: they are
+	Answer                   Answer   // of one that its holder lacks, or that is missing: whether it may be started
 }
 
 // Verdict is what has become of a VM beside Berth.
@@ -31,6 +32,8 @@ const (
 	OutOfBand   Verdict = "out of band" // people are told; nothing is done
 	StoppedHere Verdict = "stopped"     // it runs nowhere any more
 	MovedAway   Verdict = "moved"       // its only copy runs on another node than the holder, who does not have it
+	HasRoom     Verdict = "has room"    // it stands still for want of space, and there is some now
+	HasCrashed  Verdict = "has crashed" // what is left of it is in the way of its restart
 	CameBack    Verdict = "came back"   // it is held by nobody, is to run, and its only copy does
 )
 
@@ -39,7 +42,7 @@ type Finding struct {
 	Verdict   Verdict
 	Condition model.Condition // of OutOfBand and StoppedHere, with the next step
 	Why       string          // what the condition says, as an event tells it
-	Node      string          // of MovedAway and CameBack: ID of the node that has it
+	Node      string          // of MovedAway, CameBack and HasCrashed: ID of the node that has it
 	// Leftovers are definitions of the VM on nodes that do not have it: each would be a second VM if somebody started it.
 	Leftovers []Copy
 	// Missing tells that any node may have it that is not heard: nobody has seen how it left its holder.
@@ -74,6 +77,9 @@ func Beside(vm model.VM, seen Sighting) Finding {
 
 // PausedOn says that a VM is paused on a node, and how it runs on.
 func PausedOn(node, reason, name string) string {
+	if reason == model.ReasonIOError {
+		return pausedText(node, name)
+	}
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
@@ -183,6 +189,10 @@ func besideHolder(vm model.VM, here Copy, seen Sighting) Finding {
 		)
 	case domain.Name != vm.Name:
 		return alarm(here.Node, "%s", here.renamed(vm.Name))
+	case seen.Starved != nil:
+		return besideStarved(vm, here, seen.Starved)
+	case domain.State == model.DomainCrashed:
+		return besideCrashed(vm, here)
 	case domain.State == model.DomainPaused || domain.State == model.DomainPausedMigration:
 		return alarm(here.Node, "%s", PausedOn(here.Name, domain.Reason, vm.Name))
 	case domain.State == model.DomainRunning && vm.Persistent && !domain.Persistent:

@@ -95,6 +95,9 @@ func (s DomainState) Holds() bool {
 // Lives tells whether a domain in this state is a guest that runs, or will as soon as it is let.
 func (s DomainState) Lives() bool { return s.Holds() && s != DomainCrashed && s != DomainUnknown }
 
+// ReasonIOError is the reason of a domain that its hypervisor has paused because a disk of it failed or found no room.
+const ReasonIOError = "i/o error"
+
 // Domain is a libvirt domain as its node's agent sees it, Berth's own or not.
 type Domain struct {
 	UUID      string

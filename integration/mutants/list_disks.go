@@ -71,6 +71,26 @@ var diskMutants = []mutant{
 		is: "if len(record.Volume.Nodes) > 0 {", becomes: "if len(record.Volume.Nodes) > 9 {",
 	},
 	{
+		name: "let-run-what-somebody-paused", file: "agent/tasks/tasks.go", suite: suite{pkg: "./agent/tasks", run: "Unpause"},
+		is: "domain.Reason != hypervisor.ReasonIOError ||", becomes: "domain.Reason == \"\" ||",
+	},
+	{
+		name: "end-a-guest-that-has-not-crashed", file: "agent/jobs/handover.go", suite: inJobs.only("ACrashedGuest"),
+		is: "case !seen.holds(epoch), !seen.in(hypervisor.Crashed):", becomes: "case !seen.holds(epoch):",
+	},
+	{
+		name: "run-on-without-room", file: "coordinator/evidence/starved.go", suite: inControl.only("RunsOnWhenItsPool"),
+		is: "found.room = used, pool.Name, used < roomFrom", becomes: "found.room = used, pool.Name, used < 200",
+	},
+	{
+		name: "run-on-again-and-again", file: "coordinator/control/outofband/starved.go", suite: inControl.only("RunsOnWhenItsPool"),
+		is: "case since < last.rest:", becomes: "case since < 0:",
+	},
+	{
+		name: "a-crashed-guest-is-as-recorded", file: "coordinator/evidence/outofband.go", suite: inControl.only("HasCrashedIsNot"),
+		is: "case domain.State == model.DomainCrashed:", becomes: "case domain.State == \"\":",
+	},
+	{
 		name: "restart-after-a-restore", file: "coordinator/evidence/restart.go", suite: inControl.only("WaitsForAWord"),
 		is: "if vm.Condition.Is(model.NowhereSeen) {", becomes: "if vm.Condition.Is(model.NowhereSeen) && vm.Restarts > 0 {",
 	},

@@ -47,7 +47,7 @@ var pausedWords = map[libvirtgo.DomainPausedReason]string{
 	libvirtgo.DOMAIN_PAUSED_USER:          "user",
 	libvirtgo.DOMAIN_PAUSED_SAVE:          "save",
 	libvirtgo.DOMAIN_PAUSED_DUMP:          "dump",
-	libvirtgo.DOMAIN_PAUSED_IOERROR:       "i/o error",
+	libvirtgo.DOMAIN_PAUSED_IOERROR:       hypervisor.ReasonIOError,
 	libvirtgo.DOMAIN_PAUSED_WATCHDOG:      "watchdog",
 	libvirtgo.DOMAIN_PAUSED_FROM_SNAPSHOT: "from snapshot",
 	libvirtgo.DOMAIN_PAUSED_SHUTTING_DOWN: "shutting down",

@@ -47,6 +47,8 @@ type Task struct {
 	Describe string  // ID of a VM: give what its domain would be started with, without secrets
 	Refuse   *CopyOf // refuse orders for it from now on, up to its epoch; it fails if the VM is there, whatever its epoch
 	Undefine *CopyOf // remove the definition that is left of it; it fails if it is not off
+	Unpause  *CopyOf // let it run on if its hypervisor has paused it because a disk failed or found no room
+	Crashed  *CopyOf // remove what is left of it if it has crashed, and refuse orders for it up to its epoch from now on
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
 }
 

@@ -79,6 +79,12 @@ func (w *Watch) settle(ctx context.Context, vm model.VM, finding evidence.Findin
 		}
 	case evidence.OutOfBand:
 		w.outOfBand(ctx, vm, finding)
+	case evidence.HasRoom:
+		w.outOfBand(ctx, vm, finding)
+		beside.once(vm.ID, func() { w.unpause(ctx, vm) })
+	case evidence.HasCrashed:
+		w.outOfBand(ctx, vm, finding)
+		beside.once(vm.ID, func() { w.endCrashed(ctx, vm, finding) })
 	case evidence.StoppedHere:
 		beside.once(vm.ID, func() {
 			if w.refused(ctx, &vm) {

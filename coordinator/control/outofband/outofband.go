@@ -33,6 +33,7 @@ type Watch struct {
 
 	adoption Adoption
 	fencing  Fencing
+	unpauses unpauses
 }
 
 // New makes a Watch that does nothing before its loops run.

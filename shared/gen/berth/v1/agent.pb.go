@@ -2512,6 +2512,7 @@ type Task struct {
 	//	*Task_Undefine
 	//	*Task_Discard
 	//	*Task_Unpause
+	//	*Task_EndCrashed
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2651,6 +2652,15 @@ func (x *Task) GetUnpause() *UnpauseTask {
 	return nil
 }
 
+func (x *Task) GetEndCrashed() *EndCrashedTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_EndCrashed); ok {
+			return x.EndCrashed
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2695,6 +2705,10 @@ type Task_Unpause struct {
 	Unpause *UnpauseTask `protobuf:"bytes,13,opt,name=unpause,proto3,oneof"`
 }
 
+type Task_EndCrashed struct {
+	EndCrashed *EndCrashedTask `protobuf:"bytes,14,opt,name=end_crashed,json=endCrashed,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2714,6 +2728,8 @@ func (*Task_Undefine) isTask_Action() {}
 func (*Task_Discard) isTask_Action() {}
 
 func (*Task_Unpause) isTask_Action() {}
+
+func (*Task_EndCrashed) isTask_Action() {}
 
 // GrowTask makes a volume larger. If a domain of this node uses it, the guest sees the new size at once.
 type GrowTask struct {
@@ -3005,6 +3021,60 @@ func (x *UnpauseTask) GetEpoch() uint64 {
 	return 0
 }
 
+// EndCrashedTask removes what is left of a guest that has crashed, and refuses orders for it up to its epoch from then on. It does nothing
+// to a domain of another epoch, or to one that has not crashed.
+type EndCrashedTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndCrashedTask) Reset() {
+	*x = EndCrashedTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndCrashedTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndCrashedTask) ProtoMessage() {}
+
+func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
+func (*EndCrashedTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *EndCrashedTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *EndCrashedTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // SuspendTask pauses a copy of a VM that another node holds. It does nothing to a domain of another epoch.
 type SuspendTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3016,7 +3086,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3098,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3111,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -3069,7 +3139,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3151,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3164,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -3116,7 +3186,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3198,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3211,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -3170,7 +3240,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3252,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3265,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -3224,7 +3294,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3236,7 +3306,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3249,7 +3319,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -3282,7 +3352,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3364,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3377,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3525,7 +3595,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\x8f\x04\n" +
+	" \x01(\bR\x04seed\"\xcc\x04\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -3538,7 +3608,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\bundefine\x18\t \x01(\v2\x16.berth.v1.UndefineTaskH\x00R\bundefine\x121\n" +
 	"\adiscard\x18\n" +
 	" \x01(\v2\x15.berth.v1.DiscardTaskH\x00R\adiscard\x121\n" +
-	"\aunpause\x18\r \x01(\v2\x15.berth.v1.UnpauseTaskH\x00R\aunpauseB\b\n" +
+	"\aunpause\x18\r \x01(\v2\x15.berth.v1.UnpauseTaskH\x00R\aunpause\x12;\n" +
+	"\vend_crashed\x18\x0e \x01(\v2\x18.berth.v1.EndCrashedTaskH\x00R\n" +
+	"endCrashedB\b\n" +
 	"\x06action\"I\n" +
 	"\bGrowTask\x12(\n" +
 	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x13\n" +
@@ -3558,6 +3630,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x14\n" +
 	"\x05force\x18\x04 \x01(\bR\x05force\"8\n" +
 	"\vUnpauseTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\";\n" +
+	"\x0eEndCrashedTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vSuspendTask\x12\x13\n" +
@@ -3640,7 +3715,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
@@ -3680,39 +3755,40 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*FetchTask)(nil),             // 35: berth.v1.FetchTask
 	(*ConsoleTask)(nil),           // 36: berth.v1.ConsoleTask
 	(*UnpauseTask)(nil),           // 37: berth.v1.UnpauseTask
-	(*SuspendTask)(nil),           // 38: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 39: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 40: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 41: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 42: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 43: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 44: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 45: berth.v1.NodeInventory
-	(*Domain)(nil),                // 46: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 48: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 49: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 50: berth.v1.VMSpec
+	(*EndCrashedTask)(nil),        // 38: berth.v1.EndCrashedTask
+	(*SuspendTask)(nil),           // 39: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 40: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 41: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 42: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 43: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 44: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 45: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 46: berth.v1.NodeInventory
+	(*Domain)(nil),                // 47: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 49: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 50: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 51: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	6,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	44, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	45, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	8,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	11, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	10, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	9,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	43, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	44, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	7,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	45, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	46, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	47, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	48, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	46, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	49, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	46, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	47, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	48, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	49, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	47, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	50, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	46, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	49, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	47, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	50, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
 	15, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	16, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
@@ -3722,7 +3798,7 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	32, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	14, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	13, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	47, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	48, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	20, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	21, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	22, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -3734,38 +3810,39 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	28, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
 	29, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
 	30, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	50, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	51, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
 	31, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	50, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	51, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
 	31, // 42: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
 	31, // 43: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
 	31, // 44: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
 	31, // 45: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	50, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	51, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
 	31, // 47: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
 	33, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
 	34, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
 	35, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
 	36, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	38, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	39, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	40, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	41, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	42, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	39, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	40, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	41, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	42, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	43, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
 	37, // 57: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	31, // 58: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	31, // 59: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	31, // 60: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	0,  // 61: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	4,  // 62: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	2,  // 63: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	12, // 64: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	3,  // 65: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	64, // [64:66] is the sub-list for method output_type
-	62, // [62:64] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	38, // 58: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	31, // 59: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	31, // 60: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	31, // 61: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	0,  // 62: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	4,  // 63: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	2,  // 64: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	12, // 65: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	3,  // 66: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	65, // [65:67] is the sub-list for method output_type
+	63, // [63:65] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3820,6 +3897,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_Undefine)(nil),
 		(*Task_Discard)(nil),
 		(*Task_Unpause)(nil),
+		(*Task_EndCrashed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3827,7 +3905,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
