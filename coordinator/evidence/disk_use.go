@@ -51,7 +51,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 			}
 			for _, source := range domain.Sources {
 				same := func(d disk) bool {
-					return d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
+					return base(d.source) == base(source) && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
 				}
 				if slices.ContainsFunc(disks, same) {
 					return DiskUse{Node: one.node.Name, Domain: domain, Disk: source}, true
@@ -60,6 +60,14 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 		}
 	}
 	return DiskUse{}, false
+}
+
+// base is the name that a source has in its folder or pool: that of another disk is mostly another one.
+func base(source model.DiskSource) string {
+	if source.Path == "" {
+		return source.Volume
+	}
+	return path.Base(source.Path)
 }
 
 // inPool is a source as a volume, if it is a file in the folder of one of the node's pools: it can be named both ways.

@@ -217,16 +217,17 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	return domain, err
 }
 
-// sourcesOf reads what a domain writes to. That needs neither its process nor its job lock.
+// sourcesOf reads what a domain writes to. That needs neither its process nor its job lock. A document that cannot be read hides no domain:
+// the only error is that the domain has ended.
 func sourcesOf(d *libvirtgo.Domain) ([]hypervisor.Source, error) {
 	text, err := d.GetXMLDesc(0)
-	if err != nil {
+	if is(err, libvirtgo.ERR_NO_DOMAIN) {
 		return nil, err
 	}
-	sources, err := hypervisor.Written(text)
 	if err != nil {
-		return nil, nil // what libvirt shows and its own library cannot read hides no domain
+		return nil, nil //nolint:nilerr // as it says above
 	}
+	sources, _ := hypervisor.Written(text)
 	return sources, nil
 }
 

@@ -127,6 +127,9 @@ func (l *Lifecycle) accounted(now scene, vm *model.VM, request startRequest) err
 // disksFree refuses to start a VM while another domain writes to one of its disks. No word overrides that: whoever means it makes the
 // disk shareable.
 func (l *Lifecycle) disksFree(snapshot *state.Snapshot, vm *model.VM, target string) error {
+	if len(vm.Disks)+len(vm.Spec.Disks) == 0 && vm.Spec.XML == "" {
+		return nil
+	}
 	use, used := l.fencing.Survey(snapshot).UsedDisk(vm, target)
 	if !used {
 		return nil

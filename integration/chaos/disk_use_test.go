@@ -1,0 +1,47 @@
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/integration/lab"
+)
+
+// FAULTS.md, W8. Somebody has given a VM's disk to a domain of their own, on another host: the VM is not started beside it, whatever the
+// locks of the storage say.
+func TestAVMIsNotStartedBesideADomainWithItsDisk(t *testing.T) {
+	s := begin(t)
+	host, there := s.lab.Hosts[0], s.lab.Hosts[1]
+	disk := filepath.Join(lab.SharedDir, "given-away.img")
+	on := host.Path(disk)
+	s.must(os.WriteFile(on, nil, 0o600))
+	s.must(os.Truncate(on, 16*mebibyte))
+	xml := strings.Replace(s.lab.GuestXML("stray", 128, lab.Cmdline), "</devices>", fmt.Sprintf(
+		"<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='%s'/><target dev='vda' bus='virtio'/></disk></devices>",
+		disk), 1)
+	s.virsh(there, "create", s.document("stray", xml))
+	start := []string{
+		"vm", "start", "db", "--memory", "128M", "--vcpus", "1", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline,
+		"--disk", disk + ",format=raw", "--node", host.Name,
+	}
+	s.within(time.Minute, "a dry run meets the stray", func() error {
+		if result := s.berth(append(slices.Clone(start), "--dry-run")...); result.Code == 0 {
+			return fmt.Errorf("it would be started: %s", result.Stdout)
+		}
+		return nil
+	})
+	s.answers(start, 1, fmt.Sprintf("domain %q on %s writes to disk %s of VM %q", "stray", there.Name, disk, "db"), "virsh shutdown stray")
+	s.virsh(there, "destroy", "stray")
+	s.within(time.Minute, "the VM starts when the stray has ended", func() error {
+		if result := s.berth(start...); result.Code != 0 {
+			return fmt.Errorf("%s%s", result.Stdout, result.Stderr)
+		}
+		return nil
+	})
+	s.runsOnce("db", host)
+}
