@@ -83,7 +83,7 @@ var diskMutants = []mutant{
 		is: "found.room = used, pool.Name, used < roomFrom", becomes: "found.room = used, pool.Name, used < 200",
 	},
 	{
-		name: "run-on-again-and-again", file: "coordinator/control/outofband/starved.go", suite: inControl.only("RunsOnWhenItsPool"),
+		name: "run-on-again-and-again", file: "coordinator/control/outofband/unpauses.go", suite: inControl.only("RunsOnWhenItsPool"),
 		is: "case since < last.rest:", becomes: "case since < 0:",
 	},
 	{
