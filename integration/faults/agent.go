@@ -10,6 +10,7 @@ import (
 	"berth/agent/jobs"
 	"berth/agent/telemetry"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/stage"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -35,7 +36,7 @@ func (w *World) newHost(id string, memory int64) *host {
 
 // life is one life of a host's agent: its work, which dies with it, and its session with a coordinator.
 type life struct {
-	*scheduler
+	*stage.Scheduler
 	host    *host
 	boot    string // of the host
 	dead    bool
@@ -58,12 +59,12 @@ func (h *host) live() {
 	w.Note("agent begins", h.ID, "", "")
 	h.lives++
 	l := &life{host: h, boot: h.BootID(), number: h.lives}
-	l.scheduler = &scheduler{world: w, life: l}
+	l.Scheduler = w.NewScheduler(l)
 	h.life, h.Agent = l, nil
 	l.storage = h.Libvirt(l)
 	opened, err := jobs.Open(jobs.Config{
-		Hypervisor: w.bug.misread(h.Libvirt(l)), NodeID: h.ID, VirtType: "auto", Logger: hclog.NewNullLogger(),
-		Scheduler: l, Storage: w.bug.forget(h.Journal(l)),
+		Hypervisor: w.bug.Misread(h.Libvirt(l)), NodeID: h.ID, VirtType: "auto", Logger: hclog.NewNullLogger(),
+		Scheduler: l, Storage: w.bug.Forget(h.Journal(l)),
 	})
 	if err != nil { // the service manager tries again
 		l.Kill(time.Second)
@@ -73,7 +74,20 @@ func (h *host) live() {
 	l.dial()
 }
 
+// IsDead implements stage.Life.
 func (l *life) IsDead() bool { return l.dead }
+
+// Holds implements stage.Life.
+func (l *life) Holds(due func()) bool {
+	if !l.host.Frozen || l.dead {
+		return false
+	}
+	l.host.Held = append(l.host.Held, due)
+	return true
+}
+
+// Ran implements stage.Life.
+func (l *life) Ran() { l.deliverResults() }
 
 // Kill ends a life as kill -9 does. Another one begins after a while; 0: not by itself.
 func (l *life) Kill(again time.Duration) {
@@ -85,7 +99,7 @@ func (l *life) Kill(again time.Duration) {
 	l.dead = true
 	h.Dog.Starve()
 	l.session.hangUp()
-	h.After(0, l.unwind)
+	h.After(0, l.Unwind)
 	if again > 0 {
 		h.After(again, h.live)
 	}

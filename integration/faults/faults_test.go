@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/state"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 )
 
@@ -60,7 +61,7 @@ func each(first, count uint64, do func(seed uint64) (enough bool)) {
 // seed that fails is made small and left in a file: with a name that says what it shows, it belongs into testdata/seeds.
 func TestSeeds(t *testing.T) {
 	if seed := number(t, "SEED", 0); seed > 0 {
-		result := Run(script.Generate(seed), os.Stdout, None)
+		result := Run(script.Generate(seed), os.Stdout, plant.None)
 		for _, breach := range result.Breaches {
 			t.Errorf("at %s: %s %s", breach.At, breach.Rule, breach.Text)
 		}
@@ -76,7 +77,7 @@ func TestSeeds(t *testing.T) {
 	var hours float64
 	drawn, back := map[string]int{}, map[string][]time.Duration{}
 	each(first, count, func(seed uint64) bool {
-		result := Run(script.Generate(seed), nil, None)
+		result := Run(script.Generate(seed), nil, plant.None)
 		mu.Lock()
 		defer mu.Unlock()
 		events += result.Events
@@ -169,7 +170,7 @@ func keep(t *testing.T, seed uint64, result Result) {
 	t.Helper()
 	rule := result.Breaches[0].Rule
 	small := script.Shrink(script.Generate(seed), 300, func(s script.Script) bool {
-		r := Run(s, nil, None)
+		r := Run(s, nil, plant.None)
 		return r.Failed() && r.Breaches[0].Rule == rule
 	})
 	small.Found = result.Breaches[0].Text
@@ -205,7 +206,7 @@ func TestScriptsThatHaveFailed(t *testing.T) {
 			if err := json.Unmarshal(text, &script); err != nil {
 				t.Fatal(err)
 			}
-			result := Run(script, nil, None)
+			result := Run(script, nil, plant.None)
 			for _, breach := range result.Breaches {
 				t.Errorf("at %s: %s %s", breach.At, breach.Rule, breach.Text)
 			}
@@ -215,7 +216,7 @@ func TestScriptsThatHaveFailed(t *testing.T) {
 
 func TestASeedGivesOneTrace(t *testing.T) {
 	each(1, 40, func(seed uint64) bool {
-		first, second := Run(script.Generate(seed), nil, None), Run(script.Generate(seed), nil, None)
+		first, second := Run(script.Generate(seed), nil, plant.None), Run(script.Generate(seed), nil, plant.None)
 		if first.Hash != second.Hash || first.Events != second.Events {
 			t.Errorf("seed %d gave trace %x of %d events, then %x of %d", seed, first.Hash, first.Events, second.Hash, second.Events)
 		}
@@ -224,7 +225,7 @@ func TestASeedGivesOneTrace(t *testing.T) {
 		}
 		return false
 	})
-	if Run(script.Generate(1), nil, None).Hash == Run(script.Generate(2), nil, None).Hash {
+	if Run(script.Generate(1), nil, plant.None).Hash == Run(script.Generate(2), nil, plant.None).Hash {
 		t.Error("two seeds gave one trace")
 	}
 }
@@ -233,13 +234,13 @@ func TestASeedGivesOneTrace(t *testing.T) {
 // nodes are fenced less goes wrong by itself.
 func TestPlantedBugsAreFound(t *testing.T) {
 	const within = 4000
-	for _, bug := range slices.Concat(Bugs, FenceBugs) {
+	for _, bug := range slices.Concat(plant.Bugs, plant.FenceBugs) {
 		t.Run(string(bug), func(t *testing.T) {
 			var mu sync.Mutex
 			found, ran := "", 0
 			each(1, within, func(seed uint64) bool {
 				script := script.Generate(seed)
-				if slices.Contains(FenceBugs, bug) != (len(script.Fences) > 0) {
+				if slices.Contains(plant.FenceBugs, bug) != (len(script.Fences) > 0) {
 					return false
 				}
 				result := Run(script, nil, bug)
@@ -262,7 +263,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // Every member that applies the log comes to the same state, also by way of a snapshot.
 func TestTheLogGivesOneState(t *testing.T) {
 	each(1, 20, func(seed uint64) bool {
-		w := play(script.Generate(seed), nil, None)
+		w := play(script.Generate(seed), nil, plant.None)
 		replayed := state.NewStore()
 		for i, data := range w.log {
 			replayed.FSM().Apply(&raft.Log{Index: uint64(i + 1), Data: data})

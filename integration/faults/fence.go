@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"berth/integration/faults/plant"
 	"errors"
 	"time"
 
@@ -56,13 +57,13 @@ func (k *keeper) watch() {
 	w := k.world
 	k.facts = inventory.New(func() time.Time { return w.Now }, hclog.NewNullLogger())
 	k.facts.Doubt = func(id string, machine model.Machine) string {
-		if node, known := k.view().Node(id); known && w.bug != CloneBelieved {
+		if node, known := k.view().Node(id); known && w.bug != plant.CloneBelieved {
 			return node.Doubt(machine)
 		}
 		return ""
 	}
 	k.heard, k.silent = map[string]time.Time{}, map[string]time.Time{}
-	k.fencer = fencing.NewFencer(w.bug.leadsSince(w.Now), w.newKey)
+	k.fencer = fencing.NewFencer(w.bug.LeadsSince(w.Now), w.newKey)
 	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}
 	k.open, k.asking = 0, map[string]bool{}
 	k.every(silenceEvery, k.lookAtSilence)
@@ -91,7 +92,7 @@ func (k *keeper) lookAtSilence() {
 	}
 	moment := k.moment(k.view())
 	for _, notice := range k.fencer.Notice(moment) {
-		if k.world.bug == ReturnUnnoticed && len(notice.Back) > 0 {
+		if k.world.bug == plant.ReturnUnnoticed && len(notice.Back) > 0 {
 			continue
 		}
 		k.try(notice.Command, func(stored bool) {
@@ -133,7 +134,7 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 			release()
 			return
 		}
-		if late := fencer.TooLate(&node, k.world.Now); late != "" && k.world.bug != AsksLate {
+		if late := fencer.TooLate(&node, k.world.Now); late != "" && k.world.bug != plant.AsksLate {
 			k.endFencing(node, late, false, release)
 			return
 		}
@@ -167,7 +168,7 @@ func (k *keeper) hearWitnesses(fencer *fencing.Fencer, node model.Node, err erro
 	var look func()
 	look = func() {
 		k.awake(func() {
-			if err == nil && k.world.bug != BelievesTheDevice {
+			if err == nil && k.world.bug != plant.BelievesTheDevice {
 				wait, struck := fencer.Doubt(k.moment(k.view()), &node, said)
 				if wait {
 					k.world.After(500*time.Millisecond, look)
@@ -199,7 +200,7 @@ func (k *keeper) answering(node string) *machine.Machine {
 // endFencing commits what came of a fencing, and then lets the device be asked again if it was.
 func (k *keeper) endFencing(node model.Node, message string, proven bool, free func()) {
 	command, open := k.fencer.End(k.moment(k.view()), node, message, proven)
-	k.world.bug.outlive(&command, node, message, proven)
+	k.world.bug.Outlive(&command, node, message, proven)
 	if !open {
 		free()
 		return

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"berth/integration/faults/plant"
 	"maps"
 	"slices"
 	"time"
@@ -268,14 +269,14 @@ func (m *member) answered(s *session, answer operation.Answer) {
 		return
 	}
 	if r := m.runners[answer.Operation]; r != nil {
-		r.take(m.world.bug.heard(answer))
+		r.take(m.world.bug.Heard(answer))
 	}
 }
 
 // doubts tells that a session may be of another machine than its node.
 func (m *member) doubts(s *session) bool {
 	node, known := m.view().Node(s.life.host.ID)
-	return known && m.world.fencing && m.world.bug != CloneBelieved &&
+	return known && m.world.fencing && m.world.bug != plant.CloneBelieved &&
 		node.Doubt(model.Machine{Hardware: s.life.host.Hardware, Source: model.HardwareProduct, Boot: s.life.boot}) != ""
 }
 
@@ -339,7 +340,7 @@ func (r *runner) look() {
 	case todo.Commit != nil:
 		r.commit(op, vm, *todo.Commit)
 	default:
-		for _, order := range m.world.bug.orders(&op, todo.Orders) {
+		for _, order := range m.world.bug.Orders(&op, todo.Orders) {
 			// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
 			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
 				continue

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"berth/coordinator/control/recovery"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 )
 
@@ -51,7 +52,7 @@ const restampEvery = 20 * time.Second
 // restamp sets times in records right that a leader with a wrong clock has written. Here what nodes tell is timed by a clock that is
 // right (moment), so that is what records are compared with.
 func (k *keeper) restamp() {
-	if command, some := recovery.Restamp(k.view(), k.world.Now); some && k.world.bug != StampsKept {
+	if command, some := recovery.Restamp(k.view(), k.world.Now); some && k.world.bug != plant.StampsKept {
 		command.Key = k.world.newKey()
 		k.try(command, func(bool) {})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
@@ -81,7 +82,7 @@ func withADeadHost(t *testing.T, seed uint64, vms int) *World {
 			FenceTakes: time.Second,
 		},
 		Fences: append([]model.FenceMethod{model.FenceNone}, slices.Repeat([]model.FenceMethod{model.FenceCommand}, 9)...),
-	}, nil, None)
+	}, nil, plant.None)
 	for _, h := range w.hosts {
 		h.live()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 )
 
@@ -29,7 +30,7 @@ func orphan(w *World, what script.Happening, _ *host) {
 type shown struct {
 	hypervisor.Hypervisor
 	at  *machine.Machine
-	bug Bug
+	bug plant.Bug
 }
 
 // Domains implements hypervisor.Hypervisor.
@@ -39,7 +40,7 @@ func (s shown) Domains(context.Context) ([]hypervisor.Domain, error) {
 	}
 	all := machine.Listed(s.at)
 	for i := range all {
-		all[i].Saved = all[i].Saved && s.bug != SavedIsGone
+		all[i].Saved = all[i].Saved && s.bug != plant.SavedIsGone
 	}
 	return all, nil
 }
@@ -60,7 +61,7 @@ func (s shown) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, erro
 
 // Processes implements hypervisor.Hypervisor.
 func (s shown) Processes(context.Context) ([]hypervisor.Process, error) {
-	if s.bug == OrphanUnseen {
+	if s.bug == plant.OrphanUnseen {
 		return nil, nil
 	}
 	return machine.Processes(s.at), nil

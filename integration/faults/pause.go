@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"berth/agent/watchdog"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 )
 
@@ -22,5 +23,5 @@ func (w *World) hasWatchdog(played *script.Script, host int) bool {
 	virtual := slices.ContainsFunc(played.Happenings, func(h script.Happening) bool {
 		return h.What == script.PausedHost && h.Host%played.Hosts == host
 	})
-	return watchdog.Usable(watchdog.Host{Virtual: virtual}) == nil || w.bug == VirtualWatchdog
+	return watchdog.Usable(watchdog.Host{Virtual: virtual}) == nil || w.bug == plant.VirtualWatchdog
 }

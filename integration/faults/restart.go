@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"berth/integration/faults/plant"
 	"context"
 	"time"
 
@@ -19,7 +20,7 @@ func (k *keeper) restart() {
 	if !k.facts.Settled(snapshot, k.world.Now) {
 		return
 	}
-	ready, resting := evidence.Restartable(k.unheld(snapshot), k.now(), k.world.bug.again(evidence.Again(snapshot)))
+	ready, resting := evidence.Restartable(k.unheld(snapshot), k.now(), k.world.bug.Again(evidence.Again(snapshot)))
 	for _, id := range sortedKeys(resting) {
 		if vm, _ := snapshot.VM(id); !vm.Condition.Same(resting[id]) {
 			after := vm
@@ -37,7 +38,7 @@ func (k *keeper) restart() {
 func (k *keeper) restartOne(vm model.VM) bool {
 	snapshot := k.view()
 	copied := k.fencer.Showing(k.moment(snapshot), vm.ID, false) != ""
-	if (copied || !k.mayStart(snapshot, vm)) && k.world.bug != SilenceIsDeath {
+	if (copied || !k.mayStart(snapshot, vm)) && k.world.bug != plant.SilenceIsDeath {
 		return false
 	}
 	node := k.choose(snapshot, vm, "", nil)

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
@@ -18,11 +19,11 @@ import (
 const settleLimit = 10 * time.Minute
 
 // Run plays a script to its end, and writes what happens to trace if that is not nil.
-func Run(script script.Script, trace io.Writer, bug Bug) Result {
+func Run(script script.Script, trace io.Writer, bug plant.Bug) Result {
 	return play(script, trace, bug).result
 }
 
-func play(script script.Script, trace io.Writer, bug Bug) *World {
+func play(script script.Script, trace io.Writer, bug plant.Bug) *World {
 	w := newWorld(script, trace, bug)
 	for _, h := range w.hosts {
 		h.live()

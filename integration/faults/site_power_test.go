@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
@@ -23,7 +24,7 @@ func TestAfterThePowerOfAllThatRanRuns(t *testing.T) {
 			},
 			Fences: slices.Repeat([]model.FenceMethod{model.FenceCommand, model.FenceNone}, 3)[:5],
 		}
-		w := newWorld(s, nil, None)
+		w := newWorld(s, nil, plant.None)
 		for _, h := range w.hosts {
 			h.live()
 		}

@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 )
 
@@ -55,7 +56,7 @@ func (w *World) atTarget(from operation.Phase, tries int, do func(op *operation.
 // suspect is why the target of a migration should get no guest, as this leader knows.
 func (m *member) suspect(snapshot *state.Snapshot, op *operation.Operation) string {
 	w := m.world
-	if op.Kind != operation.Migrate || w.bug == TargetUnwatched {
+	if op.Kind != operation.Migrate || w.bug == plant.TargetUnwatched {
 		return ""
 	}
 	if w.fencing {

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/shared/units"
 )
@@ -121,7 +122,7 @@ func (w *World) decideCopies() (did bool) {
 func (k *keeper) removeCopies() {
 	moment := k.moment(k.view())
 	for _, vm := range moment.VMs() {
-		if !evidence.Superseded(moment, &vm) && (k.world.bug != CopiesUnread || vm.Copies == nil || vm.Operation != "") {
+		if !evidence.Superseded(moment, &vm) && (k.world.bug != plant.CopiesUnread || vm.Copies == nil || vm.Operation != "") {
 			continue
 		}
 		copies := *vm.Copies

@@ -195,7 +195,7 @@ func migrate(m *member, name string) {
 	if !w.takeAlong(&op, &vm) {
 		return
 	}
-	w.bug.begin(&op)
+	w.bug.Begin(&op)
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before, unmoved(node))

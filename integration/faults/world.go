@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 )
@@ -24,8 +25,7 @@ type World struct {
 	clones  []*host // those that have one
 	members []*member
 	rules   *rules
-	bug     Bug
-	current *strand // the one that runs
+	bug     plant.Bug
 
 	leader *member // the one that can commit; nil: none
 	term   uint64
@@ -83,7 +83,7 @@ func (w *World) newKey() string {
 	return fmt.Sprintf("key-%06d", w.ids)
 }
 
-func newWorld(script script.Script, trace io.Writer, bug Bug) *World {
+func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
 		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{}, killers: killers{},
@@ -149,7 +149,7 @@ func (w *World) host(id string) *host {
 // apply puts a command into the log and compares what it changes with the rules.
 func (w *World) apply(command state.Command) state.Result {
 	before := w.store.Snapshot()
-	w.bug.expect(&command, before)
+	w.bug.Expect(&command, before)
 	data, err := command.Encode()
 	if err != nil {
 		panic(err)

@@ -16,6 +16,8 @@ type Stage struct {
 	Mix      script.Mix
 	Breaches []Breach
 
+	current *strand // the one that runs
+
 	hash   hash.Hash64 // of the trace
 	trace  io.Writer   // nil: nobody reads it
 	healed bool

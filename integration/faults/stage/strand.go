@@ -1,4 +1,4 @@
-package faults
+package stage
 
 import (
 	"context"
@@ -16,54 +16,66 @@ type strand struct {
 	over  bool
 }
 
-// scheduler is how an agent's life runs and waits; package agent/jobs has the real one.
-type scheduler struct {
-	life    *life
-	world   *World
+// Life is what runs on a scheduler: a process that may end, on a machine that may stand still.
+type Life interface {
+	// IsDead tells that it has ended.
+	IsDead() bool
+	// Holds keeps what is due until the machine goes on, if it stands still; else it reports false.
+	Holds(due func()) bool
+	// Ran is told after some work of it has run.
+	Ran()
+}
+
+// Scheduler is how an agent's life runs and waits; package agent/jobs has the real one.
+type Scheduler struct {
+	stage   *Stage
+	life    Life
 	strands []*strand
 }
 
+// NewScheduler is the scheduler of a life.
+func (s *Stage) NewScheduler(life Life) *Scheduler { return &Scheduler{stage: s, life: life} }
+
 // Now implements jobs.Scheduler.
-func (s *scheduler) Now() time.Time { return s.world.Now }
+func (s *Scheduler) Now() time.Time { return s.stage.Now }
 
 // Go implements jobs.Scheduler.
-func (s *scheduler) Go(work func()) {
+func (s *Scheduler) Go(work func()) {
 	one := &strand{}
 	one.next, _ = iter.Pull(func(yield func(struct{}) bool) {
 		one.yield = yield
 		work()
 	})
 	s.strands = append(s.strands, one)
-	s.world.After(0, func() { s.let(one, one.turn) })
+	s.stage.After(0, func() { s.let(one, one.turn) })
 }
 
 // let runs a strand until it waits again or ends. A strand of a host that stands still runs when the host does.
-func (s *scheduler) let(one *strand, turn uint64) {
+func (s *Scheduler) let(one *strand, turn uint64) {
 	if one.over || one.turn != turn {
 		return
 	}
-	if host := s.life.host; host.Frozen && !s.life.dead {
-		host.Held = append(host.Held, func() { s.let(one, turn) })
+	if s.life.Holds(func() { s.let(one, turn) }) {
 		return
 	}
 	s.resume(one)
-	if !s.life.dead {
+	if !s.life.IsDead() {
 		s.Stir()
-		s.life.deliverResults()
+		s.life.Ran()
 	}
 }
 
-func (s *scheduler) resume(one *strand) {
+func (s *Scheduler) resume(one *strand) {
 	one.turn++
-	before := s.world.current
-	s.world.current = one
+	before := s.stage.current
+	s.stage.current = one
 	_, more := one.next()
-	s.world.current = before
+	s.stage.current = before
 	one.over = !more
 }
 
 // Stir looks at the channels that strands wait for: something has happened in their life.
-func (s *scheduler) Stir() {
+func (s *Scheduler) Stir() {
 	kept := s.strands[:0]
 	for _, one := range s.strands {
 		if one.over {
@@ -77,7 +89,7 @@ func (s *scheduler) Stir() {
 		case <-one.until:
 			one.got = true
 			turn := one.turn
-			s.world.After(0, func() { s.let(one, turn) })
+			s.stage.After(0, func() { s.let(one, turn) })
 		default:
 		}
 	}
@@ -85,8 +97,8 @@ func (s *scheduler) Stir() {
 	s.strands = kept
 }
 
-// unwind lets the work of a dead life return. It finds nothing that it could still change.
-func (s *scheduler) unwind() {
+// Unwind lets the work of a dead life return. It finds nothing that it could still change.
+func (s *Scheduler) Unwind() {
 	for i := 0; i < len(s.strands); i++ {
 		for tries := 0; !s.strands[i].over; tries++ {
 			if tries > 1000 {
@@ -99,8 +111,8 @@ func (s *scheduler) unwind() {
 }
 
 // Wait implements jobs.Scheduler.
-func (s *scheduler) Wait(ctx context.Context, until <-chan struct{}, atMost time.Duration) (bool, error) {
-	w, one := s.world, s.world.current
+func (s *Scheduler) Wait(ctx context.Context, until <-chan struct{}, atMost time.Duration) (bool, error) {
+	w, one := s.stage, s.stage.current
 	end := time.Time{}
 	if atMost > 0 {
 		end = w.Now.Add(atMost)
@@ -119,7 +131,7 @@ func (s *scheduler) Wait(ctx context.Context, until <-chan struct{}, atMost time
 		switch {
 		case one.got:
 			return true, nil
-		case s.life.dead:
+		case s.life.IsDead():
 			return false, context.Canceled
 		case ctx.Err() != nil:
 			return false, ctx.Err()
@@ -139,14 +151,14 @@ func (s *scheduler) Wait(ctx context.Context, until <-chan struct{}, atMost time
 }
 
 // Limit implements jobs.Scheduler.
-func (s *scheduler) Limit(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
-	return deadline{Context: ctx, world: s.world, at: s.world.Now.Add(after)}, func() {}
+func (s *Scheduler) Limit(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	return deadline{Context: ctx, stage: s.stage, at: s.stage.Now.Add(after)}, func() {}
 }
 
 // deadline is a context that ends in virtual time.
 type deadline struct {
 	context.Context
-	world *World
+	stage *Stage
 	at    time.Time
 }
 
@@ -160,7 +172,7 @@ func (d deadline) Deadline() (time.Time, bool) {
 
 // Err implements context.Context.
 func (d deadline) Err() error {
-	if !d.world.Now.Before(d.at) {
+	if !d.stage.Now.Before(d.at) {
 		return context.DeadlineExceeded
 	}
 	return d.Context.Err()

@@ -1,4 +1,4 @@
-package faults
+package plant
 
 import (
 	"strings"
@@ -9,7 +9,6 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
-	"berth/integration/faults/plant"
 )
 
 // Bug is a defect that is planted into a run, to show that the rules would find it.
@@ -87,8 +86,8 @@ var FenceBugs = []Bug{
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }
 
-// heard lets an answer pass on its way to the driver.
-func (b Bug) heard(answer operation.Answer) operation.Answer {
+// Heard lets an answer pass on its way to the driver.
+func (b Bug) Heard(answer operation.Answer) operation.Answer {
 	isMove := strings.HasPrefix(answer.Operation, "migrate")
 	switch doubt := answer.Outcome == operation.OutcomeAmbiguous; {
 	case b == DoubtIsFailure && doubt && !isMove:
@@ -101,11 +100,11 @@ func (b Bug) heard(answer operation.Answer) operation.Answer {
 	return answer
 }
 
-// misread is a libvirt as an agent reads it.
-func (b Bug) misread(l *machine.Libvirt) hypervisor.Hypervisor {
+// Misread is a libvirt as an agent reads it.
+func (b Bug) Misread(l *machine.Libvirt) hypervisor.Hypervisor {
 	switch b {
 	case SilenceIsGone, ResumesBlindly, OrphanIsGone, OrphanUnseen:
-		return plant.Libvirt{
+		return Libvirt{
 			Libvirt: l, SilenceIsGone: b == SilenceIsGone, NoProcesses: b != ResumesBlindly, ResumesBlindly: b == ResumesBlindly,
 		}
 	default:
@@ -113,22 +112,22 @@ func (b Bug) misread(l *machine.Libvirt) hypervisor.Hypervisor {
 	}
 }
 
-// forget is a journal as an agent heeds it.
-func (b Bug) forget(j machine.Journal) jobs.Storage {
+// Forget is a journal as an agent heeds it.
+func (b Bug) Forget(j machine.Journal) jobs.Storage {
 	switch b {
 	case JournalUnheeded:
-		return plant.Journal{Journal: j, Empty: []string{"epochs", "answers"}}
+		return Journal{Journal: j, Empty: []string{"epochs", "answers"}}
 	case IntentLost:
-		return plant.Journal{Journal: j, Empty: []string{"intents"}}
+		return Journal{Journal: j, Empty: []string{"intents"}}
 	case TicketUnheeded:
-		return plant.Journal{Journal: j, Unread: []string{"tickets"}}
+		return Journal{Journal: j, Unread: []string{"tickets"}}
 	default:
 		return j
 	}
 }
 
-// orders changes what nodes are told to do.
-func (b Bug) orders(op *operation.Operation, orders []operation.Order) []operation.Order {
+// Orders changes what nodes are told to do.
+func (b Bug) Orders(op *operation.Operation, orders []operation.Order) []operation.Order {
 	for i := range orders {
 		if b == CopiesDeleted && orders[i].Action == operation.ActDiscard && op.Leftover == op.Target {
 			orders[i].Volumes = op.Volumes
@@ -137,15 +136,15 @@ func (b Bug) orders(op *operation.Operation, orders []operation.Order) []operati
 	return orders
 }
 
-// begin changes a migration before it begins.
-func (b Bug) begin(op *operation.Operation) {
+// Begin changes a migration before it begins.
+func (b Bug) Begin(op *operation.Operation) {
 	if b == NoTicket {
 		op.Phase = operation.Copying
 	}
 }
 
-// expect changes the expectations of a command before the state machine gets them.
-func (b Bug) expect(command *state.Command, snapshot *state.Snapshot) {
+// Expect changes the expectations of a command before the state machine gets them.
+func (b Bug) Expect(command *state.Command, snapshot *state.Snapshot) {
 	if b != RevisionsIgnored {
 		return
 	}
