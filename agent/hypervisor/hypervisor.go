@@ -145,7 +145,8 @@ const (
 )
 
 // Kinds of event that tell what a guest does, of those that a hypervisor has. DetailMigrated says of a start that it is the
-// arriving copy, which stands still, and of a stop that the guest has gone to another node.
+// arriving copy, which stands still, and of a stop that the guest has gone to another node. DetailSaved says of a stop that the guest's
+// memory is kept, with which it runs on at its next start here.
 const (
 	EventStarted   = "started"
 	EventResumed   = "resumed"
@@ -153,6 +154,7 @@ const (
 	EventStopped   = "stopped"
 
 	DetailMigrated = "migrated"
+	DetailSaved    = "saved"
 )
 
 // EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark.

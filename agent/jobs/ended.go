@@ -70,6 +70,8 @@ func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
 	case hypervisor.EventStopped:
 		was := e.guests[event.UUID]
 		switch {
+		case event.Detail == hypervisor.DetailSaved:
+			delete(e.guests, event.UUID) // its memory is kept: it has not ended, and whoever starts it lets it run on
 		case event.Detail == hypervisor.DetailMigrated, was.told == toldStands:
 			e.tell(event.UUID, ending{told: toldLeft, at: now})
 		case was.told == toldRuns:

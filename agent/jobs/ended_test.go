@@ -19,9 +19,9 @@ func TestHowAGuestEnded(t *testing.T) {
 	started, resumed := on(hypervisor.EventStarted, "booted"), on(hypervisor.EventResumed, "")
 	arrives, suspended := on(hypervisor.EventStarted, hypervisor.DetailMigrated), on(hypervisor.EventSuspended, "")
 	left, crashed := on(hypervisor.EventStopped, hypervisor.DetailMigrated), on(hypervisor.EventStopped, "crashed")
-	gap := hypervisor.Event{Kind: hypervisor.EventDisconnected}
+	gap, saved := hypervisor.Event{Kind: hypervisor.EventDisconnected}, on(hypervisor.EventStopped, hypervisor.DetailSaved)
 	type answer struct{ ended, sure bool }
-	unseen := map[string]bool{"nothing was told": true, "events were missed": true}
+	unseen := map[string]bool{"nothing was told": true, "events were missed": true, "its memory is kept": true}
 	for name, tc := range map[string]struct {
 		events []hypervisor.Event
 		listed hypervisor.State // before them; empty: nothing was listed
@@ -34,6 +34,9 @@ func TestHowAGuestEnded(t *testing.T) {
 		},
 		"it ran on and crashed": {
 			events: []hypervisor.Event{started, suspended, resumed, crashed}, wants: answer{true, true}, later: answer{true, true},
+		},
+		"its memory is kept": {
+			events: []hypervisor.Event{started, saved}, wants: answer{false, true}, later: answer{false, true},
 		},
 		"it stood still and its process died": {
 			events: []hypervisor.Event{started, suspended, crashed}, wants: answer{false, true}, later: answer{false, true},

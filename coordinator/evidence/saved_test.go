@@ -23,7 +23,12 @@ func TestAVMWhoseMemoryIsKeptIsStartedNowhere(t *testing.T) {
 			s.vm.Holder = ""
 			s.keeps("n1")
 		},
-		"elsewhere":             func(s *estate) { s.ended(time.Hour, true); s.keeps("n3") },
+		"elsewhere": func(s *estate) { s.ended(time.Hour, true); s.keeps("n3") },
+		"on a node that is silent": func(s *estate) {
+			s.vm.Holder = ""
+			s.keeps("n1")
+			s.silent("n1", time.Minute)
+		},
 		"on a node that is off": func(s *estate) { s.keeps("n1"); s.fenced("n1") },
 	} {
 		t.Run(name, func(t *testing.T) {

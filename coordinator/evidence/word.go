@@ -54,9 +54,14 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 			one.node.Name,
 		)
 	}
+	kept := domain != nil && (Copy{Domain: *domain}).KeepsMemory()
 	switch {
 	case vm.Holder == one.node.ID:
 		word.InTheWay, word.Why = true, "holds it, and "+word.Why
+	case kept: // silence gives no memory up
+		word.Standing, word.Domain, word.InTheWay = KeepsMemory, domain, true
+		word.Why += ", and keeps the VM's memory, as it has told last"
+		word.Next += "; then " + Copy{Name: one.node.Name, Domain: *domain}.endsMemory()
 	case shows && (one.worth == lying || vm.LastNode != one.node.ID || since(domain.Since, vm)):
 		// Of the node that had it last the record knows more, unless the guest has begun again there since Berth started it.
 		word.InTheWay, word.Domain = true, domain

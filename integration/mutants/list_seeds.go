@@ -29,6 +29,14 @@ var seedMutants = []mutant{
 		is: "if held := heldBy(&answer, vm); held != nil {", becomes: "if held := heldBy(&answer, vm); held != nil || vm.Holder == \"\" {",
 	},
 	{
+		name: "silence-gives-memory-up", file: "coordinator/evidence/word.go", suite: inEvidence.only("MemoryIsKept"),
+		is: "case kept: // silence", becomes: "case false && kept: // silence",
+	},
+	{
+		name: "what-is-saved-has-ended", file: "agent/jobs/ended.go", suite: inJobs.only("HowAGuestEnded"),
+		is: "case event.Detail == hypervisor.DetailSaved:", becomes: "case event.Kind == hypervisor.DetailSaved:",
+	},
+	{
 		name: "a-silent-last-node-has-nothing-new", file: "coordinator/evidence/word.go", suite: inControl.only("StoppedVMAsks"),
 		is: "vm.LastNode != one.node.ID || since(domain.Since, vm)):", becomes: "vm.LastNode != one.node.ID):",
 	},
