@@ -23,6 +23,7 @@ import (
 	"berth/agent/hypervisor"
 	"berth/agent/tasks"
 	"berth/agent/telemetry"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
@@ -271,7 +272,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	if err := c.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
 		NodeId: s.NodeID, Incarnation: s.Incarnation, Version: s.Version, ClusterId: s.ClusterID,
 		RunningOperations: s.Jobs.Running(), WatchdogSeconds: s.armed().Seconds(),
-		Hardware: s.Hardware, HardwareSource: s.HardwareSource,
+		Hardware: s.Hardware, HardwareSource: s.HardwareSource, Capabilities: capability.Names(),
 	}}}); err != nil {
 		return false, nil, c.reason(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 )
@@ -102,7 +103,8 @@ type agent struct {
 	up, down    chan any // requests; responses
 	interrupted chan struct{}
 	once        sync.Once
-	deaf        bool // never reads
+	deaf        bool     // never reads
+	knows       []string // capabilities that it tells
 	result      chan error
 	leave       context.CancelFunc // goes away while the server does not read
 }
@@ -111,7 +113,7 @@ type agent struct {
 func (r *rig) dial(node string) *agent {
 	ctx, leave := context.WithCancel(context.Background())
 	a := &agent{
-		node: node, incarnation: "boot-1", up: make(chan any, 100), down: make(chan any, 1000),
+		node: node, incarnation: "boot-1", knows: capability.Names(), up: make(chan any, 100), down: make(chan any, 1000),
 		interrupted: make(chan struct{}), result: make(chan error, 1), leave: leave,
 	}
 	go func() {
@@ -155,7 +157,8 @@ func (a *agent) say(message *berthv1.SessionRequest) {
 
 func (a *agent) hello() {
 	a.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Hello{Hello: &berthv1.Hello{
-		NodeId: a.node, Incarnation: a.incarnation, ClusterId: testCluster, Version: "test",
+		Capabilities: a.knows,
+		NodeId:       a.node, Incarnation: a.incarnation, ClusterId: testCluster, Version: "test",
 	}}})
 }
 

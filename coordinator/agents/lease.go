@@ -5,8 +5,12 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 )
+
+// leaseMessage is any lease. A node whose watchdog is armed gets leases whatever its agent knows of: without them it would be reset.
+var leaseMessage = &berthv1.SessionResponse{Message: &berthv1.SessionResponse_Lease{Lease: &berthv1.Lease{}}}
 
 // leaseEvery is between two leases of a node, far below what one lasts.
 const leaseEvery = 2 * time.Second
@@ -71,6 +75,7 @@ func (s *Server) due() map[*session]*berthv1.Lease {
 		leased := node.Fence.Method == model.FenceWatchdog && !node.Fenced()
 		switch taken := x.taken.Load(); {
 		case !enrolled:
+		case leased && !x.armed.Load() && len(capability.Lacks(x.knows, leaseMessage)) > 0: // it would arm what proves nothing
 		case leased && taken > 0:
 			due[x] = &berthv1.Lease{Sequence: taken}
 		case !leased && !node.Fenced() && x.armed.Load():

@@ -16,6 +16,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -126,7 +127,23 @@ func (s *Server) Order(term uint64, order operation.Order) bool {
 	if node, known := s.Records.Snapshot().Node(order.Node); known && (node.Fenced() || s.doubted(x, &node)) {
 		return false
 	}
-	return x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: Command(term, order)}})
+	command := Command(term, order)
+	if lacks := capability.Lacks(x.knows, command); len(lacks) > 0 {
+		s.Log.Warn("an order is not given", "operation", order.Operation, "action", order.Action,
+			"why", capability.Refused(x.name, x.release, lacks), "update", capability.Update)
+		return false
+	}
+	return x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Command{Command: command}})
+}
+
+// Lacks are the capabilities that the agent of an order's node would need for it and has not told. An agent without a session may
+// have all.
+func (s *Server) Lacks(order operation.Order) []string {
+	x := s.session(order.Node)
+	if x == nil {
+		return nil
+	}
+	return capability.Lacks(x.knows, Command(0, order))
 }
 
 // doubted tells that the machine which has the session may not be the node.

@@ -38,6 +38,8 @@ type session struct {
 	name      string // of the node, for people
 	boot      string // of the node's host
 	machine   model.Machine
+	knows     []string // capabilities that its agent has told
+	release   string
 	term      uint64
 	pace      model.Pace
 	reports   *inventory.Session
@@ -118,6 +120,7 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, 
 	}
 	x.boot = inventory.BootOf(first.GetHello().GetIncarnation())
 	x.machine = model.Machine{Hardware: first.GetHello().GetHardware(), Source: first.GetHello().GetHardwareSource(), Boot: x.boot}
+	x.knows, x.release = first.GetHello().GetCapabilities(), first.GetHello().GetVersion()
 	redirect, err := s.settle(ctx, x, first.GetHello(), first.GetSequence())
 	switch {
 	case errors.Is(err, inventory.ErrStaleSession):

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/operation"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -33,6 +35,9 @@ func (s *Server) Perform(ctx context.Context, node string, task lead.Task) (lead
 		return lead.TaskDone{}, s.unknown(node, errNoSession)
 	}
 	message := taskMessage(task, tunnel.ticket)
+	if lacks := capability.Lacks(x.knows, message); len(lacks) > 0 {
+		return lead.TaskDone{}, &lead.TaskError{Code: operation.Unsupported, Message: capability.Refused(x.name, x.release, lacks)}
+	}
 	results := x.expect(message.GetId())
 	defer x.drop(message.GetId())
 	if !x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Task{Task: message}}) {

@@ -53,6 +53,24 @@ func TestNodes(t *testing.T) {
 		wantRefusal(t, err, rpc.NotFound, "node/hv9")
 	})
 
+	t.Run("have agents of an older release", func(t *testing.T) {
+		session, err := m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "b/1", Version: "0.6"}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close("it was a test")
+		status, err := client.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil || !slices.ContainsFunc(status.Msg.GetProblems(), func(line string) bool {
+			return strings.HasPrefix(line, "1 node has an agent of an older release (hv1), which are not given all orders: ")
+		}) {
+			t.Errorf("status says %q, %v", status.Msg.GetProblems(), err)
+		}
+		one, err := client.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: "n1"}))
+		if err != nil || one.Msg.GetNode().GetAgentRelease() != "0.6" || len(one.Msg.GetNode().GetAgentLacks()) == 0 {
+			t.Errorf("shown %v, %v", one, err)
+		}
+	})
+
 	t.Run("are held while two machines say they are one", func(t *testing.T) {
 		_, err := set(&berthv1.SetNodeRequest{Node: "hv2", Machine: "aaaa"})
 		wantRefusal(t, err, rpc.Invalid, "node/hv2")

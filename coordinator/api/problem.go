@@ -34,6 +34,7 @@ func (p problems) all(members []*berthv1.Member) []string {
 		p.vmProblems(),
 		p.strays(),
 		p.nodeProblems(),
+		p.oldAgents(),
 		p.headroomProblems(),
 		p.poolProblems(),
 		p.groupProblems(),

@@ -79,8 +79,9 @@ type nodes struct {
 	orders   []operation.Order
 	away     map[string]bool
 	cancels  int
-	takes    time.Duration // a migration
-	refusing time.Duration // how long a node takes to refuse a VM
+	lacks    map[operation.Action][]string // capabilities that an order needs and no agent has
+	takes    time.Duration                 // a migration
+	refusing time.Duration                 // how long a node takes to refuse a VM
 
 	volumes map[string]string                       // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
 	tasks   []done                                  // that were performed
@@ -139,6 +140,12 @@ func at(node string, volume model.VolumeOrder) string {
 		node = "shared"
 	}
 	return node + "/" + volume.PoolName + "/" + volume.Name
+}
+
+func (n *nodes) Lacks(order operation.Order) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lacks[order.Action]
 }
 
 func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.TaskDone, error) {

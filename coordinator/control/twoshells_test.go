@@ -156,6 +156,8 @@ func (a *copying) goesDown(node, name string) {
 
 func (a *copying) Cancel(string, string, uint32) {}
 
+func (*copying) Lacks(operation.Order) []string { return nil }
+
 func (a *copying) Perform(context.Context, string, lead.Task) (lead.TaskDone, error) {
 	return lead.TaskDone{}, nil
 }

@@ -22,6 +22,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		return facts
 	}
 	facts.Hardware, facts.Source = n.hardware, n.source
+	facts.Release, facts.Lacks = n.release, n.lacks
 	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, BootOf(n.incarnation), n.watchdog
 	facts.Pace = n.pace
 	if n.inventory != nil {

@@ -2,9 +2,11 @@ package inventory
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -36,7 +38,8 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
 	n.session = &Session{store: s, node: nodeID}
 	n.openedAt, n.heardAt, n.listed = now, now, false
-	n.watchdog = watchdogOf(hello.GetWatchdogSeconds())
+	n.release, n.lacks = hello.GetVersion(), capability.Missing(hello.GetCapabilities())
+	n.watchdog = n.watchdogOf(hello.GetWatchdogSeconds())
 	n.hardware, n.source = hello.GetHardware(), hello.GetHardwareSource()
 	n.libvirtDown, n.libvirtSays = false, ""
 	n.domainsKnown = false
@@ -205,7 +208,7 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 // reportTelemetry takes a sample in. It is as old as its collection was long.
 func (n *node) reportTelemetry(sample *berthv1.NodeTelemetry, now time.Time) {
 	const longest = 30.0 // seconds; what is more is a broken clock
-	n.telemetry, n.watchdog = sample, watchdogOf(sample.GetWatchdogSeconds())
+	n.telemetry, n.watchdog = sample, n.watchdogOf(sample.GetWatchdogSeconds())
 	n.telemetryAt = now
 	if took := sample.GetCollectSeconds(); took > 0 {
 		n.telemetryAt = now.Add(-time.Duration(min(took, longest) * float64(time.Second)))
@@ -213,10 +216,11 @@ func (n *node) reportTelemetry(sample *berthv1.NodeTelemetry, now time.Time) {
 	n.show()
 }
 
-// watchdogOf reads after how many seconds a node resets itself. What cannot be one is none.
-func watchdogOf(seconds float64) time.Duration {
+// watchdogOf reads after how many seconds a node resets itself. What cannot be one is none, nor is that of an agent which does not
+// count the time that its host sleeps: it may arm a watchdog that stands still with its host.
+func (n *node) watchdogOf(seconds float64) time.Duration {
 	const most = float64(24 * time.Hour / time.Second)
-	if !(seconds > 0 && seconds <= most) { // true for a NaN
+	if slices.Contains(n.lacks, capability.SleptLeases) || !(seconds > 0 && seconds <= most) { // true for a NaN
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))

@@ -45,7 +45,9 @@ type node struct {
 	pace      model.Pace     // that the agent was told
 
 	incarnation string
-	hardware    string // of the machine whose agent has the session
+	release     string   // of the agent that had the session last
+	lacks       []string // capabilities that it did not tell
+	hardware    string   // of the machine whose agent has the session
 	source      string
 	sequence    uint64
 	watchdog    time.Duration

@@ -177,6 +177,8 @@ type NodeFacts struct {
 	Hardware string // identity of that host; empty: its agent does not tell
 	Source   string // of the identity
 	Watchdog time.Duration
+	Release  string   // of its agent
+	Lacks    []string // capabilities that its agent did not tell, ascending; shared between readers, never changed
 
 	Inventory     bool // an inventory has arrived; without it the next fields mean nothing
 	InventoryAt   time.Time

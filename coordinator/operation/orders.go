@@ -2,6 +2,8 @@ package operation
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"berth/coordinator/model"
 )
@@ -23,6 +25,22 @@ func Orders(op Operation, vm model.VM, round uint16) []Order {
 	order := now.order(&op, &vm)
 	order.Node, order.Operation, order.Step, order.VM, order.VMName = now.node(&op), op.ID, op.Step, op.VM, op.VMName
 	return []Order{order}
+}
+
+// Ahead are all orders that an operation may come to give, by their kind: what a node cannot be told is known before anything begins.
+func Ahead(op Operation, vm model.VM) (orders []Order) {
+	all := op.Kind.traits().phases
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		one := all[name]
+		node := one.node(&op)
+		if node == "" {
+			continue
+		}
+		order := one.order(&op, &vm)
+		order.Node, order.Operation, order.VM, order.VMName = node, op.ID, op.VM, op.VMName
+		orders = append(orders, order)
+	}
+	return orders
 }
 
 // inspections ask each node what it shows.

@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/view"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -55,6 +56,10 @@ func Node(report NodeReport) *berthv1.Node {
 		Fencing:           fencing(record.Fencing),
 		Hardware:          record.Hardware,
 		HardwareSource:    record.HardwareSource,
+		AgentRelease:      view.Facts.Release,
+	}
+	for _, name := range view.Facts.Lacks {
+		message.AgentLacks = append(message.AgentLacks, capability.About(name))
 	}
 	if record.Held() {
 		message.Held = record.Twin.Why + ": " + record.HeldNext()

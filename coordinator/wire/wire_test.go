@@ -73,7 +73,7 @@ func TestNodeIsWhole(t *testing.T) {
 			Settings: model.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
 			Facts: model.NodeFacts{
 				Liveness: model.Degraded, LivenessReason: "libvirt does not answer", Inventory: true, Memory: 2 * units.GiB,
-				Telemetry: true, TelemetryAt: noon,
+				Telemetry: true, TelemetryAt: noon, Release: "0.6", Lacks: []string{"reboots"},
 			},
 			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, Borrowed: units.MiB,
 			VCPULimit: 8.9, VCPUsUsed: 2,

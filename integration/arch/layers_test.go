@@ -17,6 +17,7 @@ var layers = []struct {
 	{"words and wire that both programs share; they know neither", []string{
 		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
 	}},
+	{"which agents may be given which messages", []string{"shared/capability"}},
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
 	{"transport", []string{"shared/rpc"}},
 	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},

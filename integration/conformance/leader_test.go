@@ -128,6 +128,8 @@ func (l *leader) Order(_ uint64, order operation.Order) bool {
 }
 
 // Perform does nothing: no case has volumes.
+func (*leader) Lacks(operation.Order) []string { return nil }
+
 func (l *leader) Perform(context.Context, string, lead.Task) (lead.TaskDone, error) {
 	return lead.TaskDone{}, nil
 }

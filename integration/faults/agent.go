@@ -21,6 +21,7 @@ type host struct {
 	life  *life // nil: none has begun yet
 	lives int   // so far
 
+	old      bool // its agent is of the release before
 	outdated bool // the certificate of its agent has ended
 
 	forsaken bool  // it is dead, and nobody says that it is off

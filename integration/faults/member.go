@@ -345,7 +345,7 @@ func (r *runner) look() {
 			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
 				continue
 			}
-			if s := m.sessions[order.Node]; s != nil && !m.doubts(s) {
+			if s := m.sessions[order.Node]; s != nil && !m.doubts(s) && !s.lacks(order) {
 				s.order(m.term, order)
 			}
 		}

@@ -39,7 +39,7 @@ func (l *life) hello() (*berthv1.Hello, uint64) {
 	l.sequence++
 	return &berthv1.Hello{
 		NodeId: l.host.ID, Incarnation: fmt.Sprintf("%s/%d", l.boot, l.number), WatchdogSeconds: l.host.Dog.Time().Seconds(),
-		Hardware: l.host.Hardware, HardwareSource: model.HardwareProduct,
+		Hardware: l.host.Hardware, HardwareSource: model.HardwareProduct, Capabilities: l.host.knows(),
 	}, l.sequence
 }
 

@@ -96,6 +96,7 @@ func (w *World) heal() {
 		}
 		h.outdated = false
 		h.Heal()
+		h.update()
 	}
 	if w.leader == nil {
 		w.elect(time.Second, 3*time.Second)

@@ -64,6 +64,7 @@ func (l *life) deliverResults() {
 		case result := <-l.jobs.Results():
 			l.host.Note("answer", l.host.ID, result.GetOperationId(),
 				result.GetOutcome().String()+" "+result.GetErrorCode()+" "+result.GetError())
+			l.host.forget(result.GetDomain())
 			answer := agents.Answer(l.host.ID, l.boot, result)
 			s.up(func() { s.member.answered(s, answer) })
 		case <-l.jobs.Progress():

@@ -169,6 +169,9 @@ func reboot(m *member, name string, force bool) {
 		ID: w.newID("reboot"), Kind: operation.Reboot, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
 		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, CreatedAt: at, UpdatedAt: at,
 	}
+	if !m.tellable(op, vm) {
+		return
+	}
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before)
@@ -196,6 +199,9 @@ func migrate(m *member, name string) {
 		return
 	}
 	w.bug.Begin(&op)
+	if !m.tellable(op, vm) {
+		return
+	}
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before, unmoved(node))

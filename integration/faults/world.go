@@ -104,6 +104,9 @@ func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 		id := fmt.Sprintf("n%d", i+1)
 		h := w.newHost(id, script.HostMemory)
 		w.hosts = append(w.hosts, h)
+		if h.old = isOld(&script, i); h.old {
+			w.Draw(oldAgent)
+		}
 		node := model.Node{ID: id, Name: id, Cluster: model.DefaultCluster}
 		switch {
 		case i < script.Rack:
@@ -115,7 +118,7 @@ func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 			node.Fence = machine.FenceDevice(script.Fences[i])
 			if script.Fences[i] == model.FenceWatchdog {
 				h.Dog.Takes = time.Duration(10+w.Random.IntN(50)) * time.Second
-				if !w.hasWatchdog(&script, i) {
+				if !h.old && !w.hasWatchdog(&script, i) {
 					h.Dog.Takes = 0
 				}
 			}

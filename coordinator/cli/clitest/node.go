@@ -136,6 +136,7 @@ func cannedNodes() []*berthv1.Node {
 			Telemetry:           &berthv1.NodeTelemetry{Errors: []*berthv1.ReadingError{{Reading: "memory", Message: "libvirt: timed out"}}},
 			TelemetryAgeSeconds: proto.Float64(0.4), Ledgers: &berthv1.NodeLedgers{PromisedLimitBytes: 96 * Gib, VcpusLimit: 128},
 			Hardware: "4c4c4544-0042-3510-8052-b4c04f4d3733", HardwareSource: "product UUID",
+			AgentRelease: "0.6.0", AgentLacks: []string{"reboots: it cannot restart a guest in place"},
 			Held: "two machines say that they are it, or it has new hardware: product UUID 4c4c4544-0099, and " +
 				"4c4c4544-0042-3510-8052-b4c04f4d3733 until now: switch the wrong machine off",
 		},

@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/cli/fieldform"
 	"berth/coordinator/cli/term"
 	"berth/coordinator/schema"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -56,6 +57,7 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetNodeResponse, wide bool)
 		{"fencing", fencingPhrase(a, node.GetFencing())},
 		{"machine", machinePhrase(node)},
 		{"held", node.GetHeld()},
+		{"agent", agentPhrase(node)},
 	}...)
 	rows = append(rows, ledgerRows(node)...)
 	rows = append(rows, telemetryRows(node)...)
@@ -225,6 +227,19 @@ func domains(p *term.Page, domains []*berthv1.Domain, wide bool) {
 	}
 	p.Blank()
 	p.Table(headings, rows)
+}
+
+// agentPhrase says of which release the node's agent is, and what that lacks; empty: not heard.
+func agentPhrase(node *berthv1.Node) string {
+	if node.GetAgentRelease() == "" && len(node.GetAgentLacks()) == 0 {
+		return ""
+	}
+	release := "release " + cmp.Or(node.GetAgentRelease(), "unknown")
+	if len(node.GetAgentLacks()) == 0 {
+		return release
+	}
+	return fmt.Sprintf("%s, is given no orders that it would obey in part only: it lacks %s; update it there with %s",
+		release, strings.Join(node.GetAgentLacks(), "; "), capability.Update)
 }
 
 // machinePhrase says which machine the node is; empty: not known.

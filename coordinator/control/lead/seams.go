@@ -29,6 +29,8 @@ type Agents interface {
 	// Order sends without waiting. It reports whether a session to the node was there to send on; the answer comes to
 	// the driver, and orders are sent again when a session opens.
 	Order(term uint64, order operation.Order) (sent bool)
+	// Lacks are the capabilities that the agent of the order's node would need for it and does not have; none where it has no session.
+	Lacks(order operation.Order) []string
 	// Cancel asks the agent to stop working on an order.
 	Cancel(node, operation string, step uint32)
 	// Perform has an agent do a piece of work that belongs to no operation, and waits for its end. The error is a *TaskError

@@ -2,19 +2,40 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
+	"berth/shared/capability"
 )
 
 // BeginOperation commits the first record of an operation and sets its runner going. It reports again when the decision was made
 // on a state that is no more: the VM, the target or something else that was read has changed.
 func (o *Operations) BeginOperation(ctx context.Context, first First) (started Started, again lead.Retry, err error) {
+	if err := o.tellable(&first); err != nil {
+		return Started{}, lead.Decided, err
+	}
 	result, err := o.Propose(ctx, o.commandOf(&first))
 	return o.begun(&first, result, err)
+}
+
+// tellable refuses an operation with an order that an agent would obey in part only, because it is of another release.
+func (o *Operations) tellable(first *First) error {
+	for _, order := range operation.Ahead(first.Operation, first.VM) {
+		if lacks := o.Agents.Lacks(order); len(lacks) > 0 {
+			name := lead.NodeName(o.Store.Snapshot(), order.Node)
+			return &lead.Error{
+				Code: lead.Conflict, Subject: "node/" + name,
+				Message: fmt.Sprintf("VM %q: %s", first.Operation.VMName,
+					capability.Refused(name, o.Inventory.Facts(order.Node, o.Now()).Release, lacks)),
+				NextStep: "update it on " + name + ": " + capability.Update,
+			}
+		}
+	}
+	return nil
 }
 
 // commandOf is the command that commits the first record of an operation.

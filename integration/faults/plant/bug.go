@@ -51,6 +51,7 @@ const (
 	OrphanUnseen       Bug = "no node looks for the processes of guests that its libvirt does not list"
 	SavedIsGone        Bug = "a guest whose memory libvirt keeps is gone"
 	VirtualWatchdog    Bug = "the watchdog of a virtual host counts"
+	GateLeftOut        Bug = "an agent of the release before is given every order, and its watchdog counts"
 	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
@@ -82,6 +83,7 @@ var FenceBugs = []Bug{
 	CloneBelieved,
 	VirtualWatchdog,
 	SavedIsGone,
+	GateLeftOut,
 	StampsKept,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }

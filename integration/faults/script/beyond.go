@@ -22,6 +22,7 @@ const (
 	SlowDisk     = "slow-disk"     // each write of a coordinator takes seconds
 	Certs        = "certs"         // the certificate of an agent ends, and is renewed later
 	Clock        = "clock"         // the clock of a coordinator jumps, or is years ahead
+	OldAgent     = "old-agent"     // the agent of a host is of the release before
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 	Saved        = "saved"         // a guest's memory is kept by libvirt where it ran, and somebody lets it run on later
 )
@@ -48,6 +49,7 @@ var beyond = []struct {
 	{PausedHost, (*Script).pause},
 	{SlowDisk, slowDisk},
 	{Saved, drawSaved},
+	{OldAgent, drawOldAgent},
 	{Clock, wrongClock}, // clocks that jump are counted here too
 	{AilingJournal, befall(JournalFull)},
 	{DeafTarget, befall(TargetCut)},

@@ -26,6 +26,7 @@ type Script struct {
 	HA         int                 `json:"ha,omitempty"`
 	Rack       int                 `json:"rack,omitempty"`  // how many of the hosts, the first ones, stand in one rack; the others in another
 	Disks      int                 `json:"disks,omitempty"` // how many of the VMs have a disk on their node, the first ones
+	Old        []int               `json:"old,omitempty"`   // hosts whose agents are of the release before
 	Happenings []Happening         `json:"happenings"`      // in the order of time
 }
 

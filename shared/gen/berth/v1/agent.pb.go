@@ -505,6 +505,7 @@ type Hello struct {
 	WatchdogSeconds   float64                `protobuf:"fixed64,6,opt,name=watchdog_seconds,json=watchdogSeconds,proto3" json:"watchdog_seconds,omitempty"`     // the node resets itself that long after its last lease has ended; 0: it would not, as yet
 	Hardware          string                 `protobuf:"bytes,20,opt,name=hardware,proto3" json:"hardware,omitempty"`                                           // identity of the machine; empty: it has none, or the agent is of a release up to 0.6
 	HardwareSource    string                 `protobuf:"bytes,21,opt,name=hardware_source,json=hardwareSource,proto3" json:"hardware_source,omitempty"`         // what that is: "product UUID" of the firmware, or "machine ID" of the system
+	Capabilities      []string               `protobuf:"bytes,22,rep,name=capabilities,proto3" json:"capabilities,omitempty"`                                   // what it knows of the options "needs"; an agent that tells none has none
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -593,6 +594,13 @@ func (x *Hello) GetHardwareSource() string {
 		return x.HardwareSource
 	}
 	return ""
+}
+
+func (x *Hello) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
 }
 
 // InventoryReport is whole: what it does not list is not there, unless domains_unknown says otherwise.
@@ -3452,7 +3460,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"taskResult\x12F\n" +
 	"\x10inventory_digest\x18\n" +
 	" \x01(\v2\x19.berth.v1.InventoryDigestH\x00R\x0finventoryDigestB\t\n" +
-	"\amessage\"\x9a\x02\n" +
+	"\amessage\"\xbe\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x18\n" +
@@ -3462,7 +3470,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x12running_operations\x18\x05 \x03(\tR\x11runningOperations\x12)\n" +
 	"\x10watchdog_seconds\x18\x06 \x01(\x01R\x0fwatchdogSeconds\x12\x1a\n" +
 	"\bhardware\x18\x14 \x01(\tR\bhardware\x12'\n" +
-	"\x0fhardware_source\x18\x15 \x01(\tR\x0ehardwareSource\"\xd0\x01\n" +
+	"\x0fhardware_source\x18\x15 \x01(\tR\x0ehardwareSource\x12\"\n" +
+	"\fcapabilities\x18\x16 \x03(\tR\fcapabilities\"\xd0\x01\n" +
 	"\x0fInventoryReport\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.berth.v1.NodeInventoryR\x04node\x12*\n" +
 	"\adomains\x18\x02 \x03(\v2\x10.berth.v1.DomainR\adomains\x12'\n" +
@@ -3495,15 +3504,15 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12 \n" +
 	"\vincarnation\x18\t \x01(\tR\vincarnation\x12,\n" +
 	"\x04code\x18\n" +
-	" \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\"\x90\x03\n" +
+	" \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\"\xa2\x03\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
 	"\acommand\x18\x03 \x01(\v2\x11.berth.v1.CommandH\x00R\acommand\x121\n" +
 	"\x06resync\x18\x04 \x01(\v2\x17.berth.v1.ResyncRequestH\x00R\x06resync\x121\n" +
 	"\x06cancel\x18\x05 \x01(\v2\x17.berth.v1.CancelCommandH\x00R\x06cancel\x12$\n" +
-	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04task\x12'\n" +
-	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseH\x00R\x05lease\x12-\n" +
+	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04task\x129\n" +
+	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseB\x10\x92\xb5\x18\fslept-leasesH\x00R\x05lease\x12-\n" +
 	"\amembers\x18\b \x01(\v2\x11.berth.v1.MembersH\x00R\amembersB\t\n" +
 	"\amessage\"2\n" +
 	"\aMembers\x12'\n" +
@@ -3527,7 +3536,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"F\n" +
 	"\rCancelCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
-	"\x04step\x18\x02 \x01(\rR\x04step\"\xd3\x05\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\"\xf4\x05\n" +
 	"\aCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -3536,8 +3545,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05vm_id\x18\x05 \x01(\tR\x04vmId\x12\x17\n" +
 	"\avm_name\x18\x06 \x01(\tR\x06vmName\x12.\n" +
 	"\x05start\x18\a \x01(\v2\x16.berth.v1.StartCommandH\x00R\x05start\x12+\n" +
-	"\x04stop\x18\b \x01(\v2\x15.berth.v1.StopCommandH\x00R\x04stop\x124\n" +
-	"\amigrate\x18\t \x01(\v2\x18.berth.v1.MigrateCommandH\x00R\amigrate\x121\n" +
+	"\x04stop\x18\b \x01(\v2\x15.berth.v1.StopCommandH\x00R\x04stop\x12H\n" +
+	"\amigrate\x18\t \x01(\v2\x18.berth.v1.MigrateCommandB\x12\x92\xb5\x18\x0eaccounted-endsH\x00R\amigrate\x121\n" +
 	"\x06resume\x18\n" +
 	" \x01(\v2\x17.berth.v1.ResumeCommandH\x00R\x06resume\x124\n" +
 	"\adiscard\x18\v \x01(\v2\x18.berth.v1.DiscardCommandH\x00R\adiscard\x124\n" +
@@ -3545,8 +3554,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\aprepare\x18\r \x01(\v2\x18.berth.v1.PrepareCommandH\x00R\aprepare\x12.\n" +
 	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clear\x12.\n" +
 	"\x05adopt\x18\x0f \x01(\v2\x16.berth.v1.AdoptCommandH\x00R\x05adopt\x124\n" +
-	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\arelease\x121\n" +
-	"\x06reboot\x18\x11 \x01(\v2\x17.berth.v1.RebootCommandH\x00R\x06rebootB\b\n" +
+	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\arelease\x12>\n" +
+	"\x06reboot\x18\x11 \x01(\v2\x17.berth.v1.RebootCommandB\v\x92\xb5\x18\arebootsH\x00R\x06rebootB\b\n" +
 	"\x06action\"\x80\x01\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
@@ -3556,7 +3565,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"persistent\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xfb\x02\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\x8d\x03\n" +
 	"\x0eMigrateCommand\x12\x1d\n" +
 	"\n" +
 	"target_uri\x18\x01 \x01(\tR\ttargetUri\x12\x1f\n" +
@@ -3566,8 +3575,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rbandwidth_bps\x18\x04 \x01(\x03R\fbandwidthBps\x12)\n" +
 	"\x10deadline_seconds\x18\x05 \x01(\x01R\x0fdeadlineSeconds\x12$\n" +
 	"\x04spec\x18\x06 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12%\n" +
-	"\x0etarget_address\x18\a \x01(\tR\rtargetAddress\x12!\n" +
-	"\fcopy_storage\x18\b \x01(\bR\vcopyStorage\x12$\n" +
+	"\x0etarget_address\x18\a \x01(\tR\rtargetAddress\x123\n" +
+	"\fcopy_storage\x18\b \x01(\bB\x10\x92\xb5\x18\fcopied-disksR\vcopyStorage\x12$\n" +
 	"\x04from\x18\t \x03(\v2\x10.berth.v1.VolumeR\x04from\x12 \n" +
 	"\x02to\x18\n" +
 	" \x03(\v2\x10.berth.v1.VolumeR\x02to\"\x0f\n" +

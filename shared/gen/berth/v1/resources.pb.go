@@ -454,6 +454,8 @@ type Node struct {
 	Hardware            string                 `protobuf:"bytes,30,opt,name=hardware,proto3" json:"hardware,omitempty"`                                   // identity of its machine
 	HardwareSource      string                 `protobuf:"bytes,31,opt,name=hardware_source,json=hardwareSource,proto3" json:"hardware_source,omitempty"` // what that is: product UUID or machine ID
 	Held                string                 `protobuf:"bytes,32,opt,name=held,proto3" json:"held,omitempty"`                                           // why two machines seem to be it, and what a person has to decide; empty: one is
+	AgentRelease        string                 `protobuf:"bytes,40,opt,name=agent_release,json=agentRelease,proto3" json:"agent_release,omitempty"`       // of the agent that has the session; empty: not heard
+	AgentLacks          []string               `protobuf:"bytes,41,rep,name=agent_lacks,json=agentLacks,proto3" json:"agent_lacks,omitempty"`             // what that agent does not know, each with what it is for
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -675,6 +677,20 @@ func (x *Node) GetHeld() string {
 		return x.Held
 	}
 	return ""
+}
+
+func (x *Node) GetAgentRelease() string {
+	if x != nil {
+		return x.AgentRelease
+	}
+	return ""
+}
+
+func (x *Node) GetAgentLacks() []string {
+	if x != nil {
+		return x.AgentLacks
+	}
+	return nil
 }
 
 // FenceDevice says how a node is proven to be off.
@@ -5269,7 +5285,7 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd5\b\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\t\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -5303,7 +5319,10 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\afencing\x18\x18 \x01(\v2\x11.berth.v1.FencingR\afencing\x12\x1a\n" +
 	"\bhardware\x18\x1e \x01(\tR\bhardware\x12'\n" +
 	"\x0fhardware_source\x18\x1f \x01(\tR\x0ehardwareSource\x12\x12\n" +
-	"\x04held\x18  \x01(\tR\x04held\x1a7\n" +
+	"\x04held\x18  \x01(\tR\x04held\x12#\n" +
+	"\ragent_release\x18( \x01(\tR\fagentRelease\x12\x1f\n" +
+	"\vagent_lacks\x18) \x03(\tR\n" +
+	"agentLacks\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +

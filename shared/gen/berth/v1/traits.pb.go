@@ -237,12 +237,26 @@ var file_berth_v1_traits_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50001,opt,name=traits",
 		Filename:      "berth/v1/traits.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50002,
+		Name:          "berth.v1.needs",
+		Tag:           "bytes,50002,opt,name=needs",
+		Filename:      "berth/v1/traits.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
 var (
 	// optional berth.v1.Traits traits = 50001;
 	E_Traits = &file_berth_v1_traits_proto_extTypes[0]
+)
+
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// optional string needs = 50002;
+	E_Needs = &file_berth_v1_traits_proto_extTypes[1]
 )
 
 var File_berth_v1_traits_proto protoreflect.FileDescriptor
@@ -274,7 +288,8 @@ const file_berth_v1_traits_proto_rawDesc = "" +
 	"CLASS_READ\x10\x01\x12\x0f\n" +
 	"\vCLASS_WRITE\x10\x02\x12\x10\n" +
 	"\fCLASS_STREAM\x10\x03:J\n" +
-	"\x06traits\x12\x1e.google.protobuf.MethodOptions\x18ц\x03 \x01(\v2\x10.berth.v1.TraitsR\x06traitsB#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x06traits\x12\x1e.google.protobuf.MethodOptions\x18ц\x03 \x01(\v2\x10.berth.v1.TraitsR\x06traits:5\n" +
+	"\x05needs\x12\x1d.google.protobuf.FieldOptions\x18҆\x03 \x01(\tR\x05needsB#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_traits_proto_rawDescOnce sync.Once
@@ -295,16 +310,18 @@ var file_berth_v1_traits_proto_goTypes = []any{
 	(Class)(0),                         // 1: berth.v1.Class
 	(*Traits)(nil),                     // 2: berth.v1.Traits
 	(*descriptorpb.MethodOptions)(nil), // 3: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),  // 4: google.protobuf.FieldOptions
 }
 var file_berth_v1_traits_proto_depIdxs = []int32{
 	0, // 0: berth.v1.Traits.roles:type_name -> berth.v1.Role
 	1, // 1: berth.v1.Traits.class:type_name -> berth.v1.Class
 	3, // 2: berth.v1.traits:extendee -> google.protobuf.MethodOptions
-	2, // 3: berth.v1.traits:type_name -> berth.v1.Traits
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	3, // [3:4] is the sub-list for extension type_name
-	2, // [2:3] is the sub-list for extension extendee
+	4, // 3: berth.v1.needs:extendee -> google.protobuf.FieldOptions
+	2, // 4: berth.v1.traits:type_name -> berth.v1.Traits
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	4, // [4:5] is the sub-list for extension type_name
+	2, // [2:4] is the sub-list for extension extendee
 	0, // [0:2] is the sub-list for field type_name
 }
 
@@ -320,7 +337,7 @@ func file_berth_v1_traits_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_traits_proto_rawDesc), len(file_berth_v1_traits_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   1,
-			NumExtensions: 1,
+			NumExtensions: 2,
 			NumServices:   0,
 		},
 		GoTypes:           file_berth_v1_traits_proto_goTypes,
