@@ -101,6 +101,7 @@ const (
 	quickTries   = 12
 	quickPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
+	slowerAtOnce = 4 // tries are skipped by one that is refused
 	welcomeWait  = 5 * time.Second
 	pulseEvery   = time.Second
 	// listAgain is the part of the interval between two inventories after which a failed one is repeated.
@@ -164,6 +165,9 @@ func (s *Session) Run(ctx context.Context) error {
 			s.Logger.Debug("sent on to the leader", "from", address, "to", next)
 		case err != nil:
 			s.complain(address, err)
+			if connect.CodeOf(err) == connect.CodePermissionDenied {
+				tries = max(tries, quickTries+slowerAtOnce) // asking again at once changes nothing
+			}
 		}
 		if served || redirect != nil && next == "" {
 			tries = 0
@@ -299,6 +303,10 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 			"the leader is not followed: %w; it may be a coordinator that another one was recovered without: stop it, and empty its data directory",
 			err,
 		)
+	}
+	if welcome.GetRemoved() {
+		s.Logger.Warn("this node was removed from its cluster: it is given no orders, its guests are looked at, and copies of VMs are " +
+			"suspended; enrol it again with 'berth-agent join', or end this with 'systemctl disable --now berth-agent'")
 	}
 	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
 	clear(s.troubles)

@@ -72,12 +72,14 @@ type Server struct {
 	mu       sync.Mutex
 	term     uint64 // 0: this member does not lead
 	sessions map[string]*session
-	tunnels  map[string]*tunnel // by ticket
+	tunnels  map[string]*tunnel  // by ticket
+	removed  map[string]*removed // by node: those that are not on record
 }
 
 // New makes a Server that sends all agents elsewhere until Lead is called.
 func New(config Config) *Server {
-	return &Server{Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel)}
+	return &Server{Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel),
+		removed: make(map[string]*removed)}
 }
 
 // Stop closes all sessions, and keeps no agent waiting any more. It does not wait for them to be gone. It may be called
@@ -113,6 +115,10 @@ func (s *Server) Follow() {
 		x.end(notLeading())
 	}
 	clear(s.sessions)
+	for _, x := range s.removed {
+		x.end(notLeading())
+	}
+	clear(s.removed)
 }
 
 // Order sends an order to its node's agent without waiting. It is false when there is no session to send on, or the term
@@ -230,6 +236,9 @@ func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admit
 	if s.term == 0 {
 		return false, nil
 	}
+	if isRemoved(s.Records.Snapshot(), x.node) && s.admitRemoved(x) {
+		return true, nil
+	}
 	if err := s.enrolled(x.node, "node/"+x.name); err != nil {
 		return false, err
 	}
@@ -252,6 +261,9 @@ func (s *Server) forget(x *session) {
 	defer s.mu.Unlock()
 	if s.sessions[x.node] == x {
 		delete(s.sessions, x.node)
+	}
+	if x.removed != nil && s.removed[x.node] == x.removed {
+		delete(s.removed, x.node)
 	}
 }
 

@@ -38,6 +38,7 @@ type session struct {
 	name      string // of the node, for people
 	boot      string // of the node's host
 	machine   model.Machine
+	removed   *removed // of a node that is not on record; nil: it is
 	knows     []string // capabilities that its agent has told
 	release   string
 	term      uint64
@@ -134,9 +135,15 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, 
 	log.Info("session opened", "version", first.GetHello().GetVersion(), "incarnation", first.GetHello().GetIncarnation())
 	var writing sync.WaitGroup
 	writing.Go(func() { x.write(stream) })
-	s.Connected(x.node)
+	patience := x.pace.Unreachable()
+	if x.removed != nil {
+		log.Warn("a node that was removed speaks: it is given no orders")
+		patience = 2 * removedSample
+	} else {
+		s.Connected(x.node)
+	}
 	for {
-		silence.Reset(x.pace.Unreachable())
+		silence.Reset(patience)
 		message, err := stream.Receive()
 		if err != nil {
 			x.end(err)
@@ -149,7 +156,9 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, 
 	}
 	writing.Wait()
 	s.forget(x)
-	x.reports.Close(reasonOf(x.cause))
+	if x.removed == nil {
+		x.reports.Close(reasonOf(x.cause))
+	}
 	log.Info("session closed", "reason", reasonOf(x.cause))
 	return x.result()
 }
@@ -184,6 +193,10 @@ func (s *Server) enrolled(node, subject string) error {
 func (s *Server) take(x *session, message *berthv1.SessionRequest) error {
 	if message.GetHello() != nil {
 		return invalid("node/"+x.node, "a second hello in one session")
+	}
+	if x.removed != nil {
+		x.removed.listen(message, time.Now())
+		return s.stillRemoved(x)
 	}
 	if !x.reports.Report(message) {
 		s.Log.Debug("message is not newer than what is known", "node_id", x.node, "sequence", message.GetSequence())

@@ -28,9 +28,12 @@ var (
 // in time, or the context ended. What the task reads and writes is not touched any more when Perform returns, and a console's
 // stream is closed.
 func (s *Server) Perform(ctx context.Context, node string, task lead.Task) (lead.TaskDone, error) {
+	return s.perform(ctx, s.session(node), node, task)
+}
+
+func (s *Server) perform(ctx context.Context, x *session, node string, task lead.Task) (lead.TaskDone, error) {
 	tunnel := s.dig(node, task)
 	defer s.fill(tunnel)
-	x := s.session(node)
 	if x == nil {
 		return lead.TaskDone{}, s.unknown(node, errNoSession)
 	}

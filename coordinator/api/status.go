@@ -45,7 +45,8 @@ func (s *queryCalls) Status(
 	}
 	coordinators := members.Messages(s.Source, p)
 	status := s.status(p, coordinators)
-	status.Problems = slices.Concat(s.fenceProblems(p), problems{p}.all(coordinators))
+	removed := problems{p}.removedNodes(s.Control.Survey(p.Snapshot).Removed)
+	status.Problems = slices.Concat(s.fenceProblems(p), removed, problems{p}.all(coordinators))
 	return connect.NewResponse(status), nil
 }
 

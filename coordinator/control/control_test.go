@@ -21,6 +21,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/control/plans"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -72,16 +73,19 @@ func (l *log) Barrier(context.Context) error { return nil }
 
 // nodes stand for the agents: script says what an order is answered with, and nil says nothing at all.
 type nodes struct {
-	mu       sync.Mutex
-	control  *Control
-	facts    *facts
-	script   func(order operation.Order) *operation.Answer
-	orders   []operation.Order
-	away     map[string]bool
-	cancels  int
-	lacks    map[operation.Action][]string // capabilities that an order needs and no agent has
-	takes    time.Duration                 // a migration
-	refusing time.Duration                 // how long a node takes to refuse a VM
+	mu        sync.Mutex
+	control   *Control
+	facts     *facts
+	script    func(order operation.Order) *operation.Answer
+	orders    []operation.Order
+	away      map[string]bool
+	cancels   int
+	removed   []evidence.Removed            // that speak
+	suspended []string                      // on them
+	stubborn  bool                          // they suspend nothing
+	lacks     map[operation.Action][]string // capabilities that an order needs and no agent has
+	takes     time.Duration                 // a migration
+	refusing  time.Duration                 // how long a node takes to refuse a VM
 
 	volumes map[string]string                       // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
 	tasks   []done                                  // that were performed
@@ -140,6 +144,30 @@ func at(node string, volume model.VolumeOrder) string {
 		node = "shared"
 	}
 	return node + "/" + volume.PoolName + "/" + volume.Name
+}
+
+func (n *nodes) Removed() []evidence.Removed {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.removed)
+}
+
+func (n *nodes) SuspendRemoved(_ context.Context, node string, copied lead.CopyOf) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stubborn {
+		return fmt.Errorf("node %s does not answer", node)
+	}
+	n.suspended = append(n.suspended, fmt.Sprint(node, " ", copied.VM, " ", copied.Epoch))
+	for i := range n.removed {
+		if n.removed[i].Node == node {
+			n.removed[i].Domains = slices.Clone(n.removed[i].Domains)
+			for k := range n.removed[i].Domains {
+				n.removed[i].Domains[k].State = model.DomainPaused
+			}
+		}
+	}
+	return nil
 }
 
 func (n *nodes) Lacks(order operation.Order) []string {

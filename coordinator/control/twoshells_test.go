@@ -16,6 +16,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/plans"
 	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/scenario"
@@ -157,6 +158,10 @@ func (a *copying) goesDown(node, name string) {
 func (a *copying) Cancel(string, string, uint32) {}
 
 func (*copying) Lacks(operation.Order) []string { return nil }
+
+func (*copying) Removed() []evidence.Removed { return nil }
+
+func (*copying) SuspendRemoved(context.Context, string, lead.CopyOf) error { return nil }
 
 func (a *copying) Perform(context.Context, string, lead.Task) (lead.TaskDone, error) {
 	return lead.TaskDone{}, nil

@@ -33,6 +33,7 @@ func (s *Survey) Start(vm *model.VM, refused string) Answer {
 			Next: "enrol that machine again",
 		})
 	}
+	a.Words = append(a.Words, s.removedWords(vm)...)
 	if len(a.InTheWay()) > 0 {
 		return a
 	}

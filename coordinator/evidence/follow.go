@@ -32,7 +32,7 @@ func (f *Follower) Look(s *Survey) []Found {
 		if since, known := f.missing[vm.ID]; known && vm.Whereabouts.Missing.IsZero() {
 			as.Whereabouts.Missing = since // it may not be written down yet
 		}
-		finding := Beside(vm, s.sighting(&as))
+		finding := s.besideRemoved(&vm, Beside(vm, s.sighting(&as)))
 		if missing[vm.ID] = as.Whereabouts.Missing; finding.Missing && as.Whereabouts.Missing.IsZero() {
 			missing[vm.ID] = s.At
 		}

@@ -37,6 +37,8 @@ type Moment struct {
 	Records
 	At    time.Time
 	Facts func(node string) model.NodeFacts // as of At
+	// Removed are the nodes that were removed and speak.
+	Removed []Removed
 }
 
 // NodeName is how people are told of a node; its ID if it is no member any more.

@@ -17,6 +17,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -129,6 +130,10 @@ func (l *leader) Order(_ uint64, order operation.Order) bool {
 
 // Perform does nothing: no case has volumes.
 func (*leader) Lacks(operation.Order) []string { return nil }
+
+func (*leader) Removed() []evidence.Removed { return nil }
+
+func (*leader) SuspendRemoved(context.Context, string, lead.CopyOf) error { return nil }
 
 func (l *leader) Perform(context.Context, string, lead.Task) (lead.TaskDone, error) {
 	return lead.TaskDone{}, nil

@@ -33,6 +33,7 @@ type keeper struct {
 	fencer    *fencing.Fencer
 	restarter evidence.Restarter
 	follower  evidence.Follower
+	strayed   strayed
 	asking    map[string]bool // tasks about VMs that agents are asked for, by what, node and VM
 	open      int             // commands of its loops that are under way
 }
@@ -65,11 +66,12 @@ func (k *keeper) watch() {
 	k.heard, k.silent = map[string]time.Time{}, map[string]time.Time{}
 	k.fencer = fencing.NewFencer(w.bug.LeadsSince(w.Now), w.newKey)
 	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}
-	k.open, k.asking = 0, map[string]bool{}
+	k.open, k.asking, k.strayed = 0, map[string]bool{}, strayed{}
 	k.every(silenceEvery, k.lookAtSilence)
 	k.every(leaseEvery, k.giveLeases)
 	k.every(restartEvery, k.restart)
 	k.every(followEvery, k.follow)
+	k.every(silenceEvery, k.suspendRemoved)
 	k.every(restampEvery, k.restamp)
 }
 

@@ -249,6 +249,10 @@ func (m *member) connected(s *session, hello *berthv1.Hello, sequence uint64) {
 		s.hangUp()
 		return
 	}
+	if _, known := m.view().Node(s.life.host.ID); !known && m.world.fencing {
+		m.keeper.admitRemoved(s)
+		return
+	}
 	s.served = true
 	if older := m.sessions[s.life.host.ID]; older != nil && older.life != s.life {
 		older.hangUp()

@@ -96,6 +96,10 @@ func (s *session) send(message *berthv1.SessionRequest) {
 	message.Sequence = l.sequence
 	s.up(func() {
 		m := s.member
+		if l.host == m.world.removed {
+			m.keeper.listenTo(s, message)
+			return
+		}
 		if m.term != s.term || s.reports == nil || !s.reports.Report(message) {
 			return
 		}
@@ -109,7 +113,9 @@ func (s *session) send(message *berthv1.SessionRequest) {
 // moment is the records with what this leader knows of the nodes.
 func (k *keeper) moment(snapshot *state.Snapshot) evidence.Moment {
 	now := k.world.Now
-	return evidence.Moment{Records: snapshot, At: now, Facts: func(node string) model.NodeFacts { return k.facts.Facts(node, now) }}
+	return evidence.Moment{
+		Records: snapshot, At: now, Facts: func(node string) model.NodeFacts { return k.facts.Facts(node, now) }, Removed: k.removedNodes(),
+	}
 }
 
 // placeable tells whether a decision may choose a node, by what it reports.

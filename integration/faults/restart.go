@@ -121,7 +121,12 @@ func (k *keeper) refuse(vm model.VM, then func()) {
 
 // perform has an agent do a task about a VM, unless it is at that already.
 func (k *keeper) perform(what, node, vm string, task func(l *life) error, then func()) {
-	w, s, term, name := k.world, k.sessions[node], k.term, what+" "+node+" "+vm
+	k.performOn(k.sessions[node], what, node, vm, task, then)
+}
+
+// performOn is perform on a session.
+func (k *keeper) performOn(s *session, what, node, vm string, task func(l *life) error, then func()) {
+	w, term, name := k.world, k.term, what+" "+node+" "+vm
 	if s == nil || k.asking[name] {
 		return
 	}

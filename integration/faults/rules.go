@@ -140,6 +140,7 @@ func (r *rules) release(was, op *operation.Operation) {
 
 // checkStart is I2: when a start is committed nobody else can run the VM.
 func (r *rules) checkStart(op *operation.Operation) {
+	r.checkRemoved(op)
 	for _, h := range r.hosts {
 		d := h.Domains[op.VM]
 		if d == nil {
@@ -271,6 +272,7 @@ func (r *rules) judge() {
 	}
 	r.judgeNodes(snapshot)
 	r.judgeDisks(snapshot)
+	r.judgeRemoved()
 	records := map[string]model.VM{}
 	for _, vm := range snapshot.VMs() {
 		records[vm.ID] = vm

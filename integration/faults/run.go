@@ -43,6 +43,9 @@ func play(script script.Script, trace io.Writer, bug plant.Bug) *World {
 	for _, h := range w.hosts {
 		h.life.Kill(0)
 	}
+	if w.removed != nil {
+		w.removed.life.Kill(0)
+	}
 	w.Play(w.Now)
 	w.result.Breaches, w.result.Events, w.result.Lasted, w.result.Hash = w.Breaches, w.Ran, w.Passed(), w.Sum()
 	w.result.Drawn = w.Drawn()

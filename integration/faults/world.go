@@ -23,6 +23,7 @@ type World struct {
 	*machine.Site
 	hosts   []*host
 	clones  []*host // those that have one
+	removed *host   // the machine of a node that was removed; nil: none speaks
 	members []*member
 	rules   *rules
 	bug     plant.Bug

@@ -1,7 +1,33 @@
 package main
 
-// agentMutants are planted bugs in what is known of agents of other releases.
+// agentMutants are planted bugs in what is known of agents of other releases, and of nodes that were removed.
 var agentMutants = []mutant{
+	// Nodes that were removed and speak.
+	{
+		name: "a-removed-node-is-a-node", file: "coordinator/agents/removed.go", suite: inAgents.only("RemovedNode"),
+		is: "	s.removed[x.node] = x.removed\n	return true", becomes: "	s.removed[x.node] = x.removed\n	s.sessions[x.node] = x\n	return true",
+	},
+	{
+		name: "removed-nodes-without-bounds", file: "coordinator/agents/removed.go", suite: inAgents.only("RemovedNode"),
+		is: "older == nil && len(s.removed) >= removedAtOnce", becomes: "older == nil && len(s.removed) < 0",
+	},
+	{
+		name: "a-removed-nodes-watchdog-stays-armed", file: "coordinator/agents/removed.go", suite: inAgents.only("RemovedNode"),
+		is: "	x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Lease{Lease: &berthv1.Lease{}}})\n", becomes: "",
+	},
+	{
+		name: "a-removed-nodes-copy-runs-on", file: "coordinator/control/outofband/copies.go", suite: inControl.only("RemovedNode"),
+		is: "		w.suspendRemoved(ctx, snapshot, &beside)\n", becomes: "",
+	},
+	{
+		name: "a-removed-nodes-copy-is-nobodys", file: "coordinator/evidence/elsewhere.go", suite: inControl.only("RemovedNode"),
+		is: "	a.Words = append(a.Words, s.removedWords(vm)...)\n", becomes: "",
+	},
+	{
+		name: "a-removed-nodes-copy-is-not-told", file: "coordinator/evidence/follow.go", suite: inControl.only("RemovedNode"),
+		is: "s.besideRemoved(&vm, Beside(vm, s.sighting(&as)))", becomes: "Beside(vm, s.sighting(&as))",
+	},
+	// Agents of an older release.
 	{
 		name: "order-an-old-agent", file: "coordinator/agents/server.go", suite: inAgents.only("OldAgent"),
 		is: "Lacks(x.knows, command); len(lacks) > 0 {", becomes: "Lacks(x.knows, command); len(lacks) > 99 {",

@@ -9,5 +9,7 @@ import (
 // Moment joins a snapshot with what the nodes have told until now.
 func (l *Leader) Moment(snapshot *state.Snapshot) evidence.Moment {
 	at := l.Now()
-	return evidence.Moment{Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) }}
+	return evidence.Moment{
+		Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) }, Removed: l.Agents.Removed(),
+	}
 }

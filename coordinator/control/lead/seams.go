@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/consensus"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -36,6 +37,10 @@ type Agents interface {
 	// Perform has an agent do a piece of work that belongs to no operation, and waits for its end. The error is a *TaskError
 	// when the agent answered; any other one means that it is not known what became of the task: doing it again is harmless.
 	Perform(ctx context.Context, node string, task Task) (TaskDone, error)
+	// Removed are the nodes that were removed and speak all the same, by name.
+	Removed() []evidence.Removed
+	// SuspendRemoved has the agent of such a node suspend a copy of a VM. It is never told anything else.
+	SuspendRemoved(ctx context.Context, node string, copied CopyOf) error
 }
 
 // Task is a piece of work for one node's agent. One of the fields is set.

@@ -66,6 +66,9 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 			),
 		}
 	}
+	if err := l.onRemoved(now.snapshot, &vm); err != nil {
+		return vm, err
+	}
 	if lying := l.fencing.Showing(snapshot, vm.ID, true); lying != "" {
 		return vm, &lead.Error{
 			Code: lead.Conflict, Subject: subject,
@@ -84,6 +87,19 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 		}
 	}
 	return vm, nil
+}
+
+// onRemoved refuses to start a VM of which a copy runs on a node that was removed. It is suspended as soon as that node can be told.
+func (l *Lifecycle) onRemoved(snapshot *state.Snapshot, vm *model.VM) error {
+	for _, one := range evidence.Running(l.Moment(snapshot).RemovedCopies(vm)) {
+		return &lead.Error{
+			Code: lead.Conflict, Subject: "vm/" + vm.Name,
+			Message: fmt.Sprintf("VM %q runs on %s, a node that was removed and whose agent speaks: a start would be a second copy",
+				vm.Name, one.Name),
+			NextStep: fmt.Sprintf("it is being suspended, try again in some seconds; 'virsh destroy %s' there ends it", one.Domain.Name),
+		}
+	}
+	return nil
 }
 
 // accounted refuses to start a VM of which it is not proven that it runs nowhere. With force what cannot be asked is left out of account,

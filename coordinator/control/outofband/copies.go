@@ -35,14 +35,12 @@ func (w *Watch) WatchCopies(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		copied := w.Inventory.Copied()
-		if len(copied) == 0 {
-			continue
-		}
 		snapshot := w.Store.Snapshot()
 		if lead.Quarantined(snapshot) != nil {
 			continue
 		}
+		w.suspendRemoved(ctx, snapshot, &beside)
+		copied := w.Inventory.Copied()
 		for _, uuid := range copied {
 			if _, known := snapshot.VM(uuid); known {
 				beside.once(uuid, func() { w.part(ctx, uuid) })

@@ -52,6 +52,7 @@ const (
 	SavedIsGone        Bug = "a guest whose memory libvirt keeps is gone"
 	VirtualWatchdog    Bug = "the watchdog of a virtual host counts"
 	GateLeftOut        Bug = "an agent of the release before is given every order, and its watchdog counts"
+	RemovedSentAway    Bug = "the agent of a node that was removed is sent away, whatever it has"
 	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
@@ -84,6 +85,7 @@ var FenceBugs = []Bug{
 	VirtualWatchdog,
 	SavedIsGone,
 	GateLeftOut,
+	RemovedSentAway,
 	StampsKept,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }

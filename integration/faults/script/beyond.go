@@ -23,6 +23,7 @@ const (
 	Certs        = "certs"         // the certificate of an agent ends, and is renewed later
 	Clock        = "clock"         // the clock of a coordinator jumps, or is years ahead
 	OldAgent     = "old-agent"     // the agent of a host is of the release before
+	Removed      = "removed"       // the machine of a node that was removed thaws, with a guest
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 	Saved        = "saved"         // a guest's memory is kept by libvirt where it ran, and somebody lets it run on later
 )
@@ -50,6 +51,7 @@ var beyond = []struct {
 	{SlowDisk, slowDisk},
 	{Saved, drawSaved},
 	{OldAgent, drawOldAgent},
+	{Removed, drawRemoved},
 	{Clock, wrongClock}, // clocks that jump are counted here too
 	{AilingJournal, befall(JournalFull)},
 	{DeafTarget, befall(TargetCut)},

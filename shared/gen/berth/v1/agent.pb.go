@@ -1311,6 +1311,7 @@ type Welcome struct {
 	AgentAddresses           []string               `protobuf:"bytes,5,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"` // all members, to remember
 	Now                      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=now,proto3" json:"now,omitempty"`
 	Digests                  bool                   `protobuf:"varint,7,opt,name=digests,proto3" json:"digests,omitempty"` // an InventoryDigest will do where the inventory is as it was
+	Removed                  bool                   `protobuf:"varint,8,opt,name=removed,proto3" json:"removed,omitempty"` // the node is not on record any more: it is given no orders, and what it shows is looked at
 	unknownFields            protoimpl.UnknownFields
 	sizeCache                protoimpl.SizeCache
 }
@@ -1390,6 +1391,13 @@ func (x *Welcome) GetNow() *timestamppb.Timestamp {
 func (x *Welcome) GetDigests() bool {
 	if x != nil {
 		return x.Digests
+	}
+	return false
+}
+
+func (x *Welcome) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
 	}
 	return false
 }
@@ -3519,7 +3527,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0fagent_addresses\x18\x01 \x03(\tR\x0eagentAddresses\"=\n" +
 	"\x05Lease\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\x01R\aseconds\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xa9\x02\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xc3\x02\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -3528,7 +3536,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x1ainventory_interval_seconds\x18\x04 \x01(\x01R\x18inventoryIntervalSeconds\x12'\n" +
 	"\x0fagent_addresses\x18\x05 \x03(\tR\x0eagentAddresses\x12,\n" +
 	"\x03now\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
-	"\adigests\x18\a \x01(\bR\adigests\"Z\n" +
+	"\adigests\x18\a \x01(\bR\adigests\x12\x18\n" +
+	"\aremoved\x18\b \x01(\bR\aremoved\"Z\n" +
 	"\bRedirect\x12%\n" +
 	"\x0eleader_address\x18\x01 \x01(\tR\rleaderAddress\x12'\n" +
 	"\x0fagent_addresses\x18\x02 \x03(\tR\x0eagentAddresses\"'\n" +

@@ -1,0 +1,79 @@
+package evidence
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/coordinator/model"
+)
+
+// Removed is a node that was removed and speaks all the same, with the guests that it showed last.
+type Removed struct {
+	Node, Name string // its ID, and what people called it
+	At         time.Time
+	Domains    []model.Domain // that have memory; shared between readers, never changed
+}
+
+// RemovedCopies are the copies of a VM on nodes that were removed.
+func (m Moment) RemovedCopies(vm *model.VM) []Copy {
+	var all []Copy
+	for i := range m.Removed {
+		for _, domain := range m.Removed[i].Domains {
+			if domain.UUID == vm.ID {
+				all = append(all, Copy{Node: m.Removed[i].Node, Name: m.Removed[i].Name, Domain: domain})
+			}
+		}
+	}
+	return all
+}
+
+// Running are those of some copies that run.
+func Running(copies []Copy) []Copy {
+	var all []Copy
+	for _, one := range copies {
+		if one.Domain.State == model.DomainRunning {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// removedCopy is the alarm that removed nodes have copies of a VM.
+func removedCopy(vm *model.VM, copies []Copy) Finding {
+	var on, steps []string
+	for i := range copies {
+		one := &copies[i]
+		on = append(on, fmt.Sprintf("%s on %s (%s)", one.Domain.State, one.Name, one.mark()))
+		steps = append(steps, fmt.Sprintf("'virsh destroy %s' on %s ends it", one.Domain.Name, one.Name))
+	}
+	return alarm("", "a copy of it is %s, which was removed: it is suspended there and nothing else is done to it; %s. To keep that one "+
+		"instead, stop the VM with 'berth vm stop %s', enrol the machine again with 'berth-agent join', and 'berth vm adopt %s'",
+		strings.Join(on, " and "), strings.Join(steps, ", "), vm.Name, vm.Name)
+}
+
+// besideRemoved adds to what has become of a VM that a removed node has a copy of it. What the members show comes first.
+func (s *Survey) besideRemoved(vm *model.VM, finding Finding) Finding {
+	if finding.Verdict != AsRecorded {
+		return finding
+	}
+	if copies := s.RemovedCopies(vm); len(copies) > 0 {
+		alarmed := removedCopy(vm, copies)
+		alarmed.Leftovers = finding.Leftovers
+		return alarmed
+	}
+	return finding
+}
+
+// removedWords are what removed nodes say of a VM. One that runs there is not started elsewhere until it is suspended.
+func (s *Survey) removedWords(vm *model.VM) []Word {
+	var words []Word
+	for _, one := range Running(s.RemovedCopies(vm)) {
+		domain := one.Domain
+		words = append(words, Word{
+			Node: one.Node, Name: one.Name, Standing: ShowsIt, Domain: &domain, InTheWay: true,
+			Why: "was removed, and runs a copy of it", Next: fmt.Sprintf("it is being suspended; 'virsh destroy %s' there ends it", domain.Name),
+		})
+	}
+	return words
+}
