@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -113,6 +114,9 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		about.Watchdog = dog
 		go dog.Run(ctx)
 	}
+	health := hoststat.NewHealth(filepath.Dir(settings.journalPath()))
+	about.Health = health
+	go health.Run(ctx)
 	s := session.New(about)
 	go keepAlive(ctx, log, func() {
 		// Neither may ever block. If one does, a restart is what mends it.

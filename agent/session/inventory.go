@@ -26,6 +26,7 @@ const (
 func (c *connection) reportInventory(ctx context.Context, how extent) (known bool) {
 	report := c.Collector.Inventory(ctx)
 	telemetry.AddEndings(report, c.Jobs.Endings())
+	c.tryPools(report)
 	digest := digestOf(report)
 	if how == inShort && c.digests && digest != nil {
 		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{
@@ -36,6 +37,21 @@ func (c *connection) reportInventory(ctx context.Context, how extent) (known boo
 	report.Digest = digest
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: report}}, false)
 	return !report.GetDomainsUnknown()
+}
+
+// tryPools has the folders of the pools tried that have one.
+func (c *connection) tryPools(report *berthv1.InventoryReport) {
+	pools := report.GetNode().GetStoragePools()
+	if c.Health == nil || len(pools) == 0 {
+		return // nothing is listed where libvirt hangs, and what was tried is tried on
+	}
+	folders := map[string]string{}
+	for _, pool := range pools {
+		if pool.GetActive() && (pool.GetType() == "dir" || pool.GetType() == "netfs" || pool.GetType() == "fs") && pool.GetPath() != "" {
+			folders[pool.GetName()] = pool.GetPath()
+		}
+	}
+	c.Health.Pools(folders)
 }
 
 // digestOf is the SHA-256 of an inventory without its time, the free space in pools and how long ago guests have ended. It is

@@ -13,6 +13,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +74,14 @@ type Watchdog interface {
 	Armed() time.Duration
 }
 
+// Health tries what a host needs to be of use. Package hoststat implements it.
+type Health interface {
+	// Pools names the folders of the storage pools, by the pools' names.
+	Pools(folders map[string]string)
+	// Ailing says what is wrong, and since when.
+	Ailing() (reasons []string, since time.Time)
+}
+
 // Config is what a session needs.
 type Config struct {
 	NodeID    string
@@ -90,6 +100,7 @@ type Config struct {
 	Collector   Collector
 	Jobs        Jobs
 	Tasks       Tasks
+	Health      Health   // nil: nothing is tried
 	Watchdog    Watchdog // nil: the node has none
 	Logger      hclog.Logger
 }
@@ -124,6 +135,7 @@ type Session struct {
 	slots    chan struct{} // one for each task in work
 	consoles chan struct{} // one for each open console
 	samples  sent
+	down     time.Time // since when libvirt is not connected; zero: it is
 }
 
 // New makes a session that Run opens.
@@ -498,7 +510,7 @@ func (c *connection) watch(ctx context.Context, every time.Duration) error {
 		case <-again:
 			list(inShort)
 		case <-pulse.C:
-			if is, _ := c.Hypervisor.Connected(); is != was {
+			if is := c.health(); is != was {
 				was = c.reportLibvirt(ctx)
 				list(inShort)
 			}
@@ -509,14 +521,44 @@ func (c *connection) watch(ctx context.Context, every time.Duration) error {
 	}
 }
 
-func (c *connection) reportLibvirt(ctx context.Context) (up bool) {
+// reportLibvirt tells whether libvirt can be used, and what else of the host ails. It returns that in words.
+func (c *connection) reportLibvirt(ctx context.Context) (told string) {
+	told = c.health()
 	connected, err := c.Hypervisor.Connected()
 	status := &berthv1.LibvirtStatus{Connected: connected}
 	if err != nil {
 		status.Error = err.Error()
 	}
+	now := time.Now()
+	switch {
+	case connected:
+		c.down = time.Time{}
+	case c.down.IsZero():
+		c.down = now
+	}
+	since := c.down
+	if c.Health != nil {
+		var ailing time.Time
+		if status.Ailments, ailing = c.Health.Ailing(); !ailing.IsZero() && (since.IsZero() || ailing.Before(since)) {
+			since = ailing
+		}
+	}
+	if !since.IsZero() {
+		status.SinceSeconds = now.Sub(since).Seconds()
+	}
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_Libvirt{Libvirt: status}}, false)
-	return connected
+	return told
+}
+
+// health is in words whether libvirt is connected and what else ails: what changes it is told at once.
+func (c *connection) health() string {
+	connected, _ := c.Hypervisor.Connected()
+	words := []string{strconv.FormatBool(connected)}
+	if c.Health != nil {
+		reasons, _ := c.Health.Ailing()
+		words = append(words, reasons...)
+	}
+	return strings.Join(words, "; ")
 }
 
 // report reports the present state of one domain.

@@ -180,6 +180,9 @@ func (p problems) nodeProblems() []string {
 		switch facts.Liveness {
 		case model.Unreachable, model.Degraded:
 			line := answer.Because(fmt.Sprintf("node %s is %s", view.Node.Name, facts.Liveness), facts.LivenessReason)
+			if since := facts.SickSince; facts.Liveness == model.Degraded && !since.IsZero() && p.At.Sub(since) >= time.Minute {
+				line += fmt.Sprintf(" (for %s)", p.At.Sub(since).Round(time.Minute))
+			}
 			switch held := len(p.VMsOn(view.Node.ID)); held {
 			case 0:
 			case 1:

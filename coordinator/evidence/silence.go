@@ -19,6 +19,11 @@ type Silence struct {
 	Waiting  int           // live operations of such VMs that it works on
 	Missing  []string      // names of such VMs that it may have, because nobody has seen how they left their nodes, ascending
 
+	// A node that answers is fenced too where its cluster says so, once it has said for long enough that it is of no use.
+	Sick      time.Duration // since it says so, or this leader leads
+	SickAfter time.Duration // that it may, by its cluster; 0: for ever
+	SickWhy   string
+
 	Domain string        // the rack or pod that it fails with; empty: none is declared
 	OffFor time.Duration // since it was proven off
 
@@ -66,7 +71,7 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 	for i := range nodes {
 		if one := &nodes[i]; one.counts() {
 			gone := one.Liveness == model.Unreachable
-			all = append(all, counted{domain: one.Domain, silent: gone || one.Liveness == model.Suspect, long: gone})
+			all = append(all, counted{domain: one.Domain, silent: gone || one.Liveness == model.Suspect || one.ails(), long: gone})
 		}
 	}
 	mass := countSilent(all)
@@ -74,7 +79,8 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 	for i := range nodes {
 		one := &nodes[i]
 		waited := len(one.HA) > 0 || one.Waiting > 0 || len(one.Missing) > 0
-		if one.Liveness != model.Unreachable || one.Node.Fenced() || one.Silent < one.After || !waited {
+		silent := one.Liveness == model.Unreachable && one.Silent >= one.After && waited
+		if one.Node.Fenced() || !silent && !one.sick() {
 			continue
 		}
 		verdict := one.verdict(leading, mass)
@@ -83,6 +89,13 @@ func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
 	}
 	return verdicts
 }
+
+// ails tells that a node answers and says that it is of no use, where that may have it fenced. Such nodes count as silent ones do: storage
+// that is gone for many of them is no reason to switch any of them off.
+func (s *Silence) ails() bool { return s.Liveness == model.Degraded && s.SickAfter > 0 && s.Sick > 0 }
+
+// sick tells that it has done so for too long, and has VMs that are to be highly available.
+func (s *Silence) sick() bool { return s.ails() && s.Sick >= s.SickAfter && len(s.HA) > 0 }
 
 // counts tells whether a node is one of those that are counted: not in maintenance, and nobody has seen it to be off.
 func (s *Silence) counts() bool {
@@ -130,6 +143,9 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 		return held("look at its power and its network first; "+s.rackOff(), "%s", mass.rack)
 	case leading < FenceGrace:
 		return wait(FenceGrace-leading, "this coordinator leads since a moment, and nodes may still come")
+	case method == model.FenceWatchdog && s.sick():
+		return held(fmt.Sprintf("switch it off by hand, then say so with 'berth node fence %s --confirmed-off'", name),
+			"it is sick (%s), and its watchdog resets it only when its agent ends", s.SickWhy)
 	case method == model.FenceWatchdog && s.Node.Watchdog == 0:
 		return held(byHand, "its watchdog was not armed")
 	case method == model.FenceWatchdog:
@@ -145,7 +161,11 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 	case s.Rest > 0:
 		return wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
 	}
-	return FenceVerdict{Act: FenceAsk, Why: waiting(s.HA, s.Waiting, s.Missing)}
+	why := waiting(s.HA, s.Waiting, s.Missing)
+	if s.sick() {
+		why = fmt.Sprintf("it is sick for %s (%s), and %s", s.Sick.Round(time.Second), s.SickWhy, why)
+	}
+	return FenceVerdict{Act: FenceAsk, Why: why}
 }
 
 // WrongMachine says why a device is not asked again.

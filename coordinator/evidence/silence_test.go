@@ -249,3 +249,47 @@ func TestFencingNeverActsOnDoubt(t *testing.T) {
 	}
 	t.Logf("GOAL row 20, 22, 23: 20000 sites with silent nodes, %d fencings, 0 on doubt | wanted 0 on doubt | met", acted)
 }
+
+// A node that answers and says that it is of no use is fenced only where that is wanted, after its time, for VMs that are to be highly
+// available, and not where many say so at once.
+func TestWhatHoldsTheFencingOfASickNodeBack(t *testing.T) {
+	sick := func(s *Silence) {
+		s.Liveness, s.Silent, s.HA = model.Degraded, time.Second, []string{"web"}
+		s.Sick, s.SickAfter, s.SickWhy = 6*time.Minute, 5*time.Minute, "libvirt does not answer"
+	}
+	for name, c := range map[string]struct {
+		change func([]Silence)
+		act    FenceAct
+		says   string
+	}{
+		"nothing":            {func([]Silence) {}, FenceAsk, "it is sick for 6m0s (libvirt does not answer), and VM web"},
+		"it is not wanted":   {func(all []Silence) { all[0].SickAfter = 0 }, FenceNothing, ""},
+		"it is not for long": {func(all []Silence) { all[0].Sick = 4 * time.Minute }, FenceNothing, ""},
+		"it has no such VMs": {func(all []Silence) { all[0].HA, all[0].Waiting = nil, 1 }, FenceNothing, ""},
+		"it is up again":     {func(all []Silence) { all[0].Liveness, all[0].Sick = model.Up, 0 }, FenceNothing, ""},
+		"many are sick": {func(all []Silence) {
+			for i := range 4 {
+				sick(&all[i])
+				all[i].Sick = time.Minute
+			}
+			all[0].Sick = 6 * time.Minute
+		}, FenceHeld, "4 of 10"},
+		"maintenance":     {func(all []Silence) { all[0].Node.Maintenance = true }, FenceHeld, "maintenance"},
+		"two machines":    {func(all []Silence) { all[0].Node.Twin.Why = "two" }, FenceHeld, "two machines"},
+		"its watchdog":    {func(all []Silence) { all[0].Node.Fence.Method = model.FenceWatchdog }, FenceHeld, "only when its agent ends"},
+		"somebody's word": {func(all []Silence) { all[0].Node.Fence.Method = model.FenceManual }, FenceHeld, "only somebody's word"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := site(10, 0)
+			sick(&nodes[0])
+			c.change(nodes)
+			verdicts := Fencing(time.Hour, nodes)
+			switch {
+			case c.act == FenceNothing && len(verdicts) > 0:
+				t.Errorf("said %+v", verdicts)
+			case c.act != FenceNothing && (len(verdicts) == 0 || verdicts[0].Act != c.act || !strings.Contains(verdicts[0].Why, c.says)):
+				t.Errorf("said %+v", verdicts)
+			}
+		})
+	}
+}

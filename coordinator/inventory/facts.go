@@ -22,6 +22,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		return facts
 	}
 	facts.Hardware, facts.Source = n.hardware, n.source
+	facts.SickSince = n.sickSince
 	facts.Release, facts.Lacks = n.release, n.lacks
 	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, BootOf(n.incarnation), n.watchdog
 	facts.Pace = n.pace
@@ -94,7 +95,9 @@ func (s *Store) liveness(n *node, now time.Time) (model.Liveness, string) {
 	case silent > n.pace.Suspect():
 		return model.Suspect, "silent for " + lasting(silent)
 	case n.libvirtDown:
-		return model.Degraded, libvirtReason(n.libvirtSays)
+		return model.Degraded, strings.Join(append([]string{libvirtReason(n.libvirtSays)}, n.ailments...), "; ")
+	case len(n.ailments) > 0:
+		return model.Degraded, strings.Join(n.ailments, "; ")
 	default:
 		return model.Up, ""
 	}

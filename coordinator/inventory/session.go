@@ -41,7 +41,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	n.release, n.lacks = hello.GetVersion(), capability.Missing(hello.GetCapabilities())
 	n.watchdog = n.watchdogOf(hello.GetWatchdogSeconds())
 	n.hardware, n.source = hello.GetHardware(), hello.GetHardwareSource()
-	n.libvirtDown, n.libvirtSays = false, ""
+	n.libvirtDown, n.libvirtSays, n.ailments, n.sickSince = false, "", nil, time.Time{}
 	n.domainsKnown = false
 	n.working = make(map[string]bool)
 	for _, operation := range hello.GetRunningOperations() {
@@ -104,7 +104,7 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	case *berthv1.SessionRequest_DomainChange:
 		s.reportDomain(x.node, n, m.DomainChange, now)
 	case *berthv1.SessionRequest_Libvirt:
-		n.libvirtDown, n.libvirtSays = !m.Libvirt.GetConnected(), m.Libvirt.GetError()
+		n.reportHealth(m.Libvirt, now)
 	case *berthv1.SessionRequest_Progress:
 		if s.reportProgress(m.Progress, now) {
 			s.feed.publish(Event{Kind: ProgressReported, At: now, Node: x.node, Operation: m.Progress.GetOperationId()})
@@ -115,6 +115,28 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	}
 	s.publishLiveness(x.node, now)
 	return true
+}
+
+// mostAilments is how many of a host's ailments are kept.
+const mostAilments = 8
+
+// reportHealth takes in whether libvirt can be used, and what else ails. Since when is the agent's word for a span, so that clocks that
+// differ do not matter, and a new leader knows it too.
+func (n *node) reportHealth(status *berthv1.LibvirtStatus, now time.Time) {
+	n.libvirtDown, n.libvirtSays = !status.GetConnected(), status.GetError()
+	n.ailments = status.GetAilments()[:min(len(status.GetAilments()), mostAilments)]
+	if !n.libvirtDown && len(n.ailments) == 0 {
+		n.sickSince = time.Time{}
+		return
+	}
+	const longest = 30 * 24 * time.Hour
+	since := now
+	if told := status.GetSinceSeconds(); told > 0 {
+		since = now.Add(-time.Duration(min(told, longest.Seconds()) * float64(time.Second)))
+	}
+	if n.sickSince.IsZero() || since.Before(n.sickSince) {
+		n.sickSince = since
+	}
 }
 
 // reportInventory replaces everything that is known of the node's domains, unless their listing failed.

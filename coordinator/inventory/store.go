@@ -54,6 +54,8 @@ type node struct {
 	working     map[string]bool // operations that the agent was at work on when its session began, and may be still
 	libvirtDown bool
 	libvirtSays string
+	ailments    []string  // what else of the host is not as it must be
+	sickSince   time.Time // since when its agent says any of that; zero: it does not
 
 	inventory     *berthv1.NodeInventory
 	inventoryAt   time.Time

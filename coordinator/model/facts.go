@@ -63,7 +63,7 @@ const (
 	Up          Liveness = "up"
 	Suspect     Liveness = "suspect"     // silent for longer than Pace.Suspect, or its session has just ended
 	Unreachable Liveness = "unreachable" // without a session for SessionGrace, or silent for Pace.Unreachable
-	Degraded    Liveness = "degraded"    // the agent answers, libvirt does not
+	Degraded    Liveness = "degraded"    // the agent answers; libvirt, its disk or its storage does not
 )
 
 // DomainState is what a node shows of one domain.
@@ -172,13 +172,14 @@ type NodeFacts struct {
 
 	// HeardAt is when this leader last heard anything of the node; zero: never. Boot is that of the host whose agent was
 	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.
-	HeardAt  time.Time
-	Boot     string
-	Hardware string // identity of that host; empty: its agent does not tell
-	Source   string // of the identity
-	Watchdog time.Duration
-	Release  string   // of its agent
-	Lacks    []string // capabilities that its agent did not tell, ascending; shared between readers, never changed
+	HeardAt   time.Time
+	Boot      string
+	Hardware  string // identity of that host; empty: its agent does not tell
+	Source    string // of the identity
+	Watchdog  time.Duration
+	SickSince time.Time // since when its agent says that it is degraded; zero: it does not
+	Release   string    // of its agent
+	Lacks     []string  // capabilities that its agent did not tell, ascending; shared between readers, never changed
 
 	Inventory     bool // an inventory has arrived; without it the next fields mean nothing
 	InventoryAt   time.Time

@@ -54,6 +54,7 @@ const (
 	SettingParallelStarts = "parallel_starts"
 	SettingSpareNodes     = "spare_nodes"
 	SettingFenceAfter     = "fence_after"
+	SettingFenceSickAfter = "fence_sick_after"
 	SettingRestart        = "restart"
 	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
 	SettingCapacityLimit  = "capacity_threshold" // of a zone, and of a cluster instead of its zone's
@@ -164,6 +165,9 @@ const (
 	DefaultFenceAfter = time.Minute // of silence; a node that is only on its way to a new leader is back long before
 	MinFenceAfter     = UnreachableAfter
 	MaxFenceAfter     = 24 * time.Hour
+
+	FenceSickNever    = "never" // setting: a node that answers is never fenced
+	MinFenceSickAfter = 5 * time.Minute
 )
 
 // Settings are those of a cluster with every default filled in.
@@ -187,7 +191,9 @@ type Settings struct {
 	// SpareNodes is how many nodes may fail at a time so that all their highly available VMs can be restarted on the others:
 	// every decision keeps that. 0: nothing is kept free.
 	SpareNodes int
-	FenceAfter time.Duration // of a node's silence, before it is fenced for the VMs that are to be highly available
+	// FenceSickAfter is how long a node that answers may say that it is sick before it is fenced for such VMs; 0: it never is.
+	FenceSickAfter time.Duration
+	FenceAfter     time.Duration // of a node's silence, before it is fenced for the VMs that are to be highly available
 	// Restart says which VMs are started again by themselves.
 	Restart Restart
 }
@@ -284,6 +290,9 @@ func (s *Settings) readLoops(record *Resource) {
 	}
 	if after, err := time.ParseDuration(record.Settings[SettingFenceAfter]); err == nil {
 		s.FenceAfter = after
+	}
+	if after, err := time.ParseDuration(record.Settings[SettingFenceSickAfter]); err == nil {
+		s.FenceSickAfter = after
 	}
 	if restart := Restart(record.Settings[SettingRestart]); restart == RestartHA {
 		s.Restart = restart

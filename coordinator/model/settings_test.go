@@ -31,6 +31,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		"what cannot be read": {record(map[string]string{
 			"storage": "both", "ram_ratio": "x", "cpu_ratio": "", "overhead": "much", "initial_msav": "-", "final_msav": "?",
 			"msav_steps": "2.5", "customer_key_scope": "all", "physical_ledger": "", "fence_after": "soon", "restart": "no", "colour": "red",
+			"fence_sick_after": "never",
 		}), defaults},
 		"every setting": {
 			record(map[string]string{

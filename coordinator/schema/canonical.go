@@ -75,6 +75,14 @@ func duration(field string, least, most time.Duration) func(string) (string, err
 	}
 }
 
+// sickAfter is a duration, or never.
+func sickAfter(value string) (string, error) {
+	if value == model.FenceSickNever {
+		return value, nil
+	}
+	return duration(model.SettingFenceSickAfter, model.MinFenceSickAfter, model.MaxFenceAfter)(value)
+}
+
 // durationText leaves out the zeros that time.Duration ends with: 30m, 720h.
 func durationText(d time.Duration) string {
 	text := d.String()

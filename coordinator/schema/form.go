@@ -191,6 +191,12 @@ var forms = []Form{
 				Default: "1m", check: duration(model.SettingFenceAfter, model.MinFenceAfter, model.MaxFenceAfter),
 			},
 			{
+				Name: model.SettingFenceSickAfter,
+				Doc: "how long a node that answers may say that its libvirt, its disk or its storage does not, before it is fenced for VMs " +
+					"with ha, 5m to 24h; never: only silent nodes are fenced",
+				Default: model.FenceSickNever, check: sickAfter,
+			},
+			{
 				Name: model.SettingRestart,
 				Doc: "which VMs start again by themselves once their host is back that had lost its power: always (all that ran) " +
 					"or ha (those with ha)",

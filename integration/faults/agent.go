@@ -21,8 +21,9 @@ type host struct {
 	life  *life // nil: none has begun yet
 	lives int   // so far
 
-	old      bool // its agent is of the release before
-	outdated bool // the certificate of its agent has ended
+	sickFrom time.Time // since when its agent says that libvirtd does not answer; zero: it does
+	old      bool      // its agent is of the release before
+	outdated bool      // the certificate of its agent has ended
 
 	forsaken bool  // it is dead, and nobody says that it is off
 	clone    *host // a machine that boots from a copy of its disk; nil: there was none

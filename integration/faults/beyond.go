@@ -9,6 +9,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.VirshDestroy: destroyByHand,
 	script.VirshStart:   startByHand,
 	script.Clone:        clone,
+	script.Sick:         hangLong,
 	script.Removed:      thawRemoved,
 	script.PausedHost:   pause,
 	script.Orphan:       orphan,

@@ -30,6 +30,12 @@ func (k *keeper) verdicts(moment evidence.Moment) []evidence.FenceVerdict {
 			all[i].Leased = time.Hour
 		}
 		verdicts = evidence.Fencing(k.world.Now.Sub(k.since), all)
+	case plant.SickAtOnce:
+		all := k.fencer.Silences(moment)
+		for i := range all {
+			all[i].Sick *= 10
+		}
+		verdicts = evidence.Fencing(k.world.Now.Sub(k.since), all)
 	case plant.FencedUnasked:
 		for i := range verdicts {
 			if verdicts[i].Act == evidence.FenceAsk {

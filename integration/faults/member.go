@@ -172,6 +172,7 @@ func (m *member) stepDown() {
 		s := m.sessions[id]
 		w.After(w.Between(time.Millisecond, 200*time.Millisecond), func() { s.hangUp() })
 	}
+	m.keeper.strayed.session.hangUp()
 	m.sessions, m.runners = map[string]*session{}, map[string]*runner{}
 }
 
@@ -208,6 +209,7 @@ func (m *member) freeze() {
 			}
 		})
 	}
+	m.keeper.strayed.session.hangUp()
 }
 
 // thaw lets it go on where it was: an old leader works for a moment before it notices.

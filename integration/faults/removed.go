@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"berth/integration/faults/plant"
 	"context"
 	"time"
 
@@ -35,7 +36,7 @@ type strayed struct {
 
 // admitRemoved opens the session of a node that is not on record, as agents does.
 func (k *keeper) admitRemoved(s *session) {
-	if k.world.bug == RemovedSentAway {
+	if k.world.bug == plant.RemovedSentAway {
 		s.hangUp()
 		return
 	}

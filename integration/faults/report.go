@@ -62,6 +62,7 @@ func (s *session) report() {
 				whole = w.Now.Add(w.pace().Inventory())
 				s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: s.life.inventory()}})
 			}
+			s.health()
 			s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{
 				Telemetry: &berthv1.NodeTelemetry{WatchdogSeconds: h.Dog.Time().Seconds(), Ailing: s.life.ailing()},
 			}})

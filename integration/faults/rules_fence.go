@@ -63,7 +63,7 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 	if is < untilLogged { // it has come back since the decision
 		is = since(m.keeper.silent[node.ID])
 	}
-	if is < model.DefaultFenceAfter-untilLogged {
+	if is < model.DefaultFenceAfter-untilLogged && !r.isSick(node.ID) {
 		r.Broken("cause", node.ID, "is fenced, and is silent for %s only", is)
 	}
 	if leads := r.Now.Sub(m.since); leads < evidence.FenceGrace-untilLogged {

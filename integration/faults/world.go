@@ -21,12 +21,13 @@ import (
 // World is one run.
 type World struct {
 	*machine.Site
-	hosts   []*host
-	clones  []*host // those that have one
-	removed *host   // the machine of a node that was removed; nil: none speaks
-	members []*member
-	rules   *rules
-	bug     plant.Bug
+	hosts     []*host
+	clones    []*host       // those that have one
+	sickAfter time.Duration // that a host may say that it is of no use; 0: none says so
+	removed   *host         // the machine of a node that was removed; nil: none speaks
+	members   []*member
+	rules     *rules
+	bug       plant.Bug
 
 	leader *member // the one that can commit; nil: none
 	term   uint64
@@ -89,7 +90,7 @@ func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
 		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{}, killers: killers{},
 		disked: map[string]bool{},
-		rack:   script.Rack,
+		rack:   script.Rack, sickAfter: script.SickAfter,
 	}
 	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
@@ -101,6 +102,7 @@ func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 		w.available[uuidOf(vmName(i))] = true
 	}
 	command := state.Command{Key: "setup", Kind: "setup", Caller: "sim", At: w.Now}
+	sickSites(&script, &command)
 	for i := range script.Hosts {
 		id := fmt.Sprintf("n%d", i+1)
 		h := w.newHost(id, script.HostMemory)

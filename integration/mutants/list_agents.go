@@ -1,7 +1,24 @@
 package main
 
-// agentMutants are planted bugs in what is known of agents of other releases, and of nodes that were removed.
+// agentMutants are planted bugs in what is known of agents of other releases, of nodes that were removed, and of hosts that are sick.
 var agentMutants = []mutant{
+	// Hosts that are sick and answer.
+	{
+		name: "sick-nodes-are-fenced-at-once", file: "coordinator/evidence/silence.go", suite: inEvidence.only("SickNode"),
+		is: "s.ails() && s.Sick >= s.SickAfter && ", becomes: "s.ails() && ",
+	},
+	{
+		name: "sick-nodes-are-fenced-unasked", file: "coordinator/evidence/silence.go", suite: inEvidence.only("SickNode"),
+		is: "s.Liveness == model.Degraded && s.SickAfter > 0 && s.Sick > 0", becomes: "s.Liveness == model.Degraded && s.Sick > 0",
+	},
+	{
+		name: "many-sick-nodes-do-not-count", file: "coordinator/evidence/silence.go", suite: inEvidence.only("SickNode"),
+		is: "one.Liveness == model.Suspect || one.ails(),", becomes: "one.Liveness == model.Suspect,",
+	},
+	{
+		name: "a-hanging-disk-is-no-ailment", file: "agent/hoststat/health.go", suite: suite{pkg: "./agent/hoststat"},
+		is: "h.now().Sub(one.began) > probeLimit", becomes: "h.now().Sub(one.began) > 1000*probeLimit",
+	},
 	// Nodes that were removed and speak.
 	{
 		name: "a-removed-node-is-a-node", file: "coordinator/agents/removed.go", suite: inAgents.only("RemovedNode"),

@@ -66,9 +66,11 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 	}
 	awaited := f.awaited(p)
 	after := map[string]time.Duration{}
+	sickAfter := map[string]time.Duration{}
 	pods := map[string]string{}
 	for _, record := range p.Clusters() {
-		after[record.Name] = model.SettingsOf(&record).FenceAfter
+		set := model.SettingsOf(&record)
+		after[record.Name], sickAfter[record.Name] = set.FenceAfter, set.FenceSickAfter
 		if pod, known := p.Resource(record.Links[string(model.KindPod)]); known {
 			pods[record.Name] = "pod " + pod.Name
 		}
@@ -81,7 +83,8 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 		if set, known := after[node.ClusterName()]; known {
 			one.After = set
 		}
-		if one.Liveness == model.Unreachable {
+		one.SickAfter = sickAfter[node.ClusterName()]
+		if one.Liveness == model.Unreachable || one.Liveness == model.Degraded {
 			one.HA = highlyAvailable(p.VMsOn(node.ID))
 		}
 		nodes = append(nodes, one)
@@ -139,6 +142,9 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 		Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt),
 		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
 		Struck: f.Struck(p, &node),
+	}
+	if !facts.SickSince.IsZero() {
+		one.Sick, one.SickWhy = latest(facts.SickSince), facts.LivenessReason
 	}
 	if node.Fencing.Phase == model.FencingAsked && !one.Asking {
 		one.Left = fenceCall(node.Fence) - p.At.Sub(f.since)

@@ -53,6 +53,7 @@ const (
 	VirtualWatchdog    Bug = "the watchdog of a virtual host counts"
 	GateLeftOut        Bug = "an agent of the release before is given every order, and its watchdog counts"
 	RemovedSentAway    Bug = "the agent of a node that was removed is sent away, whatever it has"
+	SickAtOnce         Bug = "a sick node is fenced long before it is sick for as long as it may be"
 	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 )
@@ -86,6 +87,7 @@ var FenceBugs = []Bug{
 	SavedIsGone,
 	GateLeftOut,
 	RemovedSentAway,
+	SickAtOnce,
 	StampsKept,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }

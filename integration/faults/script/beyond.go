@@ -24,6 +24,7 @@ const (
 	Clock        = "clock"         // the clock of a coordinator jumps, or is years ahead
 	OldAgent     = "old-agent"     // the agent of a host is of the release before
 	Removed      = "removed"       // the machine of a node that was removed thaws, with a guest
+	Sick         = "sick"          // the libvirtd of a host hangs for many minutes, and its agent answers
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 	Saved        = "saved"         // a guest's memory is kept by libvirt where it ran, and somebody lets it run on later
 )
@@ -52,6 +53,7 @@ var beyond = []struct {
 	{Saved, drawSaved},
 	{OldAgent, drawOldAgent},
 	{Removed, drawRemoved},
+	{Sick, drawSick},
 	{Clock, wrongClock}, // clocks that jump are counted here too
 	{AilingJournal, befall(JournalFull)},
 	{DeafTarget, befall(TargetCut)},

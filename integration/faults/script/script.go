@@ -24,10 +24,11 @@ type Script struct {
 	// or restarted. HA is how many of the VMs are to be highly available, the first ones.
 	Fences     []model.FenceMethod `json:"fences,omitempty"`
 	HA         int                 `json:"ha,omitempty"`
-	Rack       int                 `json:"rack,omitempty"`  // how many of the hosts, the first ones, stand in one rack; the others in another
-	Disks      int                 `json:"disks,omitempty"` // how many of the VMs have a disk on their node, the first ones
-	Old        []int               `json:"old,omitempty"`   // hosts whose agents are of the release before
-	Happenings []Happening         `json:"happenings"`      // in the order of time
+	Rack       int                 `json:"rack,omitempty"`       // how many hosts, the first ones, stand in one rack; the others in another
+	Disks      int                 `json:"disks,omitempty"`      // how many of the VMs have a disk on their node, the first ones
+	SickAfter  time.Duration       `json:"sick_after,omitempty"` // until such a host is fenced; 0: none is
+	Old        []int               `json:"old,omitempty"`        // hosts whose agents are of the release before
+	Happenings []Happening         `json:"happenings"`           // in the order of time
 }
 
 // FenceTimeout is that of one call of a fence device; a fencing makes two.

@@ -799,6 +799,8 @@ type LibvirtStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Connected     bool                   `protobuf:"varint,1,opt,name=connected,proto3" json:"connected,omitempty"`
 	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Ailments      []string               `protobuf:"bytes,3,rep,name=ailments,proto3" json:"ailments,omitempty"`                               // what else of the host is not as it must be, in words: its disk, its storage
+	SinceSeconds  float64                `protobuf:"fixed64,4,opt,name=since_seconds,json=sinceSeconds,proto3" json:"since_seconds,omitempty"` // for how long any of that has been so
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -845,6 +847,20 @@ func (x *LibvirtStatus) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *LibvirtStatus) GetAilments() []string {
+	if x != nil {
+		return x.Ailments
+	}
+	return nil
+}
+
+func (x *LibvirtStatus) GetSinceSeconds() float64 {
+	if x != nil {
+		return x.SinceSeconds
+	}
+	return 0
 }
 
 type CommandProgress struct {
@@ -3492,10 +3508,12 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rstorage_pools\x18\x03 \x03(\v2\x15.berth.v1.StoragePoolR\fstoragePools\"N\n" +
 	"\fDomainChange\x12(\n" +
 	"\x06domain\x18\x01 \x01(\v2\x10.berth.v1.DomainR\x06domain\x12\x14\n" +
-	"\x05event\x18\x02 \x01(\tR\x05event\"C\n" +
+	"\x05event\x18\x02 \x01(\tR\x05event\"\x84\x01\n" +
 	"\rLibvirtStatus\x12\x1c\n" +
 	"\tconnected\x18\x01 \x01(\bR\tconnected\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"x\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x1a\n" +
+	"\bailments\x18\x03 \x03(\tR\bailments\x12#\n" +
+	"\rsince_seconds\x18\x04 \x01(\x01R\fsinceSeconds\"x\n" +
 	"\x0fCommandProgress\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12.\n" +

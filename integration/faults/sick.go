@@ -1,0 +1,56 @@
+package faults
+
+import (
+	"time"
+
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+	"berth/integration/faults/script"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// hangLong lets the libvirtd of a host hang for many minutes. Its guests run on, and its agent says what is wrong. FAULTS.md, W16.
+func hangLong(w *World, what script.Happening, h *host) {
+	if !h.On || h.Frozen || h.Hung || !h.Up {
+		return
+	}
+	w.Draw(script.Sick)
+	h.Hang()
+	w.Later(what.For, h.Unhang)
+}
+
+// sickSites gives the cluster its setting where hosts are fenced that say they are of no use.
+func sickSites(played *script.Script, command *state.Command) {
+	if played.SickAfter == 0 {
+		return
+	}
+	record := model.DefaultClusterRecord()
+	record.Settings = map[string]string{model.SettingFenceSickAfter: played.SickAfter.String()}
+	command.Resources = append(command.Resources, record)
+	command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: record.ID})
+}
+
+// health is what an agent tells of its libvirtd, where sites want to know.
+func (s *session) health() {
+	h := s.life.host
+	if h.world.sickAfter == 0 {
+		return
+	}
+	status := &berthv1.LibvirtStatus{Connected: h.Up && !h.Hung}
+	switch {
+	case status.GetConnected():
+		h.sickFrom = time.Time{}
+	case h.sickFrom.IsZero():
+		h.sickFrom = h.world.Now
+	}
+	if !h.sickFrom.IsZero() {
+		status.SinceSeconds = h.world.Now.Sub(h.sickFrom).Seconds()
+	}
+	s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Libvirt{Libvirt: status}})
+}
+
+// isSick tells whether the agent of a host has said for long enough that its libvirtd does not answer.
+func (r *rules) isSick(node string) bool {
+	h := r.host(node)
+	return r.sickAfter > 0 && !h.sickFrom.IsZero() && r.Now.Sub(h.sickFrom) >= r.sickAfter-untilLogged
+}
