@@ -78,8 +78,10 @@ type Server struct {
 
 // New makes a Server that sends all agents elsewhere until Lead is called.
 func New(config Config) *Server {
-	return &Server{Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel),
-		removed: make(map[string]*removed)}
+	return &Server{
+		Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel),
+		removed: make(map[string]*removed),
+	}
 }
 
 // Stop closes all sessions, and keeps no agent waiting any more. It does not wait for them to be gone. It may be called

@@ -26,10 +26,14 @@ func TestWhatAilsAHostIsKnownSinceWhen(t *testing.T) {
 		since  time.Duration
 	}{
 		{&berthv1.LibvirtStatus{Connected: true}, model.Up, "", 0},
-		{&berthv1.LibvirtStatus{Connected: true, Ailments: []string{"the disk: no answer"}, SinceSeconds: 90}, model.Degraded,
-			"the disk: no answer", 90 * time.Second},
-		{&berthv1.LibvirtStatus{Error: "hangs", Ailments: []string{"the disk: no answer"}, SinceSeconds: 90}, model.Degraded,
-			"libvirt cannot be used: hangs; the disk: no answer", 90 * time.Second},
+		{
+			&berthv1.LibvirtStatus{Connected: true, Ailments: []string{"the disk: no answer"}, SinceSeconds: 90},
+			model.Degraded, "the disk: no answer", 90 * time.Second,
+		},
+		{
+			&berthv1.LibvirtStatus{Error: "hangs", Ailments: []string{"the disk: no answer"}, SinceSeconds: 90},
+			model.Degraded, "libvirt cannot be used: hangs; the disk: no answer", 90 * time.Second,
+		},
 		{&berthv1.LibvirtStatus{Connected: true}, model.Up, "", 0},
 		{&berthv1.LibvirtStatus{Error: "hangs"}, model.Degraded, "libvirt cannot be used: hangs", 0}, // an older agent
 	} {
