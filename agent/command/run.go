@@ -94,7 +94,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 				log.Warn("the coordinators' addresses could not be stored", "error", err)
 			}
 		},
-		Client:     rpc.NewHTTPClient(tlsConfig),
+		Client:     rpc.NewNames(filepath.Join(filepath.Dir(settings.journalPath()), "addresses.yaml")).Client(tlsConfig),
 		Hypervisor: hypervisor,
 		Sampler:    telemetry.NewSampler(hypervisor, host),
 		Collector: &telemetry.Collector{

@@ -15,6 +15,7 @@ import (
 
 	"berth/coordinator/state"
 	"berth/shared/pki"
+	"berth/shared/rpc"
 	"berth/shared/units"
 )
 
@@ -47,6 +48,7 @@ type Config struct {
 	Bind      string // address to listen on, for instance ":7422"
 	Advertise string // HOST:PORT at which the others reach this member
 	TLS       pki.Files
+	Names     *rpc.Names // of the others; nil: none is remembered
 	Logger    hclog.Logger
 
 	// Fatal is told, once, why this member cannot go on: its disk is full, fails or hangs, or it cannot apply the log.

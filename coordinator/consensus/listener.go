@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"berth/shared/pki"
+	"berth/shared/rpc"
 )
 
 const (
@@ -42,6 +44,7 @@ type listener struct {
 	client    *tls.Config
 	clusterID string
 	members   admission
+	names     *rpc.Names
 	logger    hclog.Logger
 
 	accepted chan net.Conn
@@ -105,7 +108,7 @@ func listen(cfg *Config, members admission) (*listener, error) {
 	client.NextProtos = []string{alpn}
 	l := &listener{
 		Listener: plain, advertise: address(cfg.Advertise), server: server, client: client, clusterID: cfg.ClusterID,
-		members: members, logger: cfg.Logger.Named("transport"),
+		names: cmp.Or(cfg.Names, rpc.NewNames("")), members: members, logger: cfg.Logger.Named("transport"),
 		accepted: make(chan net.Conn), slots: make(chan struct{}, handshakes),
 		refusals: rate.Sometimes{First: 10, Interval: time.Second},
 		conns:    make(map[*inbound]struct{}),
@@ -232,12 +235,14 @@ func (l *listener) Addr() net.Addr { return l.advertise }
 func (l *listener) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	dialer := tls.Dialer{NetDialer: &net.Dialer{KeepAlive: 5 * time.Second}, Config: l.client}
-	conn, err := dialer.DialContext(ctx, "tcp", string(to))
+	conn, err := l.names.DialTLS(ctx, "tcp", string(to), l.client)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the coordinator at %s: %w", to, err)
 	}
-	identity, err := pki.IdentityOf(conn.(*tls.Conn).ConnectionState().PeerCertificates[0])
+	if plain, is := conn.NetConn().(*net.TCPConn); is {
+		_ = plain.SetKeepAlivePeriod(5 * time.Second)
+	}
+	identity, err := pki.IdentityOf(conn.ConnectionState().PeerCertificates[0])
 	if err != nil {
 		conn.Close()
 		return nil, err

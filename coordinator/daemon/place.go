@@ -35,6 +35,7 @@ func (p place) tls() pki.Files {
 
 func (p place) authorityKey() string { return p.file("tls", "ca.key") }
 func (p place) raft() string         { return p.file("raft") }
+func (p place) addresses() string    { return p.file("addresses.yaml") }
 func (p place) imports() string      { return p.file("imports") }
 func (p place) identityFile() string { return p.file("cluster.json") }
 

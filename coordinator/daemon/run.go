@@ -116,12 +116,13 @@ func (d *daemon) assemble() (err error) {
 	if err != nil {
 		return err
 	}
-	d.peers = rpc.NewHTTPClient(asPeer)
+	names := rpc.NewNames(d.home.addresses())
+	d.peers = names.Client(asPeer)
 	d.store = state.NewStore()
 	if err := d.backupBeforeUpgrade(); err != nil {
 		return err
 	}
-	if d.consensus, err = consensus.Open(d.consensusConfig(), d.store); err != nil {
+	if d.consensus, err = consensus.Open(d.consensusConfig(names), d.store); err != nil {
 		return mending(err, d.home, d.who)
 	}
 	// With its reading of the monotonic clock, which UTC would take away: a clock that is set makes no node silent.
@@ -165,8 +166,9 @@ func (d *daemon) assemble() (err error) {
 	return nil
 }
 
-func (d *daemon) consensusConfig() consensus.Config {
+func (d *daemon) consensusConfig(names *rpc.Names) consensus.Config {
 	c := raftConfig(d.home, d.who, d.config, d.log)
+	c.Names = names
 	c.Fatal = func(err error) {
 		select {
 		case d.fatal <- err:

@@ -229,7 +229,7 @@ func TestAFatalFaultEndsIt(t *testing.T) {
 	go func() { ended <- d.serve(t.Context(), listeners) }()
 	m.status("", led)
 	full := errors.New("no space left on device")
-	d.consensusConfig().Fatal(full)
+	d.consensusConfig(nil).Fatal(full)
 	select {
 	case err := <-ended:
 		if !errors.Is(err, full) {

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
-	"net"
 	"net/http"
 	"time"
 
@@ -53,13 +52,15 @@ func NewServer(addr string, h http.Handler, t *tls.Config, log hclog.Logger) *ht
 // NewHTTPClient makes a client that speaks HTTP/2 only, which streams in both directions need. It has no timeout for
 // whole calls: give unary calls a context with a deadline. A connection whose other side is dead fails within ten
 // seconds, by pings. It uses no proxy, keeps no cookies and follows no redirects.
-func NewHTTPClient(t *tls.Config) *http.Client {
+func NewHTTPClient(t *tls.Config) *http.Client { return NewNames("").Client(t) }
+
+// Client is NewHTTPClient with remembered names.
+func (n *Names) Client(t *tls.Config) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:         dialer.DialContext,
+			DialContext:         n.DialContext,
 			TLSClientConfig:     t,
 			TLSHandshakeTimeout: handshakeTimeout,
 			IdleConnTimeout:     idleTimeout,

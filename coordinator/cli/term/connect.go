@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func (a *App) Connect() (*Session, error) {
 	if err := a.checkExpiry(t.context.Certificate); err != nil {
 		return nil, err
 	}
-	client := rpc.NewHTTPClient(settings)
+	client := rpc.NewNames(a.cached("addresses.yaml")).Client(settings)
 	s := &Session{addresses: addresses, origin: origin, patience: a.Patience, tell: a.note, budget: newBudget()}
 	for _, address := range addresses {
 		s.clients = append(
@@ -112,6 +113,18 @@ func (a *App) note(text string) {
 	if !a.Quiet && !a.Format.Structured() {
 		fmt.Fprintln(a.Notes, "berth: "+text)
 	}
+}
+
+// cached is where a file is that may go at any time; empty: there is no such folder.
+func (a *App) cached(name string) string {
+	folder := a.Env("XDG_CACHE_HOME")
+	if folder == "" && a.Env("HOME") != "" {
+		folder = filepath.Join(a.Env("HOME"), ".cache")
+	}
+	if !filepath.IsAbs(folder) {
+		return ""
+	}
+	return filepath.Join(folder, "berth", name)
 }
 
 // checkExpiry says at once what the other side would only refuse.
