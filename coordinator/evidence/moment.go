@@ -41,6 +41,26 @@ type Moment struct {
 	Removed []Removed
 }
 
+// Removed is a node that was removed and speaks all the same, with the guests that it showed last.
+type Removed struct {
+	Node, Name string // its ID, and what people called it
+	At         time.Time
+	Domains    []model.Domain // that have memory; shared between readers, never changed
+}
+
+// RemovedCopies are the copies of a VM on nodes that were removed.
+func (m Moment) RemovedCopies(vm *model.VM) []Copy {
+	var all []Copy
+	for i := range m.Removed {
+		for _, domain := range m.Removed[i].Domains {
+			if domain.UUID == vm.ID {
+				all = append(all, Copy{Node: m.Removed[i].Node, Name: m.Removed[i].Name, Domain: domain})
+			}
+		}
+	}
+	return all
+}
+
 // NodeName is how people are told of a node; its ID if it is no member any more.
 func (m Moment) NodeName(id string) string {
 	if node, known := m.Node(id); known {

@@ -3,30 +3,9 @@ package evidence
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"berth/coordinator/model"
 )
-
-// Removed is a node that was removed and speaks all the same, with the guests that it showed last.
-type Removed struct {
-	Node, Name string // its ID, and what people called it
-	At         time.Time
-	Domains    []model.Domain // that have memory; shared between readers, never changed
-}
-
-// RemovedCopies are the copies of a VM on nodes that were removed.
-func (m Moment) RemovedCopies(vm *model.VM) []Copy {
-	var all []Copy
-	for i := range m.Removed {
-		for _, domain := range m.Removed[i].Domains {
-			if domain.UUID == vm.ID {
-				all = append(all, Copy{Node: m.Removed[i].Node, Name: m.Removed[i].Name, Domain: domain})
-			}
-		}
-	}
-	return all
-}
 
 // Running are those of some copies that run.
 func Running(copies []Copy) []Copy {

@@ -23,8 +23,8 @@ const (
 	addressesKept = 8
 )
 
-// Names dials hosts by their names and remembers in a file which addresses these had last. The DNS of a site may be a VM of that site: after
-// its power has failed nothing could find the coordinators that would start it. A remembered address is as good as a resolved
+// Names dials hosts by their names and remembers in a file which addresses these had last. The DNS of a site may be a VM of that site:
+// after its power has failed nothing could find the coordinators that would start it. A remembered address is as good as a resolved
 // one, because the other side proves by its certificate who it is.
 type Names struct {
 	path    string // of the file; empty: they are remembered as long as the process lives
@@ -41,7 +41,8 @@ func NewNames(path string) *Names {
 	return &Names{path: path, resolve: net.DefaultResolver.LookupHost, dial: dialer.DialContext}
 }
 
-// DialContext dials like a net.Dialer. Where the resolver fails, or is silent for a moment, it dials the addresses that the name had last.
+// DialContext dials like a net.Dialer. Where the resolver fails, or is silent for a moment, it dials the addresses that the name had
+// last.
 func (n *Names) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -87,7 +87,8 @@ func TestWhatTheResolverSaysComesFirst(t *testing.T) {
 	n := names(path, r, &dialled, "10.0.0.9:7420")
 	_, _ = n.DialContext(t.Context(), "tcp", "c1:7420")
 	r.found = []string{"10.0.0.9"}
-	if _, err := n.DialContext(t.Context(), "tcp", "c1:7420"); err != nil || !slices.Equal(dialled, []string{"10.0.0.1:7420", "10.0.0.9:7420"}) {
+	_, err := n.DialContext(t.Context(), "tcp", "c1:7420")
+	if err != nil || !slices.Equal(dialled, []string{"10.0.0.1:7420", "10.0.0.9:7420"}) {
 		t.Errorf("dialled %v: %v", dialled, err)
 	}
 	text, err := os.ReadFile(path)
