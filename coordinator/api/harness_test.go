@@ -419,7 +419,12 @@ func (f *fakeControl) FenceHeld(node string) (evidence.FenceVerdict, bool) {
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
 
-func (f *fakeControl) Survey(snapshot *state.Snapshot) *evidence.Survey { return f.survey(snapshot) }
+func (f *fakeControl) Survey(snapshot *state.Snapshot) *evidence.Survey {
+	if f.survey == nil {
+		return &evidence.Survey{}
+	}
+	return f.survey(snapshot)
+}
 
 func (f *fakeControl) DeleteVM(_ context.Context, request lifecycle.DeleteVM) (operation.Operation, error) {
 	return f.deleteVM(request)

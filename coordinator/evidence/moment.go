@@ -48,19 +48,6 @@ type Removed struct {
 	Domains    []model.Domain // that have memory; shared between readers, never changed
 }
 
-// RemovedCopies are the copies of a VM on nodes that were removed.
-func (m Moment) RemovedCopies(vm *model.VM) []Copy {
-	var all []Copy
-	for i := range m.Removed {
-		for _, domain := range m.Removed[i].Domains {
-			if domain.UUID == vm.ID {
-				all = append(all, Copy{Node: m.Removed[i].Node, Name: m.Removed[i].Name, Domain: domain})
-			}
-		}
-	}
-	return all
-}
-
 // NodeName is how people are told of a node; its ID if it is no member any more.
 func (m Moment) NodeName(id string) string {
 	if node, known := m.Node(id); known {

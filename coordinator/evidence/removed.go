@@ -7,6 +7,19 @@ import (
 	"berth/coordinator/model"
 )
 
+// RemovedCopies are the copies of a VM on nodes that were removed.
+func (m Moment) RemovedCopies(vm *model.VM) []Copy {
+	var all []Copy
+	for i := range m.Removed {
+		for _, domain := range m.Removed[i].Domains {
+			if domain.UUID == vm.ID {
+				all = append(all, Copy{Node: m.Removed[i].Node, Name: m.Removed[i].Name, Domain: domain})
+			}
+		}
+	}
+	return all
+}
+
 // Running are those of some copies that run.
 func Running(copies []Copy) []Copy {
 	var all []Copy
