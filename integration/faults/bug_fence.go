@@ -1,12 +1,12 @@
 package faults
 
 import (
-	"berth/integration/faults/plant"
 	"time"
 
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/integration/faults/plant"
 )
 
 // verdicts are what follows from the nodes' silence.

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"berth/integration/faults/plant"
 	"errors"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 )
 
 // How often a leader looks, as control does.

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"berth/integration/faults/plant"
 	"maps"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/plant"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 

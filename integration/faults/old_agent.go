@@ -1,13 +1,13 @@
 package faults
 
 import (
-	"berth/integration/faults/plant"
 	"slices"
 	"time"
 
 	"berth/coordinator/agents"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"berth/integration/faults/plant"
 	"context"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"berth/coordinator/agents"
 	"berth/coordinator/evidence"
 	"berth/coordinator/operation"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	berthv1 "berth/shared/gen/berth/v1"
 )

@@ -1,12 +1,12 @@
 package faults
 
 import (
-	"berth/integration/faults/plant"
 	"slices"
 	"testing"
 	"time"
 
 	"berth/coordinator/model"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
