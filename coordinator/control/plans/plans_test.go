@@ -16,6 +16,7 @@ import (
 
 	"berth/coordinator/consensus"
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/moving"
 	"berth/coordinator/operation"
@@ -40,11 +41,16 @@ type site struct {
 	lose     context.CancelFunc
 }
 
+// agents are those of a site that no node was removed from. Plans tell them nothing.
+type agents struct{ lead.Agents }
+
+func (agents) Removed() []evidence.Removed { return nil }
+
 func newSite(t *testing.T) *site {
 	s := &site{store: state.NewStore()}
 	random := uint64(0)
 	leader := lead.New(lead.Config{
-		Store: s.store, Proposer: s, Inventory: s, Logger: hclog.NewNullLogger(), Now: time.Now,
+		Store: s.store, Proposer: s, Inventory: s, Agents: agents{}, Logger: hclog.NewNullLogger(), Now: time.Now,
 		Random: func() uint64 { random += 0x9e3779b97f4a7c15; return random },
 	})
 	s.Plans = New(leader, s, Config{CallsWait: func() bool { return s.waits.Load() }})
