@@ -55,7 +55,7 @@ var agentMutants = []mutant{
 	},
 	{
 		name: "an-old-agents-watchdog-counts", file: "coordinator/inventory/session.go", suite: inInventory.only("OldAgent"),
-		is: "if slices.Contains(n.lacks, capability.SleptLeases) || ", becomes: "if ",
+		is: "if slices.Contains(n.lacks, capability.SleptLeases) || ", becomes: "if slices.Contains(n.lacks, capability.SleptLeases) && ",
 	},
 	{
 		name: "begin-what-an-old-agent-cannot", file: "coordinator/control/lifecycle/begin.go", suite: inControl.only("OldAgent"),
