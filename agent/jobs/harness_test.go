@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +31,7 @@ type bench struct {
 	peer    *fake.Hypervisor
 	jobs    *Jobs
 	journal string
+	full    atomic.Bool // the journal's disk takes nothing
 }
 
 // inBubble runs a test on a bench of its own, in virtual time.
@@ -50,7 +53,14 @@ func inBubble(t *testing.T, test func(b *bench)) {
 
 func (b *bench) open() {
 	b.Helper()
-	jobs, err := Open(Config{Journal: b.journal, Hypervisor: b.node, NodeID: "n1", VirtType: "auto", Logger: hclog.NewNullLogger()})
+	if err := os.MkdirAll(filepath.Dir(b.journal), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	disk, err := openFile(b.journal)
+	if err != nil {
+		b.Fatal(err)
+	}
+	jobs, err := Open(Config{Storage: fragile{disk, b.full.Load}, Hypervisor: b.node, NodeID: "n1", VirtType: "auto", Logger: hclog.NewNullLogger()})
 	if err != nil {
 		b.Fatal(err)
 	}

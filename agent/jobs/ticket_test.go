@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,20 +46,11 @@ func (b *bench) brought(epoch uint64) {
 	}
 }
 
-// fill lets the journal take nothing until full is false again.
-func (b *bench) fill() (full *atomic.Bool) {
-	full = &atomic.Bool{}
-	full.Store(true)
-	watched := b.jobs.journal.storage.(*watched)
-	watched.Storage = fragile{watched.Storage, full.Load}
-	return full
-}
-
 func TestAGuestWithATicketIsResumedThoughTheJournalIsFull(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.want(b.do(command("op-move", 1, 6, prepareOrder())), done_, "", absentState)
 		b.brought(6)
-		full := b.fill()
+		b.full.Store(true)
 		b.want(b.do(command("op-move", 3, 6, resumeOrder)), done_, "", running)
 		// Its owner pauses it. The same order, come late, lets it pause.
 		if err := b.node.Suspend(b.Context(), vmID, 6); err != nil {
@@ -71,7 +61,7 @@ func TestAGuestWithATicketIsResumedThoughTheJournalIsFull(t *testing.T) {
 			b.Errorf("an answer was given twice, and the guest is %s", d.State)
 		}
 		// With room the answer is written, and outlives the agent.
-		full.Store(false)
+		b.full.Store(false)
 		time.Sleep(time.Minute)
 		b.crash()
 		b.want(b.do(command("op-move", 3, 6, resumeOrder)), done_, "", running)
@@ -92,7 +82,7 @@ func TestATicketIsForOneOperationAndEpoch(t *testing.T) {
 			inBubble(t, func(b *bench) {
 				b.want(b.do(command("op-move", 1, 6, prepareOrder())), done_, "", absentState)
 				b.brought(6)
-				b.fill()
+				b.full.Store(true)
 				if answer := b.do(order); answer.GetOutcome() != refused_ {
 					b.Errorf("%s: %s", answer.GetOutcome(), answer.GetError())
 				}
@@ -106,11 +96,11 @@ func TestATicketIsForOneOperationAndEpoch(t *testing.T) {
 
 func TestAJournalThatTakesNoTicketPromisesNothing(t *testing.T) {
 	inBubble(t, func(b *bench) {
-		full := b.fill()
+		b.full.Store(true)
 		b.want(b.do(command("op-move", 1, 6, prepareOrder())), refused_, "journal", unseen)
-		full.Store(false)
+		b.full.Store(false)
 		b.brought(6)
-		full.Store(true)
+		b.full.Store(true)
 		b.want(b.do(command("op-move", 3, 6, resumeOrder)), refused_, "journal", unseen)
 	})
 }
@@ -138,14 +128,14 @@ func TestAnAgentSaysThatItsJournalAils(t *testing.T) {
 		if err := b.jobs.Ailing(); err != nil {
 			b.Errorf("a sound journal: %v", err)
 		}
-		full := b.fill()
+		b.full.Store(true)
 		time.Sleep(probeIdle + 2*probeEvery)
 		synctest.Wait()
 		err := b.jobs.Ailing()
 		if err == nil || !strings.Contains(err.Error(), "its agent's journal takes no entry: no space left on device: free space on its disk") {
 			b.Errorf("a full disk: %v", err)
 		}
-		full.Store(false)
+		b.full.Store(false)
 		time.Sleep(2 * probeEvery)
 		synctest.Wait()
 		if err := b.jobs.Ailing(); err != nil {
