@@ -19,6 +19,7 @@ import (
 	"berth/agent/hypervisor"
 	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/reach"
 )
 
 // Tunnel carries the bytes of one task between the coordinator and the agent.
@@ -57,7 +58,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		}
 	}()
 	var allocated int64
-	var described string
+	var described, reached string
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -82,6 +83,8 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		err = t.unpause(ctx, task.GetUnpause())
 	case task.GetEndCrashed() != nil:
 		err = t.EndCrashed(ctx, task.GetEndCrashed().GetVmId(), task.GetEndCrashed().GetEpoch())
+	case task.GetReach() != nil:
+		reached = reach.Any(ctx, task.GetReach().GetAddresses())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -89,7 +92,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		t.Logger.Warn("task failed", "task", task.GetId(), "error", err)
 	}
 	result = answer(task, err)
-	result.AllocatedBytes, result.DomainXml = allocated, described
+	result.AllocatedBytes, result.DomainXml, result.Reached = allocated, described, reached
 	return result
 }
 

@@ -55,7 +55,9 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 				return lead.TaskDone{}, &lead.TaskError{Code: errorCode(result.GetCode(), result.GetErrorCode()), Message: result.GetError()}
 			}
 			tunnel.drain()
-			return lead.TaskDone{Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml()}, nil
+			return lead.TaskDone{
+				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
+			}, nil
 		case <-taken:
 			late.Stop()
 			taken = nil
@@ -108,6 +110,8 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_EndCrashed{EndCrashed: &berthv1.EndCrashedTask{VmId: task.Crashed.VM, Epoch: task.Crashed.Epoch}}
 	case task.Discard != nil:
 		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
+	case len(task.Reach) > 0:
+		m.Action = &berthv1.Task_Reach{Reach: &berthv1.ReachTask{Addresses: task.Reach}}
 	default:
 		m.Action = &berthv1.Task_Remove{Remove: &berthv1.RemoveTask{Volumes: volumes(task.Remove)}}
 	}

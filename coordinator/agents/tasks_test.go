@@ -63,6 +63,10 @@ func TestTasksOnTheWire(t *testing.T) {
 				Volume: wire, SizeBytes: 5, Sha256: "abc", Ticket: "ticket",
 			}}},
 		},
+		"reach": {
+			lead.Task{Reach: []string{"n1:16514"}},
+			&berthv1.Task{Action: &berthv1.Task_Reach{Reach: &berthv1.ReachTask{Addresses: []string{"n1:16514"}}}},
+		},
 		"suspend": {
 			lead.Task{Suspend: &lead.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Suspend{Suspend: &berthv1.SuspendTask{VmId: "u1", Epoch: 3}}},

@@ -79,6 +79,7 @@ type nodes struct {
 	script    func(order operation.Order) *operation.Answer
 	orders    []operation.Order
 	away      map[string]bool
+	reached   map[string]string // by node: the address of another one that answers it
 	cancels   int
 	removed   []evidence.Removed            // that speak
 	suspended []string                      // on them
@@ -190,6 +191,9 @@ func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.Ta
 		if err := n.task(node, task); err != nil {
 			return lead.TaskDone{}, err
 		}
+	}
+	if len(task.Reach) > 0 {
+		return lead.TaskDone{Reached: n.reached[node]}, nil
 	}
 	if done, err := n.facts.perform(node, task); done.DomainXML != "" || err != nil {
 		return done, err

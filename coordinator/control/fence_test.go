@@ -27,6 +27,7 @@ type devices struct {
 	fail  error
 	off   func() // called when a machine is switched off
 	on    bool
+	reach string   // the address that answers from the leader's machine
 	calls []string // plugs, in order
 	work  int      // calls at work now
 	most  int
@@ -53,6 +54,12 @@ func (d *devices) Off(ctx context.Context, device model.FenceDevice) error {
 		off()
 	}
 	return fail
+}
+
+func (d *devices) Reach(context.Context, []string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.reach
 }
 
 func (d *devices) On(context.Context, model.FenceDevice) (bool, error) { return d.on, d.fail }

@@ -52,7 +52,7 @@ type FenceVerdict struct {
 	Node string // ID
 	Act  FenceAct
 	Why  string
-	Next string // of FenceHeld
+	Next string // of FenceHeld, and where a device gave no proof
 }
 
 // Bounds of fencing without anybody's word (FAULTS.md, fault 23).
@@ -159,7 +159,9 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 	case s.Left > 0:
 		return wait(s.Left, "an earlier leader may still be asking its device")
 	case s.Rest > 0:
-		return wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
+		verdict := wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
+		verdict.Next = byHand
+		return verdict
 	}
 	why := waiting(s.HA, s.Waiting, s.Missing)
 	if s.sick() {

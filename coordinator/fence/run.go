@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/reach"
 )
 
 // Directories are where fence agents are looked for if nobody says otherwise.
@@ -73,6 +74,11 @@ func (r *Runner) On(ctx context.Context, device model.FenceDevice) (on bool, err
 		return false, nil
 	}
 	return false, fmt.Errorf("%w: %s ended with code %d when it was asked for the power state%s", ErrUnknown, device.Program, code, said)
+}
+
+// Reach is the first of some addresses (HOST:PORT) that takes a connection from this machine; empty: none does.
+func (r *Runner) Reach(ctx context.Context, addresses []string) string {
+	return reach.Any(ctx, addresses)
 }
 
 // run runs the program once. What it said is in words, to be put after a sentence.

@@ -33,6 +33,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		facts.DomainTypes = n.inventory.GetDomainTypes()
 		facts.MigrationURI = n.inventory.GetMigrationUri()
 		facts.MigrationHost = n.inventory.GetMigrationAddress()
+		facts.Peers = n.peers
 		n.around.tell(&facts)
 	}
 	facts.Domains, facts.DomainsKnown, facts.Endings, facts.Before = n.shown, n.domainsKnown, n.endings, n.before

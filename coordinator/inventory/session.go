@@ -143,6 +143,7 @@ func (n *node) reportHealth(status *berthv1.LibvirtStatus, now time.Time) {
 func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryReport, now time.Time) {
 	if report.GetNode() != nil {
 		n.inventory, n.inventoryAt, n.inventoryFrom = report.GetNode(), now, n.incarnation
+		n.peers = peers(n.inventory.GetMigrationUri(), n.inventory.GetMigrationAddress())
 		n.around = surroundingsOf(report.GetNode())
 	}
 	n.domainsKnown = !report.GetDomainsUnknown()

@@ -60,6 +60,7 @@ type node struct {
 	inventory     *berthv1.NodeInventory
 	inventoryAt   time.Time
 	inventoryFrom string
+	peers         string       // addresses at which other nodes reach it, by the inventory
 	around        surroundings // of the inventory
 	telemetry     *berthv1.NodeTelemetry
 	telemetryAt   time.Time

@@ -188,6 +188,7 @@ type NodeFacts struct {
 	DomainTypes   []string
 	MigrationURI  string
 	MigrationHost string   // where guests' memory is to be sent; empty: the host of MigrationURI
+	Peers         string   // addresses at which other nodes reach it, by commas; empty: not known
 	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
 	// Endings are how guests ended here that are not here any more, by UUID, as far as the agent has seen it. Shared between

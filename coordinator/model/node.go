@@ -54,6 +54,8 @@ type Node struct {
 	HardwareSource string `json:"hardware_source,omitempty"`
 	LastBoot       string `json:"last_boot,omitempty"`
 	Twin           Twin   `json:"twin,omitzero"`
+	// Peers are the addresses (HOST:PORT, by commas) at which other nodes reach it, as it has reported last.
+	Peers string `json:"peers,omitempty"`
 }
 
 // ClusterName is the name of the node's cluster.

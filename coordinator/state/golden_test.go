@@ -195,6 +195,7 @@ func goldenCommands() []Command {
 		Message: "no answer", AskedAt: noon, EndedAt: noon, Struck: "n2", StruckBoot: "boot-7",
 	}
 	full.Boot, full.Watchdog = "boot-1", time.Minute
+	full.Peers = "node1:16514,node1:22"
 	full.Hardware, full.HardwareSource, full.LastBoot = "4c4c4544-0042-3510", model.HardwareProduct, "boot-0"
 	full.Twin = model.Twin{
 		Machine: model.Machine{Hardware: "4c4c4544-0099-3510", Source: model.HardwareProduct, Boot: "boot-9"}, Why: "two machines say so",

@@ -17,7 +17,7 @@ import (
 //   - 1: all releases up to 0.5, which know no levels.
 //   - 2: Command.Check and Command.Level; entries with several commands; what 0.6 has added to records.
 //   - 3: the kind of a VM's condition, and what it is about;
-//     which node a fence device has perhaps switched off by mistake;
+//     which node a fence device has perhaps switched off by mistake, and where others reach a node;
 //     what was found out about where a VM runs;
 //     which hosts were lost with it;
 //     why Berth has given up a copy, and copies of disks that a migration has left;
@@ -69,7 +69,7 @@ func (c *Command) needed() uint32 {
 		if c.Nodes[i].Fencing.Struck != "" {
 			level = max(level, StruckLevel)
 		}
-		if n := &c.Nodes[i]; n.Hardware != "" || n.HardwareSource != "" || n.LastBoot != "" || n.Twin != (model.Twin{}) {
+		if n := &c.Nodes[i]; n.Hardware != "" || n.HardwareSource != "" || n.LastBoot != "" || n.Twin != (model.Twin{}) || n.Peers != "" {
 			level = max(level, MachineLevel)
 		}
 	}
@@ -121,6 +121,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.Nodes = slices.Clone(c.Nodes)
 	for i := range older.Nodes {
 		older.Nodes[i].Fencing.Struck, older.Nodes[i].Fencing.StruckBoot = "", ""
+		older.Nodes[i].Peers = ""
 		older.Nodes[i].Hardware, older.Nodes[i].HardwareSource, older.Nodes[i].LastBoot, older.Nodes[i].Twin = "", "", "", model.Twin{}
 	}
 	older.VMs = slices.Clone(c.VMs)

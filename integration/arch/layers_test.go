@@ -16,6 +16,7 @@ var layers = []struct {
 }{
 	{"words and wire that both programs share; they know neither", []string{
 		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
+		"shared/reach",
 	}},
 	{"which agents may be given which messages", []string{"shared/capability"}},
 	{"identity is below the transport that proves it", []string{"shared/pki"}},

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -148,7 +149,11 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 			}
 			return other
 		}
-		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, instead, func(err error) {
+		reached := func() bool { return k.term == term && !k.frozen && k.alive && k.reachedBy(fencer, &node) != "" }
+		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, instead, reached, func(err error) {
+			if who := k.reachedBy(fencer, &node); err == nil && who != "" && k.world.bug != plant.VetoUnasked {
+				err = fmt.Errorf("%s reaches it: %w", who, errReached)
+			}
 			k.hearWitnesses(fencer, node, err, func(node model.Node, err error) {
 				if k.term != term {
 					return
@@ -186,7 +191,23 @@ func (k *keeper) hearWitnesses(fencer *fencing.Fencer, node model.Node, err erro
 	look()
 }
 
-var errStruck = errors.New("another machine fell silent at that moment")
+var (
+	errStruck  = errors.New("another machine fell silent at that moment")
+	errReached = errors.New("it is not off")
+)
+
+// reachedBy is a node that this leader hears and that reaches another one now; empty: none does.
+func (k *keeper) reachedBy(fencer *fencing.Fencer, node *model.Node) string {
+	there := k.world.host(node.ID)
+	for _, id := range fencer.Peers(k.moment(k.view()), node) {
+		h := k.world.host(id)
+		asked := k.sessions[id] != nil && h.On && !h.Frozen && !k.world.IsCut(id, k.id)
+		if asked && there.On && !there.Frozen && !k.world.IsCut(id, there.ID) {
+			return id
+		}
+	}
+	return ""
+}
 
 // answering is a machine other than that of a node which this leader hears now; nil: there is none.
 func (k *keeper) answering(node string) *machine.Machine {

@@ -54,6 +54,9 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 		}
 		err := c.devices.Off(leading, node.Fence)
 		if err == nil {
+			err = c.askPeers(leading, &node)
+		}
+		if err == nil {
 			err = c.hearWitnesses(leading, &node)
 		}
 		if leading.Err() != nil {

@@ -436,7 +436,7 @@ func (f *Fencer) lostByBoot(p evidence.Moment, before, after *model.Node) (gone 
 // unnoticed tells that nothing is new of a node that was heard. What it says of its hardware is not known where no boot is either.
 func unnoticed(after, node *model.Node) bool {
 	return after.Boot == node.Boot && after.Watchdog == node.Watchdog && after.Fencing == node.Fencing && after.Twin == node.Twin &&
-		after.Hardware == node.Hardware && after.HardwareSource == node.HardwareSource
+		after.Hardware == node.Hardware && after.HardwareSource == node.HardwareSource && after.Peers == node.Peers
 }
 
 // noticedNode is a node's record after it was heard, with what is to be told.
@@ -457,6 +457,9 @@ func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (a
 	}
 	if stronger := after.Hardware == "" || facts.Source == model.HardwareProduct; machines && facts.Hardware != "" && stronger {
 		after.Hardware, after.HardwareSource = facts.Hardware, facts.Source
+	}
+	if machines && facts.Peers != "" {
+		after.Peers = facts.Peers
 	}
 	if after.Boot != facts.Boot {
 		after.LastBoot = after.Boot

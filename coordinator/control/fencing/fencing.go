@@ -19,6 +19,8 @@ type FenceDevices interface {
 	Off(ctx context.Context, device model.FenceDevice) error
 	// On asks whether the node is on.
 	On(ctx context.Context, device model.FenceDevice) (bool, error)
+	// Reach is the first of some addresses (HOST:PORT) that takes a connection from here; empty: none does.
+	Reach(ctx context.Context, addresses []string) string
 }
 
 // Fencing is the fencing of this leadership, and the calls of devices that are under way. It is safe for concurrent use.

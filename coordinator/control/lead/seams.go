@@ -57,6 +57,8 @@ type Task struct {
 	Unpause  *CopyOf // let it run on if its hypervisor has paused it because a disk failed or found no room
 	Crashed  *CopyOf // remove what is left of it if it has crashed, and refuse orders for it up to its epoch from now on
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
+
+	Reach []string // addresses of another node: try to connect to them
 }
 
 // CopyOf is a VM on a node, under one epoch.
@@ -91,6 +93,7 @@ type OpenConsole struct {
 type TaskDone struct {
 	Allocated units.Bytes // of Fetch: what the volume takes in its pool
 	DomainXML string      // of Describe
+	Reached   string      // of Reach: the address that answers; empty: none does
 }
 
 // TaskError is an agent's answer that a task could not be done. Nothing of it is left.

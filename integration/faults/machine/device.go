@@ -30,8 +30,9 @@ func FenceDevice(method model.FenceMethod) model.FenceDevice {
 
 // SwitchOff has the machine's device switch it off, and then asks whether it is off. The answer is true, or there is none. A call
 // goes on when the coordinator that has made it is gone. Committed is when it was written down that the device is asked. Instead
-// is the machine that a device with a wrong address strikes, if one does and that machine is heard at that time.
-func (h *Machine) SwitchOff(committed time.Time, instead func() *Machine, answer func(error)) {
+// is the machine that a device with a wrong address strikes, if one does and that machine is heard at that time. Reached tells whether
+// anybody who would be asked reaches the machine: where nobody does, a lie cannot be told from the truth, and none is told.
+func (h *Machine) SwitchOff(committed time.Time, instead func() *Machine, reached func() bool, answer func(error)) {
 	h.Note("device is asked", h.ID, "", "")
 	if h.asked++; h.asked > 1 {
 		h.Broken("fence", h.ID, "its device is asked while an earlier call is under way")
@@ -61,6 +62,10 @@ func (h *Machine) SwitchOff(committed time.Time, instead func() *Machine, answer
 		end(script.FenceTimeout, ErrDeviceOut)
 		return
 	}
+	if h.Chance(h.Mix.FenceLies) {
+		h.After(first, func() { h.lie(reached, end) })
+		return
+	}
 	h.After(first, func() {
 		struck := h
 		if h.Chance(h.Mix.FenceStrikesOther) {
@@ -84,6 +89,24 @@ func (h *Machine) SwitchOff(committed time.Time, instead func() *Machine, answer
 			}
 		})
 	})
+}
+
+// lie is a device that says that the machine is off, and switches it off a while later, or never.
+func (h *Machine) lie(reached func() bool, end func(time.Duration, error)) {
+	if !h.On || !reached() {
+		end(0, errDevice)
+		return
+	}
+	h.Draw(script.LyingFence)
+	if h.Chance(500) {
+		boot := h.BootID()
+		h.After(h.Between(time.Second, time.Minute), func() {
+			if h.On && h.BootID() == boot {
+				h.fenced()
+			}
+		})
+	}
+	end(0, nil)
 }
 
 // fenced is the machine's being switched off by its device. Somebody, or its own firmware, switches it on again.

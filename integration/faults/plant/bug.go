@@ -42,6 +42,7 @@ const (
 	EarlierCallIgnored Bug = "a new leader does not wait for the calls of the one before"
 	StampsKept         Bug = "times that have not come yet are left in records"
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
+	VetoUnasked        Bug = "a device is believed though other nodes reach the machine"
 	LeftOff            Bug = "a VM without HA stays off when its host is back"
 	StorageFails       Bug = "a VM is given up whose storage is late"
 	RackFenced         Bug = "the hosts of a dark rack of 40 % are fenced without a word"
@@ -77,6 +78,7 @@ var FenceBugs = []Bug{
 	WatchdogUnwaited,
 	ReturnUnnoticed,
 	BelievesTheDevice,
+	VetoUnasked,
 	OrphanUnseen,
 	LossesForgotten,
 	RackFenced,

@@ -25,6 +25,7 @@ const (
 	OldAgent     = "old-agent"     // the agent of a host is of the release before
 	Removed      = "removed"       // the machine of a node that was removed thaws, with a guest
 	Sick         = "sick"          // the libvirtd of a host hangs for many minutes, and its agent answers
+	LyingFence   = "lying-fence"   // a fence device says that a machine is off which runs on, and switches it off later or never
 	Killer       = "killer"        // a VM takes its host down soon after it has started there
 	Saved        = "saved"         // a guest's memory is kept by libvirt where it ran, and somebody lets it run on later
 )
@@ -39,6 +40,7 @@ var beyond = []struct {
 	draw  func(*Script, *rand.Rand)
 }{
 	{WrongMachine, nil}, // with the fence devices
+	{LyingFence, drawLies},
 	{NeverBack, drawNeverBack},
 	{Foreign, drawForeign},
 	{Orphan, (*Script).orphan},

@@ -58,6 +58,7 @@ type Mix struct {
 	FenceHangs       int           `json:"fence_hangs,omitempty"`
 	FenceAnswersLost int           `json:"fence_answers_lost,omitempty"`
 
+	FenceLies         int `json:"fence_lies,omitempty"`          // it says "off", and the machine is on and reached by others
 	FenceStrikesOther int `json:"fence_strikes_other,omitempty"` // its address is that of another machine, which answers
 }
 

@@ -2545,6 +2545,7 @@ type Task struct {
 	//	*Task_Discard
 	//	*Task_Unpause
 	//	*Task_EndCrashed
+	//	*Task_Reach
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2693,6 +2694,15 @@ func (x *Task) GetEndCrashed() *EndCrashedTask {
 	return nil
 }
 
+func (x *Task) GetReach() *ReachTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Reach); ok {
+			return x.Reach
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2741,6 +2751,10 @@ type Task_EndCrashed struct {
 	EndCrashed *EndCrashedTask `protobuf:"bytes,14,opt,name=end_crashed,json=endCrashed,proto3,oneof"`
 }
 
+type Task_Reach struct {
+	Reach *ReachTask `protobuf:"bytes,20,opt,name=reach,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2763,6 +2777,53 @@ func (*Task_Unpause) isTask_Action() {}
 
 func (*Task_EndCrashed) isTask_Action() {}
 
+func (*Task_Reach) isTask_Action() {}
+
+// ReachTask tries to connect to addresses of another node, of which somebody says that it is off.
+type ReachTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Addresses     []string               `protobuf:"bytes,1,rep,name=addresses,proto3" json:"addresses,omitempty"` // HOST:PORT
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReachTask) Reset() {
+	*x = ReachTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReachTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReachTask) ProtoMessage() {}
+
+func (x *ReachTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReachTask.ProtoReflect.Descriptor instead.
+func (*ReachTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ReachTask) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
 // GrowTask makes a volume larger. If a domain of this node uses it, the guest sees the new size at once.
 type GrowTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2774,7 +2835,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2847,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2860,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -2826,7 +2887,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +2899,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +2912,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -2874,7 +2935,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2886,7 +2947,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2899,7 +2960,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -2943,7 +3004,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3016,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3029,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -3011,7 +3072,7 @@ type UnpauseTask struct {
 
 func (x *UnpauseTask) Reset() {
 	*x = UnpauseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3023,7 +3084,7 @@ func (x *UnpauseTask) String() string {
 func (*UnpauseTask) ProtoMessage() {}
 
 func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3036,7 +3097,7 @@ func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseTask.ProtoReflect.Descriptor instead.
 func (*UnpauseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UnpauseTask) GetVmId() string {
@@ -3065,7 +3126,7 @@ type EndCrashedTask struct {
 
 func (x *EndCrashedTask) Reset() {
 	*x = EndCrashedTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3077,7 +3138,7 @@ func (x *EndCrashedTask) String() string {
 func (*EndCrashedTask) ProtoMessage() {}
 
 func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3090,7 +3151,7 @@ func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
 func (*EndCrashedTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *EndCrashedTask) GetVmId() string {
@@ -3118,7 +3179,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3191,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3204,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -3171,7 +3232,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3244,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3257,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -3218,7 +3279,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3291,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3304,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -3272,7 +3333,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3345,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3358,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -3326,7 +3387,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3399,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3412,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -3378,13 +3439,14 @@ type TaskResult struct {
 	AllocatedBytes int64                  `protobuf:"varint,5,opt,name=allocated_bytes,json=allocatedBytes,proto3" json:"allocated_bytes,omitempty"` // of fetch: what the volume takes in its pool
 	DomainXml      string                 `protobuf:"bytes,6,opt,name=domain_xml,json=domainXml,proto3" json:"domain_xml,omitempty"`                 // of describe
 	Code           AgentErrorCode         `protobuf:"varint,7,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"`              // an agent of a release up to 0.6 sends the word alone
+	Reached        string                 `protobuf:"bytes,20,opt,name=reached,proto3" json:"reached,omitempty"`                                     // of reach: the address that answered; empty: none did
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3458,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3471,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3459,6 +3521,13 @@ func (x *TaskResult) GetCode() AgentErrorCode {
 		return x.Code
 	}
 	return AgentErrorCode_AGENT_ERROR_CODE_UNSPECIFIED
+}
+
+func (x *TaskResult) GetReached() string {
+	if x != nil {
+		return x.Reached
+	}
+	return ""
 }
 
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
@@ -3631,7 +3700,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xcc\x04\n" +
+	" \x01(\bR\x04seed\"\xf9\x04\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -3646,8 +3715,11 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	" \x01(\v2\x15.berth.v1.DiscardTaskH\x00R\adiscard\x121\n" +
 	"\aunpause\x18\r \x01(\v2\x15.berth.v1.UnpauseTaskH\x00R\aunpause\x12;\n" +
 	"\vend_crashed\x18\x0e \x01(\v2\x18.berth.v1.EndCrashedTaskH\x00R\n" +
-	"endCrashedB\b\n" +
-	"\x06action\"I\n" +
+	"endCrashed\x12+\n" +
+	"\x05reach\x18\x14 \x01(\v2\x13.berth.v1.ReachTaskH\x00R\x05reachB\b\n" +
+	"\x06action\")\n" +
+	"\tReachTask\x12\x1c\n" +
+	"\taddresses\x18\x01 \x03(\tR\taddresses\"I\n" +
 	"\bGrowTask\x12(\n" +
 	"\x06volume\x18\x01 \x01(\v2\x10.berth.v1.VolumeR\x06volume\x12\x13\n" +
 	"\x05vm_id\x18\x02 \x01(\tR\x04vmId\"8\n" +
@@ -3685,7 +3757,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xdb\x01\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xf5\x01\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -3696,7 +3768,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0fallocated_bytes\x18\x05 \x01(\x03R\x0eallocatedBytes\x12\x1d\n" +
 	"\n" +
 	"domain_xml\x18\x06 \x01(\tR\tdomainXml\x12,\n" +
-	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code*\xa5\x06\n" +
+	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x18\n" +
+	"\areached\x18\x14 \x01(\tR\areached*\xa5\x06\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -3751,7 +3824,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
@@ -3786,45 +3859,46 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*RebootCommand)(nil),         // 30: berth.v1.RebootCommand
 	(*Volume)(nil),                // 31: berth.v1.Volume
 	(*Task)(nil),                  // 32: berth.v1.Task
-	(*GrowTask)(nil),              // 33: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 34: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 35: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 36: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),           // 37: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),        // 38: berth.v1.EndCrashedTask
-	(*SuspendTask)(nil),           // 39: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 40: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 41: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 42: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 43: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 44: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 45: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 46: berth.v1.NodeInventory
-	(*Domain)(nil),                // 47: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 49: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 50: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 51: berth.v1.VMSpec
+	(*ReachTask)(nil),             // 33: berth.v1.ReachTask
+	(*GrowTask)(nil),              // 34: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 35: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 36: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 37: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),           // 38: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),        // 39: berth.v1.EndCrashedTask
+	(*SuspendTask)(nil),           // 40: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 41: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 42: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 43: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 44: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 45: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 46: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 47: berth.v1.NodeInventory
+	(*Domain)(nil),                // 48: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 50: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 51: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 52: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	5,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	6,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	45, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	46, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	8,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	11, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	10, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	9,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	44, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	45, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	7,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	46, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	47, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	48, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	49, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	47, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	50, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	47, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	48, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	49, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	50, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	48, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	51, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	47, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	50, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	48, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	51, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
 	15, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	16, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
@@ -3834,7 +3908,7 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	32, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	14, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	13, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	48, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	49, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	20, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	21, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	22, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -3846,39 +3920,40 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	28, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
 	29, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
 	30, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	51, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	52, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
 	31, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	51, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	52, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
 	31, // 42: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
 	31, // 43: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
 	31, // 44: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
 	31, // 45: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	51, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	52, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
 	31, // 47: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	33, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	34, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	35, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	36, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	39, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	40, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	41, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	42, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	43, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	37, // 57: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	38, // 58: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	31, // 59: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	31, // 60: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	31, // 61: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	0,  // 62: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	4,  // 63: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	2,  // 64: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	12, // 65: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	3,  // 66: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	65, // [65:67] is the sub-list for method output_type
-	63, // [63:65] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	34, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	35, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	36, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	37, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	40, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	41, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	42, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	43, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	44, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	38, // 57: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	39, // 58: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	33, // 59: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	31, // 60: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	31, // 61: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	31, // 62: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	0,  // 63: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	4,  // 64: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	2,  // 65: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	12, // 66: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	3,  // 67: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	66, // [66:68] is the sub-list for method output_type
+	64, // [64:66] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -3934,6 +4009,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_Discard)(nil),
 		(*Task_Unpause)(nil),
 		(*Task_EndCrashed)(nil),
+		(*Task_Reach)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3941,7 +4017,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   43,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
