@@ -95,6 +95,10 @@ func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
 	if why := s.Control.Contradicted(id); message != nil && why != "" {
 		message.StateReason = why
 	}
+	if record, known := p.Node(id); message != nil && known {
+		is := s.Control.IdentityOf(&record)
+		message.FenceIdentity = is.Says(&record)
+	}
 	return message
 }
 
@@ -106,6 +110,9 @@ func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 			lines = append(lines, fmt.Sprintf("node %s was proven to be off, and %s; it gets nothing to do: "+
 				"look at the copies of VMs that run there, and boot it anew",
 				node.Name, why))
+		}
+		if is := s.Control.IdentityOf(&node); is.Refused(&node) != "" {
+			lines = append(lines, fmt.Sprintf("node %s: %s", node.Name, is.Says(&node)))
 		}
 		verdict, held := s.Control.FenceHeld(node.ID)
 		if !held {

@@ -392,6 +392,7 @@ type fakeControl struct {
 	fence        func(fencing.FenceNode) (model.Node, error)
 	power        func(node string) (bool, error)
 	held         map[string]evidence.FenceVerdict // by node ID, as the next
+	identities   map[string]model.FenceIdentity   // by node ID
 	contradicted map[string]string
 	survey       func(*state.Snapshot) *evidence.Survey
 	adopt        func(adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
@@ -416,6 +417,8 @@ func (f *fakeControl) FenceHeld(node string) (evidence.FenceVerdict, bool) {
 	verdict, held := f.held[node]
 	return verdict, held
 }
+
+func (f *fakeControl) IdentityOf(node *model.Node) model.FenceIdentity { return f.identities[node.ID] }
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
 

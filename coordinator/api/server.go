@@ -49,6 +49,8 @@ type Control interface {
 	NodePower(ctx context.Context, node string) (bool, error)
 	FenceHeld(node string) (evidence.FenceVerdict, bool)
 	Contradicted(node string) string
+	// IdentityOf is what a node's fence device says about which machine it switches.
+	IdentityOf(node *model.Node) model.FenceIdentity
 	// Survey is what every node's word is worth now.
 	Survey(snapshot *state.Snapshot) *evidence.Survey
 

@@ -22,15 +22,16 @@ import (
 
 // devices stand for fence agents. Off takes its time, and fails as the test says.
 type devices struct {
-	mu    sync.Mutex
-	takes time.Duration
-	fail  error
-	off   func() // called when a machine is switched off
-	on    bool
-	reach string   // the address that answers from the leader's machine
-	calls []string // plugs, in order
-	work  int      // calls at work now
-	most  int
+	mu       sync.Mutex
+	takes    time.Duration
+	fail     error
+	off      func() // called when a machine is switched off
+	on       bool
+	machines map[string]string // by plug: what the device says that it switches
+	reach    string            // the address that answers from the leader's machine
+	calls    []string          // plugs, in order
+	work     int               // calls at work now
+	most     int
 }
 
 func (d *devices) Off(ctx context.Context, device model.FenceDevice) error {
@@ -54,6 +55,15 @@ func (d *devices) Off(ctx context.Context, device model.FenceDevice) error {
 		off()
 	}
 	return fail
+}
+
+func (d *devices) Identity(_ context.Context, device model.FenceDevice) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if is := d.machines[device.Arguments["plug"]]; is != "" {
+		return is, nil
+	}
+	return "", errors.New("fence_x does not tell which machine it switches")
 }
 
 func (d *devices) Reach(context.Context, []string) string {

@@ -1,11 +1,14 @@
 package control
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
@@ -63,4 +66,49 @@ func TestADeviceIsNotBelievedWhileAnotherNodeReachesTheMachine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A management board says which machine it switches, and that is not the node.
+func TestADeviceOfAnotherMachineIsNotAsked(t *testing.T) {
+	const here, there = "4c4c4544-0042-3510-8052-b4c04f4d3732", "11111111-0042-3510-8052-b4c04f4d3732"
+	synctest.Test(t, func(t *testing.T) {
+		w, d := fencedWorld(t)
+		defer w.lose()
+		w.store(state.RaiseLevel(state.FeatureLevel))
+		vm := w.available("web1")
+		silent := vm.Holder
+		w.facts.change(silent, func(f *model.NodeFacts) { f.Hardware, f.Source = here, model.HardwareProduct })
+		time.Sleep(5 * time.Second)
+		d.mu.Lock()
+		d.machines = map[string]string{silent: here}
+		d.mu.Unlock()
+		time.Sleep(100 * time.Minute)
+		node := w.host(silent)
+		if is := w.IdentityOf(&node); is.Machine != here || is.Refused(&node) != "" {
+			t.Fatalf("of the right one: %+v", is)
+		}
+		d.mu.Lock()
+		d.machines[silent] = there // somebody has swapped cables; nobody has asked since
+		d.mu.Unlock()
+		w.silence(silent)
+		time.Sleep(model.DefaultFenceAfter + 5*time.Minute)
+		held, known := w.FenceHeld(silent)
+		node = w.host(silent)
+		if node.Fenced() || d.asked() != 0 || !known || !strings.Contains(held.Why, there+", and its firmware says "+here) ||
+			!strings.Contains(held.Next, "--fence-machine "+there) {
+			t.Fatalf("asked %d times; held %t: %+v", d.asked(), known, held)
+		}
+		_, err := w.FenceNode(t.Context(), fencing.FenceNode{Node: silent, Caller: "ann"})
+		refusal := (*lead.Error)(nil)
+		if !errors.As(err, &refusal) || refusal.Code != lead.Conflict || !strings.Contains(refusal.Message, there) {
+			t.Errorf("by hand: %v", err)
+		}
+		d.mu.Lock()
+		d.machines[silent] = here // mended
+		d.mu.Unlock()
+		time.Sleep(2 * time.Hour)
+		if after := w.guest(vm.ID); after.Holder == silent || after.Holder == "" || d.asked() != 1 {
+			t.Errorf("when it is mended: asked %d times, %+v", d.asked(), after)
+		}
+	})
 }

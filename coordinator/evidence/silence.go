@@ -27,6 +27,9 @@ type Silence struct {
 	Domain string        // the rack or pod that it fails with; empty: none is declared
 	OffFor time.Duration // since it was proven off
 
+	Other  string        // why its device switches another machine, as it says itself
+	Mend   string        // what is to be done about that
+	Check  bool          // its device is being asked which machine it switches
 	Struck string        // name of a node that its device has perhaps switched off in its place
 	Asking bool          // its device is being asked, by this leader
 	Left   time.Duration // that the call of an earlier leader may still take
@@ -135,6 +138,8 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 		return held(byHand+declare, "nothing can prove that it is off")
 	case method == model.FenceManual:
 		return held(byHand, "only somebody's word proves that it is off")
+	case method == model.FenceCommand && s.Other != "":
+		return held(s.Mend+"; "+byHand, "%s", s.Other)
 	case method == model.FenceCommand && s.Struck != "":
 		return held(RightDevice(name)+"; "+byHand, "%s", WrongMachine(s.Struck))
 	case mass.all != "":
@@ -158,6 +163,8 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 		}
 	case s.Left > 0:
 		return wait(s.Left, "an earlier leader may still be asking its device")
+	case s.Check:
+		return FenceVerdict{Act: FenceWait, Why: "its device is being asked which machine it switches"}
 	case s.Rest > 0:
 		verdict := wait(s.Rest, "its device gave no proof (%s), and is asked again", s.Node.Fencing.Message)
 		verdict.Next = byHand

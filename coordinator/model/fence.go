@@ -26,6 +26,8 @@ type FenceDevice struct {
 	Program   string            `json:"program,omitempty"`   // of FenceCommand: name or path of a fence agent
 	Arguments map[string]string `json:"arguments,omitempty"` // of FenceCommand: as fence agents read them
 	Timeout   time.Duration     `json:"timeout,omitempty"`   // of FenceCommand; 0: the default
+	// Machine is the UUID by which the device names the machine, where that is not its firmware's. Since feature level 3.
+	Machine string `json:"machine,omitempty"`
 }
 
 // Bounds of a fence device. Timeout is that of one call of the program; a fencing makes two.
@@ -112,8 +114,8 @@ var (
 func ValidateFenceDevice(d FenceDevice) error {
 	switch d.Method {
 	case FenceNone, FenceManual, FenceWatchdog:
-		if d.Program != "" || len(d.Arguments) > 0 || d.Timeout != 0 {
-			return invalid("fence", quoted(string(d.Method)), "program, arguments and timeout with method command only")
+		if d.Program != "" || len(d.Arguments) > 0 || d.Timeout != 0 || d.Machine != "" {
+			return invalid("fence", quoted(string(d.Method)), "program, arguments, timeout and machine with method command only")
 		}
 		return nil
 	case FenceCommand:
@@ -125,6 +127,9 @@ func ValidateFenceDevice(d FenceDevice) error {
 	}
 	if d.Timeout != 0 && (d.Timeout < MinFenceTimeout || d.Timeout > MaxFenceTimeout) {
 		return invalid("fence timeout", d.Timeout.String(), fmt.Sprintf("%s to %s", MinFenceTimeout, MaxFenceTimeout))
+	}
+	if d.Machine != "" && uuidBytes(d.Machine) == nil {
+		return invalid("fence machine", quoted(d.Machine), "a UUID, as 'berth node fence NODE --check' shows it")
 	}
 	if len(d.Arguments) > MaxFenceArguments {
 		return invalid("fence arguments", fmt.Sprintf("of %d names", len(d.Arguments)), fmt.Sprintf("at most %d", MaxFenceArguments))
@@ -151,7 +156,8 @@ func ValidateFenceDevice(d FenceDevice) error {
 
 // Equal tells whether two devices are the same.
 func (d FenceDevice) Equal(other FenceDevice) bool {
-	return d.Method == other.Method && d.Program == other.Program && d.Timeout == other.Timeout && maps.Equal(d.Arguments, other.Arguments)
+	return d.Method == other.Method && d.Program == other.Program && d.Timeout == other.Timeout && d.Machine == other.Machine &&
+		maps.Equal(d.Arguments, other.Arguments)
 }
 
 // IsZero tells whether there is no device.

@@ -188,7 +188,8 @@ func goldenCommands() []Command {
 	full.Keys = map[string]float64{"Premium": 1, "SSD": -0.5}
 	full.Labels, full.Management, full.Unbalanced = []string{"rack-1"}, true, true
 	full.Fence = model.FenceDevice{
-		Method: model.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
+		Machine: "4c4c4544-0042-3510-8052-b4c04f4d3733",
+		Method:  model.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
 	}
 	full.Fencing = model.Fencing{
 		ID: "f1", Phase: model.FencingFailed, Method: model.FenceCommand, Boot: "boot-1", Attempt: 2, Caller: "berth",

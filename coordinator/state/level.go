@@ -69,6 +69,9 @@ func (c *Command) needed() uint32 {
 		if c.Nodes[i].Fencing.Struck != "" {
 			level = max(level, StruckLevel)
 		}
+		if c.Nodes[i].Fence.Machine != "" {
+			level = max(level, MachineLevel)
+		}
 		if n := &c.Nodes[i]; n.Hardware != "" || n.HardwareSource != "" || n.LastBoot != "" || n.Twin != (model.Twin{}) || n.Peers != "" {
 			level = max(level, MachineLevel)
 		}
@@ -100,6 +103,11 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 	for i := range c.Nodes {
 		if since, field := schema.Level(schema.Node, &c.Nodes[i]); since > level {
 			level, what = since, "the field "+field+" of node "+c.Nodes[i].Name
+		}
+	}
+	for i := range c.Nodes {
+		if c.Nodes[i].Fence.Machine != "" && MachineLevel > level {
+			level, what = MachineLevel, "the machine of the fence device of node "+c.Nodes[i].Name
 		}
 	}
 	for i := range c.Operations {

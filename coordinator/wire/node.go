@@ -88,6 +88,7 @@ func fenceDevice(device model.FenceDevice) *berthv1.FenceDevice {
 	shown := device.Masked()
 	return &berthv1.FenceDevice{
 		Method: string(shown.Method), Program: shown.Program, Arguments: shown.Arguments, TimeoutSeconds: shown.Timeout.Seconds(),
+		Machine: shown.Machine,
 	}
 }
 
@@ -96,6 +97,7 @@ func FenceDeviceFrom(message *berthv1.FenceDevice) model.FenceDevice {
 	return model.FenceDevice{
 		Method: model.FenceMethod(message.GetMethod()), Program: message.GetProgram(), Arguments: message.GetArguments(),
 		Timeout: time.Duration(message.GetTimeoutSeconds() * float64(time.Second)),
+		Machine: message.GetMachine(),
 	}
 }
 

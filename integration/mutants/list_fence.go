@@ -15,6 +15,22 @@ var fenceMutants = []mutant{
 		is: "return here != there", becomes: "return here != \"\" || there != \"\"",
 	},
 	{
+		name: "another-machines-device", file: "coordinator/evidence/silence.go", suite: inControl.only("AnotherMachine"),
+		is: `case method == model.FenceCommand && s.Other != "":`, becomes: `case method == model.FenceCommand && s.Other != "" && s.Asking:`,
+	},
+	{
+		name: "an-identity-lasts-for-ever", file: "coordinator/control/fencing/silence.go", suite: inControl.only("AnotherMachine"),
+		is: "if c.checkAnew(ctx, node) {", becomes: "if c.IdentityOf(&node).Machine == \"\" && c.checkAnew(ctx, node) {",
+	},
+	{
+		name: "any-order-of-bytes", file: "coordinator/model/identity.go", suite: suite{pkg: "./coordinator/model"},
+		is: "return slices.Equal(is, second)", becomes: "return len(is) == len(second)",
+	},
+	{
+		name: "no-word-about-the-machine", file: "coordinator/model/identity.go", suite: suite{pkg: "./coordinator/model"},
+		is: "is, what = n.Hardware, \"its firmware says\"", becomes: "what = n.Hardware",
+	},
+	{
 		name: "the-held-one-has-a-veto", file: "coordinator/control/fencing/veto.go", suite: inControl.only("Reaches"),
 		is: "node.ID != asked.ID && !node.Fenced()", becomes: "node.ID == asked.ID && !node.Fenced()",
 	},

@@ -128,7 +128,8 @@ func cannedNodes() []*berthv1.Node {
 				Phase: "failed", Method: "command", Attempt: 2, Caller: "berth", AskedAt: Ago(50 * time.Second), EndedAt: Ago(40 * time.Second),
 				Message: "fence_ipmilan: no answer within 30s",
 			},
-			Hardware: "4c4c4544-0042-3510-8052-b4c04f4d3732", HardwareSource: "product UUID",
+			FenceIdentity: "checked: it says that it switches machine 4c4c4544-0042-3510-8052-b4c04f4d3732, which the node is",
+			Hardware:      "4c4c4544-0042-3510-8052-b4c04f4d3732", HardwareSource: "product UUID",
 		},
 		{
 			Id: "3nqk7d2m0n2aa", Name: "node2", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UP, Maintenance: true,

@@ -20,6 +20,7 @@ type fenceFlags struct {
 	program   string
 	arguments []string
 	timeout   time.Duration
+	machine   string
 }
 
 const noFence = "none"
@@ -35,15 +36,16 @@ func (f *fenceFlags) flags(cmd *cobra.Command) {
 	flags.DurationVar(
 		&f.timeout, "fence-timeout", 0, "with --fence command: `DURATION` that one call of it may take, 1s to 10m; 1m if left out",
 	)
+	flags.StringVar(&f.machine, "fence-machine", "", "with --fence command: the `UUID` by which it names the machine, if not its firmware's")
 	term.Complete(cmd, "fence", term.CompleteFixed(fenceMethods...))
-	for _, flag := range []string{"fence-program", "fence-arg", "fence-timeout"} {
+	for _, flag := range []string{"fence-program", "fence-arg", "fence-timeout", "fence-machine"} {
 		term.Complete(cmd, flag, cobra.NoFileCompletions)
 	}
 }
 
 // change puts the device that stands on the line into a request.
 func (f *fenceFlags) change(cmd *cobra.Command, request *berthv1.SetNodeRequest) error {
-	detail := term.ChangedFlags(cmd, []string{"fence-program", "fence-arg", "fence-timeout"})
+	detail := term.ChangedFlags(cmd, []string{"fence-program", "fence-arg", "fence-timeout", "fence-machine"})
 	switch {
 	case !cmd.Flags().Changed("fence") && len(detail) > 0:
 		return term.Usagef(cmd, "%s goes with --fence command", detail[0])
@@ -52,7 +54,7 @@ func (f *fenceFlags) change(cmd *cobra.Command, request *berthv1.SetNodeRequest)
 	case !slices.Contains(fenceMethods, f.method.Text):
 		return term.Usagef(cmd, "--fence %s: use %s", f.method.Text, strings.Join(fenceMethods, ", "))
 	}
-	device := model.FenceDevice{Method: model.FenceMethod(f.method.Text), Program: f.program, Timeout: f.timeout}
+	device := model.FenceDevice{Method: model.FenceMethod(f.method.Text), Program: f.program, Timeout: f.timeout, Machine: f.machine}
 	if f.method.Text == noFence {
 		device.Method = model.FenceNone
 	}
@@ -71,6 +73,7 @@ func (f *fenceFlags) change(cmd *cobra.Command, request *berthv1.SetNodeRequest)
 	}
 	request.Fence = &berthv1.FenceDevice{
 		Method: string(device.Method), Program: device.Program, Arguments: device.Arguments, TimeoutSeconds: device.Timeout.Seconds(),
+		Machine: device.Machine,
 	}
 	return nil
 }
@@ -94,6 +97,9 @@ func fencePhrase(device *berthv1.FenceDevice) string {
 	text := device.GetProgram()
 	for _, name := range slices.Sorted(maps.Keys(device.GetArguments())) {
 		text += " " + name + "=" + device.GetArguments()[name]
+	}
+	if device.GetMachine() != "" {
+		text += ", which names it machine " + device.GetMachine()
 	}
 	if seconds := device.GetTimeoutSeconds(); seconds > 0 {
 		text += fmt.Sprintf(", %s for each call", time.Duration(seconds*float64(time.Second)))
@@ -188,6 +194,9 @@ func fence(a *term.App, cmd *cobra.Command, request *berthv1.FenceNodeRequest, y
 	said := provenOff(answer.GetNode())
 	if request.GetCheck() {
 		said = fmt.Sprintf("node/%s: its fence device says that it is %s", name, answer.GetPower())
+		if is := answer.GetNode().GetFenceIdentity(); is != "" {
+			said += "; which machine it switches is " + is
+		}
 	}
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{"node/" + name}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },

@@ -54,6 +54,7 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetNodeResponse, wide bool)
 		{"balancing", balancingPhrase(node)},
 		{"drain", drainPhrase(node)},
 		{"fenced by", fencePhrase(node.GetFence())},
+		{"fence check", node.GetFenceIdentity()},
 		{"fencing", fencingPhrase(a, node.GetFencing())},
 		{"machine", machinePhrase(node)},
 		{"held", node.GetHeld()},

@@ -33,6 +33,9 @@ func (c *Fencing) FenceNode(ctx context.Context, request FenceNode) (model.Node,
 			c.endFencing(ctx, node, request.Caller+" has seen that it is off", true)
 			continue
 		}
+		if known := c.Identify(ctx, &node); known.Refused(&node) != "" {
+			continue // and is refused
+		}
 		if err := c.awaitDevice(ctx, node, request.Caller); err != nil {
 			return node, err
 		}
@@ -88,6 +91,12 @@ func (f *Fencer) Fenceable(p evidence.Moment, request FenceNode) (model.Node, er
 	}
 	if err := hasDevice(&node); err != nil {
 		return node, err
+	}
+	if is := f.Identity(&node); is.Refused(&node) != "" {
+		return node, &lead.Error{
+			Code: lead.Conflict, Subject: subject, Message: fmt.Sprintf("node %s is not switched off: %s", node.Name, is.Refused(&node)),
+			NextStep: is.RefusedNext(&node) + "; " + evidence.SeenOff(node.Name),
+		}
 	}
 	if struck := f.Struck(p, &node); struck != "" {
 		return node, &lead.Error{
@@ -199,6 +208,7 @@ func (c *Fencing) NodePower(ctx context.Context, id string) (on bool, err error)
 	if err := hasDevice(&node); err != nil {
 		return false, err
 	}
+	c.Identify(ctx, &node)
 	if on, err = c.devices.On(ctx, node.Fence); err != nil {
 		return false, &lead.Error{
 			Code: lead.Unavailable, Subject: "node/" + node.Name, Message: err.Error(),

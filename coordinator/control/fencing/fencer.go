@@ -19,6 +19,7 @@ import (
 type Fencer struct {
 	evidence.Proofs
 	witnesses
+	identities
 
 	newID  func() string
 	since  time.Time                        // when the leadership began
@@ -34,7 +35,7 @@ func NewFencer(at time.Time, newID func() string) *Fencer {
 	return &Fencer{
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
 		heard:  map[string]time.Time{},
-		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{},
+		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{}, identities: identities{},
 	}
 }
 
@@ -141,7 +142,10 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 	one := evidence.Silence{
 		Node: node, Liveness: facts.Liveness, Silent: latest(facts.HeardAt),
 		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
-		Struck: f.Struck(p, &node),
+		Struck: f.Struck(p, &node), Check: f.Checking(node.ID),
+	}
+	if is := f.Identity(&node); is.Refused(&node) != "" {
+		one.Other, one.Mend = is.Refused(&node), is.RefusedNext(&node)
 	}
 	if !facts.SickSince.IsZero() {
 		one.Sick, one.SickWhy = latest(facts.SickSince), facts.LivenessReason

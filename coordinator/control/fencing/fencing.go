@@ -19,6 +19,8 @@ type FenceDevices interface {
 	Off(ctx context.Context, device model.FenceDevice) error
 	// On asks whether the node is on.
 	On(ctx context.Context, device model.FenceDevice) (bool, error)
+	// Identity is the system UUID of the machine that a device switches, as it says itself. With an error it is not known.
+	Identity(ctx context.Context, device model.FenceDevice) (string, error)
 	// Reach is the first of some addresses (HOST:PORT) that takes a connection from here; empty: none does.
 	Reach(ctx context.Context, addresses []string) string
 }
@@ -33,12 +35,13 @@ type Fencing struct {
 	mu     sync.Mutex
 	fencer *Fencer
 	calls  map[string]chan struct{} // by node ID: closed when the call of its device has ended
+	checks chan struct{}            // as many as may be asked at once which machine they switch
 	work   sync.WaitGroup
 }
 
 // New makes a FencingRoom. Wake is called when a node is proven to be off, or counts again.
 func New(lead *lead.Leader, devices FenceDevices, wake func(node string)) *Fencing {
-	f := &Fencing{Leader: lead, devices: devices, wake: wake}
+	f := &Fencing{Leader: lead, devices: devices, wake: wake, checks: make(chan struct{}, mostChecks)}
 	f.Reset(time.Time{})
 	return f
 }

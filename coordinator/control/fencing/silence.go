@@ -25,6 +25,7 @@ func (c *Fencing) Watch(ctx context.Context) {
 		}
 		snapshot := c.Store.Snapshot()
 		c.notice(ctx, c.Moment(snapshot))
+		c.checkDevices(ctx, snapshot)
 		if lead.Quarantined(snapshot) != nil {
 			continue
 		}
@@ -58,6 +59,9 @@ func (c *Fencing) lookAtSilence(ctx context.Context, moment evidence.Moment) {
 		node, _ := moment.Node(verdict.Node)
 		switch verdict.Act {
 		case evidence.FenceAsk:
+			if c.checkAnew(ctx, node) {
+				continue // cables and addresses change: what it said an hour ago may be over
+			}
 			if err := c.askDevice(ctx, node, lead.Berth, verdict.Why); err != nil && ctx.Err() == nil {
 				c.Logger.Warn("a node's fence device could not be asked", "node", node.Name, "error", err)
 			}

@@ -454,6 +454,7 @@ type Node struct {
 	Hardware            string                 `protobuf:"bytes,30,opt,name=hardware,proto3" json:"hardware,omitempty"`                                   // identity of its machine
 	HardwareSource      string                 `protobuf:"bytes,31,opt,name=hardware_source,json=hardwareSource,proto3" json:"hardware_source,omitempty"` // what that is: product UUID or machine ID
 	Held                string                 `protobuf:"bytes,32,opt,name=held,proto3" json:"held,omitempty"`                                           // why two machines seem to be it, and what a person has to decide; empty: one is
+	FenceIdentity       string                 `protobuf:"bytes,33,opt,name=fence_identity,json=fenceIdentity,proto3" json:"fence_identity,omitempty"`    // whether its fence device says that it switches this machine, in words; empty: not asked yet
 	AgentRelease        string                 `protobuf:"bytes,40,opt,name=agent_release,json=agentRelease,proto3" json:"agent_release,omitempty"`       // of the agent that has the session; empty: not heard
 	AgentLacks          []string               `protobuf:"bytes,41,rep,name=agent_lacks,json=agentLacks,proto3" json:"agent_lacks,omitempty"`             // what that agent does not know, each with what it is for
 	unknownFields       protoimpl.UnknownFields
@@ -679,6 +680,13 @@ func (x *Node) GetHeld() string {
 	return ""
 }
 
+func (x *Node) GetFenceIdentity() string {
+	if x != nil {
+		return x.FenceIdentity
+	}
+	return ""
+}
+
 func (x *Node) GetAgentRelease() string {
 	if x != nil {
 		return x.AgentRelease
@@ -700,6 +708,7 @@ type FenceDevice struct {
 	Program        string                 `protobuf:"bytes,2,opt,name=program,proto3" json:"program,omitempty"`                                                                               // of command: a fence agent, for instance fence_ipmilan
 	Arguments      map[string]string      `protobuf:"bytes,3,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of command: as fence agents read them, NAME=VALUE; secrets by a *_script or file
 	TimeoutSeconds float64                `protobuf:"fixed64,4,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"`                                         // of command; 0: the default
+	Machine        string                 `protobuf:"bytes,20,opt,name=machine,proto3" json:"machine,omitempty"`                                                                              // of command: the UUID by which the device names the machine, where that is not its firmware's
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -760,6 +769,13 @@ func (x *FenceDevice) GetTimeoutSeconds() float64 {
 		return x.TimeoutSeconds
 	}
 	return 0
+}
+
+func (x *FenceDevice) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
 }
 
 // Fencing is one attempt to prove that a node is off.
@@ -5285,7 +5301,7 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\t\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\t\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -5319,19 +5335,21 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\afencing\x18\x18 \x01(\v2\x11.berth.v1.FencingR\afencing\x12\x1a\n" +
 	"\bhardware\x18\x1e \x01(\tR\bhardware\x12'\n" +
 	"\x0fhardware_source\x18\x1f \x01(\tR\x0ehardwareSource\x12\x12\n" +
-	"\x04held\x18  \x01(\tR\x04held\x12#\n" +
+	"\x04held\x18  \x01(\tR\x04held\x12%\n" +
+	"\x0efence_identity\x18! \x01(\tR\rfenceIdentity\x12#\n" +
 	"\ragent_release\x18( \x01(\tR\fagentRelease\x12\x1f\n" +
 	"\vagent_lacks\x18) \x03(\tR\n" +
 	"agentLacks\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
-	"\x16_telemetry_age_seconds\"\xea\x01\n" +
+	"\x16_telemetry_age_seconds\"\x84\x02\n" +
 	"\vFenceDevice\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\tR\aprogram\x12B\n" +
 	"\targuments\x18\x03 \x03(\v2$.berth.v1.FenceDevice.ArgumentsEntryR\targuments\x12'\n" +
-	"\x0ftimeout_seconds\x18\x04 \x01(\x01R\x0etimeoutSeconds\x1a<\n" +
+	"\x0ftimeout_seconds\x18\x04 \x01(\x01R\x0etimeoutSeconds\x12\x18\n" +
+	"\amachine\x18\x14 \x01(\tR\amachine\x1a<\n" +
 	"\x0eArgumentsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +

@@ -1,0 +1,62 @@
+package fencing
+
+import (
+	"time"
+
+	"berth/coordinator/model"
+)
+
+// How often a fence device is asked which machine it switches: now and then, and again when it is about to switch one off.
+const (
+	identityEvery = time.Hour
+	identityFresh = 2 * time.Minute
+	mostChecks    = 8
+)
+
+// identity is what a device has said about which machine it switches.
+type identity struct {
+	model.FenceIdentity
+	device   model.FenceDevice
+	hardware string // of the node then
+	at       time.Time
+	asking   bool
+}
+
+// identities are what the devices have said, by node ID.
+type identities map[string]identity
+
+// Identity is what a node's device has said; the zero value: it was not asked yet.
+func (all identities) Identity(node *model.Node) model.FenceIdentity {
+	if is, known := all[node.ID]; known && is.device.Equal(node.Fence) {
+		return is.FenceIdentity
+	}
+	return model.FenceIdentity{}
+}
+
+// Checking tells whether a node's device is being asked which machine it switches.
+func (all identities) Checking(node string) bool { return all[node].asking }
+
+// Begin tells that a node's device is to be asked which machine it switches: nobody does, and what it said last is of another device
+// or machine, or older than that.
+func (all identities) Begin(node *model.Node, older time.Duration, at time.Time) bool {
+	is, known := all[node.ID]
+	same := known && is.device.Equal(node.Fence) && is.hardware == node.Hardware
+	if node.Fence.Method != model.FenceCommand || known && is.asking || same && at.Sub(is.at) < older {
+		return false
+	}
+	is.asking = true
+	all[node.ID] = is
+	return true
+}
+
+// Identified takes in what a node's device says. One that does not answer now is believed to switch what it switched before.
+func (all identities) Identified(node *model.Node, machine string, err error, at time.Time) {
+	is := identity{device: node.Fence, hardware: node.Hardware, at: at, FenceIdentity: model.FenceIdentity{Machine: machine}}
+	if err != nil {
+		is.FenceIdentity = all.Identity(node)
+		if is.Machine == "" {
+			is.Why = err.Error()
+		}
+	}
+	all[node.ID] = is
+}
