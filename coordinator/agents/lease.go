@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -14,6 +15,9 @@ var leaseMessage = &berthv1.SessionResponse{Message: &berthv1.SessionResponse_Le
 
 // leaseEvery is between two leases of a node, far below what one lasts.
 const leaseEvery = 2 * time.Second
+
+// disarmAfter is how long nothing must have needed a node's watchdog before it is disarmed.
+const disarmAfter = 30 * time.Second
 
 // Leases is what giving leases stands on. All of it is needed.
 type Leases struct {
@@ -70,9 +74,16 @@ func (s *Server) due() map[*session]*berthv1.Lease {
 	}
 	s.mu.Unlock()
 	snapshot, due := s.Records.Snapshot(), map[*session]*berthv1.Lease{}
+	guarded := evidence.Moment{Records: snapshot, At: time.Now()}.Guarded()
 	for _, x := range open {
 		node, enrolled := snapshot.Node(x.node)
-		leased := node.Fence.Method == model.FenceWatchdog && !node.Fenced()
+		// One that is armed lives by leases until its record says that its silence proves nothing, and has said so for a while: a
+		// change of the record that was decided before may still come.
+		if guarded[x.node] || node.Watchdog > 0 || x.needed.Load() == 0 {
+			x.needed.Store(time.Now().UnixNano())
+		}
+		needed := time.Since(time.Unix(0, x.needed.Load())) < disarmAfter
+		leased := node.Fence.Method == model.FenceWatchdog && !node.Fenced() && (guarded[x.node] || needed && x.armed.Load())
 		switch taken := x.taken.Load(); {
 		case !enrolled:
 		case leased && !x.armed.Load() && len(capability.Lacks(x.knows, leaseMessage)) > 0: // it would arm what proves nothing

@@ -44,6 +44,10 @@ func TestLeases(t *testing.T) {
 		r.Lead(3)
 		defer r.Stop()
 		r.change(t, "n1", func(n *model.Node) { n.Fence.Method = model.FenceWatchdog })
+		r.apply(t, state.Command{
+			Key: "vm", Kind: "test", Caller: "test", At: time.Now(), Expect: []state.Expectation{{Table: state.VMs, ID: "v1"}},
+			VMs: []model.VM{{ID: "v1", Name: "v1", HA: true, Desired: model.Running, Holder: "n1"}},
+		})
 		var leads atomic.Bool
 		var mu sync.Mutex
 		counts := map[string]int{}

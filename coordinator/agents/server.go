@@ -71,6 +71,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	term     uint64 // 0: this member does not lead
+	asking   asking
 	sessions map[string]*session
 	tunnels  map[string]*tunnel  // by ticket
 	removed  map[string]*removed // by node: those that are not on record
@@ -216,6 +217,7 @@ func (s *Server) settle(
 		}
 		redirect := s.redirect()
 		if redirect.GetRedirect().GetLeaderAddress() != "" {
+			s.asking.sent(x.node, time.Now())
 			return redirect, nil
 		}
 		select {

@@ -54,6 +54,8 @@ type session struct {
 
 	taken atomic.Uint64 // sequence of the last sample that was taken in; 0: none was
 	armed atomic.Bool   // its node's watchdog is, as it last said
+	// needed is when something has needed its node's watchdog last, in nanoseconds since 1970; 0: it was not asked yet.
+	needed atomic.Int64
 
 	mu    sync.Mutex
 	tasks map[string]chan *berthv1.TaskResult // that somebody waits for, by ID

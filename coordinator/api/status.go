@@ -82,6 +82,7 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 		OperationsRunning: int32(len(p.LiveOperations())),
 		AnsweredBy:        members.Name(s.Source, p.Snapshot, s.Self), // of this member, also when another one was asked
 	}
+	status.HaPause = haPause(p)
 	if stats.Leader != "" {
 		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)
 	}

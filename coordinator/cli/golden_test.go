@@ -29,6 +29,8 @@ func TestGoldenOutput(t *testing.T) {
 			"node", "set", "node1", "--fence", "command", "--fence-program", "fence_ipmilan", "--fence-arg", "ip=10.0.0.9", "--fence-arg",
 			"password=***",
 		},
+		"ha-pause":                 {"ha", "pause", "--reason", "new switches"},
+		"ha-resume":                {"ha", "resume"},
 		"node-fence":               {"node", "fence", "node3", "--confirmed-off", "--yes"},
 		"node-fence-check":         {"node", "fence", "node3", "--check"},
 		"node-maintenance":         {"node", "maintenance", "node1", "on", "--reason", "new memory"},

@@ -105,7 +105,7 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	in(groupGuests, vm.Command(a), operation.Command(a), decision.Command(a))
 	in(groupEstate, append(resource.Commands(a), group.Command(a), key.Command(a), document.ApplyCommand(a), document.ExportCommand(a))...)
 	in(groupCluster, coordinator.StatusCommand(a), forecast.CapacityCommand(a), forecast.SimulateCommand(a), node.Command(a),
-		plan.Command(a), members, event.Command(a))
+		coordinator.HACommand(a), plan.Command(a), members, event.Command(a))
 	in(groupAccess, access.LoginCommand(a), access.ContextCommand(a), access.TokenCommand(a))
 	root.AddCommand(versionCommand(a))
 	root.InitDefaultHelpCmd()

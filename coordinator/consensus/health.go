@@ -39,6 +39,8 @@ type Report struct {
 	LogSize      units.Bytes
 	At           time.Time     // when it reports, by its clock; zero: it does not tell
 	Write        time.Duration // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
+	Asking       int           // agents that have asked it for the leader again and again; of the leader: 0
+	Hearing      int           // agents that have a session with it
 	Backup       Backup
 }
 
@@ -79,7 +81,7 @@ func (c *health) reportOf(id raft.ServerID) (Report, bool) {
 	if string(id) == c.cfg.MemberID {
 		own := c.Report()
 		if told, known := c.reports.of(id); known {
-			own.Backup = told.what.Backup
+			own.Backup, own.Hearing = told.what.Backup, told.what.Hearing
 		}
 		return own, true
 	}

@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -56,6 +57,9 @@ func (c *Consensus) unfit(low error) (heirs []raft.Server, why error) {
 	if err := c.checkClock(); err != nil {
 		return others, err
 	}
+	if heirs, why := c.deaf(others); why != nil {
+		return heirs, why
+	}
 	own := c.logs.pace.p99(time.Now())
 	if own <= slowWrite {
 		return nil, nil
@@ -68,4 +72,25 @@ func (c *Consensus) unfit(low error) (heirs []raft.Server, why error) {
 		}
 	}
 	return heirs, errors.New(slowness(own))
+}
+
+// deaf says that this member, which leads, hears fewer agents than ask another one again and again for the leader: they cannot reach it
+// here. Those that they ask should lead, the one that most ask first.
+func (c *Consensus) deaf(others []raft.Server) (heirs []raft.Server, why error) {
+	own, _ := c.reportOf(raft.ServerID(c.cfg.MemberID))
+	most := 0
+	for _, other := range others {
+		report, told := c.reportOf(other.ID)
+		switch {
+		case !told || report.Asking <= own.Hearing || c.lag(other.ID) != "":
+		case report.Asking > most:
+			most, heirs = report.Asking, append([]raft.Server{other}, heirs...)
+		default:
+			heirs = append(heirs, other)
+		}
+	}
+	if len(heirs) == 0 {
+		return nil, nil
+	}
+	return heirs, fmt.Errorf("it hears %d agents, and %d that cannot reach it ask another coordinator for the leader", own.Hearing, most)
 }

@@ -99,6 +99,33 @@ func TestALeaderWithASlowDiskHandsOverToOneWithAFasterOne(t *testing.T) {
 	}
 }
 
+// The agents' port of a leader is dead: they come again and again to the others, which send them back.
+func TestALeaderThatHearsNoAgentsHandsOverToOneThatTheyReach(t *testing.T) {
+	all := newTeam(t, newAuthority(t, "c1"), 3)
+	leader := all.leader()
+	others := all.others(leader)
+	tell := func(hears, one, two int) {
+		all.tell(leader)
+		for member, report := range map[string]Report{
+			leader.cfg.MemberID: {Hearing: hears}, others[0].cfg.MemberID: {Asking: one}, others[1].cfg.MemberID: {Asking: two},
+		} {
+			leader.Heard(member, report)
+		}
+	}
+	tell(40, 3, 2)
+	if heirs, why := leader.unfit(nil); why != nil || len(heirs) != 0 {
+		t.Fatalf("a few agents cannot reach it: %v, %v", heirs, why)
+	}
+	tell(2, 3, 38)
+	heirs, why := leader.unfit(nil)
+	if why == nil || !strings.Contains(why.Error(), "it hears 2 agents, and 38 that cannot reach it") {
+		t.Errorf("why it should not lead: %v", why)
+	}
+	if len(heirs) != 2 || string(heirs[0].ID) != others[1].cfg.MemberID {
+		t.Fatalf("to lead in its place: %v", heirs)
+	}
+}
+
 func TestALeaderWhoseOthersAreAsSlowLeadsOn(t *testing.T) {
 	all := newTeam(t, newAuthority(t, "c1"), 3)
 	leader := all.leader()

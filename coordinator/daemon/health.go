@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"math"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -17,6 +18,7 @@ func (d *daemon) tellHealth(ctx context.Context) {
 	for pause(ctx, consensus.ReportEvery) {
 		report := d.consensus.Report()
 		report.Backup = d.backups.health()
+		report.Asking, report.Hearing = d.agents.Asking(), d.agents.Hearing()
 		leader, known := d.consensus.Leader()
 		switch {
 		case !known:
@@ -39,6 +41,7 @@ func (d *daemon) report(ctx context.Context, leader string, report consensus.Rep
 		Version: report.Version, FeatureLevel: report.FeatureLevel, StateIndex: report.Index, StateHash: report.Hash,
 		LogBytes: int64(report.LogSize), BackupEverySeconds: report.Backup.Every.Seconds(), BackupProblem: report.Backup.Problem,
 	}
+	request.AgentsAsking = int32(min(report.Asking, math.MaxInt32))
 	request.At, request.WriteSeconds = timestamppb.New(report.At), report.Write.Seconds()
 	if !report.Backup.At.IsZero() {
 		request.BackupAt = timestamppb.New(report.Backup.At)

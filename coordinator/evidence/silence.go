@@ -27,15 +27,16 @@ type Silence struct {
 	Domain string        // the rack or pod that it fails with; empty: none is declared
 	OffFor time.Duration // since it was proven off
 
-	Other  string        // why its device switches another machine, as it says itself
-	Mend   string        // what is to be done about that
-	Check  bool          // its device is being asked which machine it switches
-	Struck string        // name of a node that its device has perhaps switched off in its place
-	Asking bool          // its device is being asked, by this leader
-	Left   time.Duration // that the call of an earlier leader may still take
-	Rest   time.Duration // until its device is asked again, after it has given no proof
-	Leases bool          // this leader has given it one
-	Leased time.Duration // since this leader has given it a lease, or has begun to lead: any earlier lease is older
+	Other   string        // why its device switches another machine, as it says itself
+	Mend    string        // what is to be done about that
+	Check   bool          // its device is being asked which machine it switches
+	Struck  string        // name of a node that its device has perhaps switched off in its place
+	Asking  bool          // its device is being asked, by this leader
+	Left    time.Duration // that the call of an earlier leader may still take
+	Rest    time.Duration // until its device is asked again, after it has given no proof
+	Guarded bool          // something needs its watchdog, and it was not told to disarm it since
+	Leases  bool          // this leader has given it one
+	Leased  time.Duration // since this leader has given it a lease, or has begun to lead: any earlier lease is older
 }
 
 // FenceAct is what follows for a silent node.

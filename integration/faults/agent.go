@@ -159,7 +159,7 @@ func (l *life) dial() {
 		}
 		var leaders []*member
 		for _, m := range w.members {
-			if m.leads() && !m.frozen && !w.IsCut(h.ID, m.id) {
+			if m.leads() && !m.frozen && !m.deaf && !w.IsCut(h.ID, m.id) {
 				leaders = append(leaders, m)
 			}
 		}

@@ -22,6 +22,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.DiskSlows:    slowDown,
 	script.ClockErrs:    errClock,
 	script.Saved:        saveMemory,
+	script.Deafens:      deafen,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

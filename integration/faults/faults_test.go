@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/state"
+	"berth/integration/faults/downtime"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 )
@@ -128,7 +129,8 @@ func TestSeeds(t *testing.T) {
 	t.Logf("GOAL G2: %d seeds from %d, %.1f M events, %d operations, %d nodes proven off, %d restarts, %.0f virtual hours, %d double runs, "+
 		"%d lost disks, %d other broken invariants, %d stuck operations (%d seeds are known to fail); from failure to running again "+
 		"(half, 99 %%, worst): %s | wanted 0 of %d | %s",
-		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, disks, others, stuck, known, BackText(back), count, met)
+		count, first, float64(events)/1e6, operations, proven, restarts, hours, doubles, disks, others, stuck, known, downtime.Text(back),
+		count, met)
 }
 
 // openSeeds are those that are known to fail.

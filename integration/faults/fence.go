@@ -21,6 +21,7 @@ const (
 	silenceEvery = time.Second
 	restartEvery = time.Second
 	leaseEvery   = 2 * time.Second
+	disarmAfter  = 30 * time.Second
 	followEvery  = 5 * time.Second
 )
 
@@ -267,9 +268,25 @@ func (k *keeper) giveLeases() {
 	if w.leader != k.member || k.stale != nil {
 		return
 	}
+	guarded := k.moment(k.view()).Guarded()
 	for _, node := range k.view().Nodes() {
 		s := k.sessions[node.ID]
 		if s == nil || s.taken.IsZero() || node.Fence.Method != model.FenceWatchdog || node.Fenced() {
+			continue
+		}
+		if s.needed.IsZero() || (guarded[node.ID] || node.Watchdog > 0) && w.bug != plant.DisarmedUnsaid {
+			s.needed = w.Now
+		}
+		armed := k.facts.Facts(node.ID, w.Now).Watchdog > 0
+		if (!guarded[node.ID] || w.bug == plant.DisarmedUnsaid) && (!armed || w.Now.Sub(s.needed) >= disarmAfter) {
+			if armed {
+				k.fencer.Leased(node.ID, false, w.Now)
+				s.inOrder(func() {
+					if s.life.session == s {
+						s.life.host.Dog.Release()
+					}
+				})
+			}
 			continue
 		}
 		until, term := s.taken.Add(evidence.LeaseDuration), k.term
@@ -279,8 +296,20 @@ func (k *keeper) giveLeases() {
 					return
 				}
 				k.fencer.Leased(node.ID, true, w.Now)
-				s.down(func() { s.life.host.Dog.Lease(until) })
+				s.inOrder(func() { s.life.host.Dog.Lease(until) })
 			})
 		})
 	}
+}
+
+// inOrder carries a message about a lease. It comes to nothing after a later one: on a real stream it would not come then.
+func (s *session) inOrder(arrive func()) {
+	s.leases++
+	turn := s.leases
+	s.down(func() {
+		if turn >= s.leased {
+			s.leased = turn
+			arrive()
+		}
+	})
 }

@@ -16,6 +16,7 @@ import (
 type member struct {
 	world    *World
 	id       string
+	deaf     bool // no agent reaches it
 	alive    bool
 	frozen   bool
 	later    []func()
@@ -125,6 +126,7 @@ func (m *member) lead() {
 	w.Note("leads", m.id, "", "")
 	w.endUnseen()
 	w.After(w.Between(time.Second, noticed), func() { m.makeWay(m.errs || m.slow) })
+	w.After(deafNoticed, func() { m.makeWay(m.deaf) })
 	if w.fencing {
 		m.keeper.watch()
 	}

@@ -12,6 +12,9 @@ import (
 // every five.
 const noticed = 8 * time.Second
 
+// deafNoticed is how long a leader takes to know that no agent reaches it: they have to ask the others twice.
+const deafNoticed = 90 * time.Second
+
 // slowDown makes a coordinator's disk slow. A leader that is not alone hands over. FAULTS.md, W21.
 func slowDown(w *World, what script.Happening, _ *host) {
 	m := w.members[what.Other%len(w.members)]
@@ -22,6 +25,24 @@ func slowDown(w *World, what script.Happening, _ *host) {
 	m.slow = true
 	w.Later(what.For, func() { m.slow = false })
 	w.After(w.Between(time.Second, noticed)*2, func() { m.makeWay(m.slow) })
+}
+
+// deafen makes a coordinator's port for agents dead. A leader that is not alone hands over once the others have told it how many agents
+// ask them again and again. FAULTS.md, W11.
+func deafen(w *World, what script.Happening, _ *host) {
+	m := w.members[what.Other%len(w.members)]
+	if m.deaf {
+		return
+	}
+	w.Draw(script.DeafLeader)
+	m.deaf = true
+	w.Later(what.For, func() { m.deaf = false })
+	for _, h := range w.hosts {
+		if s := m.sessions[h.ID]; s != nil {
+			w.After(w.Between(0, 5*time.Second), s.hangUp)
+		}
+	}
+	w.After(deafNoticed, func() { m.makeWay(m.deaf) })
 }
 
 // errClock makes a coordinator's clock wrong. Until its peers have told it, it stamps what it commits with that time; then nothing

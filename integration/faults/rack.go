@@ -25,7 +25,7 @@ func sayRackIsOff(w *World, _ script.Happening, _ *host) {
 			return // it would be refused
 		}
 	}
-	w.rules.downtime.again("rack", "rack, from the word", w.Now)
+	w.rules.down.Again("rack", "rack, from the word", w.Now)
 	for _, m := range w.members {
 		if m.leads() && !m.frozen {
 			for _, h := range w.hosts[:w.rack] {

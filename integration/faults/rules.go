@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/downtime"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
@@ -48,7 +49,7 @@ type rules struct {
 	*World
 	void    map[[2]string]uint64 // by host and VM: the highest epoch that is known not to run there any more
 	excused map[string]bool      // VMs whose guest a fault may have ended
-	downtime
+	down    downtime.Down
 	ran     map[string]bool // VMs that ran when the power of the whole site was cut, and that nobody was asked to do anything about since
 	unheard map[string]bool // nodes that were proven to be off when nobody had ever heard them
 
@@ -59,7 +60,7 @@ type rules struct {
 
 func newRules(w *World) *rules {
 	return &rules{
-		World: w, downtime: downtime{}, ran: map[string]bool{}, void: map[[2]string]uint64{},
+		World: w, down: downtime.Down{}, ran: map[string]bool{}, void: map[[2]string]uint64{},
 		excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
 		restarted: map[string]bool{}, spare: map[string]string{},
 	}
@@ -198,7 +199,7 @@ func (r *rules) Runs(d *machine.Domain) {
 		r.Broken("I8", d.UUID, "an old copy runs on %s (epoch %d)", d.At.ID, d.Epoch)
 	}
 	op, _ := r.store.Snapshot().LiveOperationOf(d.UUID)
-	r.ends(d.UUID, op.Restart, r.Now, r.result.Back)
+	r.down.Ends(d.UUID, op.Restart, r.Now, r.result.Back)
 	r.killSoon(d)
 }
 
@@ -237,7 +238,7 @@ func (r *rules) Excuse(vm string) {
 	record, _ := r.store.Snapshot().VM(vm)
 	counts := record.HA || r.cause == sitePower
 	if counts && record.Desired == model.Running && record.Operation == "" {
-		r.begins(vm, cmp.Or(r.cause, "host or guest"), r.Now)
+		r.down.Begins(vm, cmp.Or(r.cause, "host or guest"), r.Now)
 	}
 }
 
@@ -279,7 +280,8 @@ func (r *rules) judge() {
 		if vm.Operation != "" {
 			continue
 		}
-		if h := r.host(vm.Holder); h != nil && h.Domains[vm.ID] == nil && !r.excused[vm.ID] {
+		if h := r.host(vm.Holder); h != nil && h.Domains[vm.ID] == nil && !r.excused[vm.ID] &&
+			(r.byHand[vm.ID].IsZero() || !r.vmWaits(snapshot, &vm)) { // somebody has moved it away from a host that is never heard again
 			r.Broken("lost", vm.ID, "the record says that %s runs it", vm.Holder)
 		}
 	}
@@ -311,7 +313,7 @@ func (r *rules) judge() {
 // ranAtCut takes note of what is to run again once the power of the whole site is back.
 func (r *rules) ranAtCut() {
 	for _, vm := range r.store.Snapshot().VMs() {
-		if _, down := r.downtime[vm.ID]; down && vm.Desired == model.Running {
+		if _, down := r.down[vm.ID]; down && vm.Desired == model.Running {
 			r.ran[vm.ID] = true
 		}
 	}

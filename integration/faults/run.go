@@ -84,7 +84,7 @@ func (w *World) heal() {
 	for _, m := range w.members {
 		m.thaw()
 		m.alive = true
-		m.slow = false
+		m.slow, m.deaf = false, false
 		m.setClock()
 	}
 	for _, h := range w.clones {

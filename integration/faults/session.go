@@ -21,6 +21,9 @@ type session struct {
 
 	reports *inventory.Session // of the coordinator, where agents report
 	taken   time.Time          // when the report was sent that the coordinator has taken in last
+	needed  time.Time          // when something has needed the host's watchdog last
+	leases  int                // messages about leases that were sent, and the latest that the agent has got
+	leased  int
 }
 
 // hangUp ends a session. Each side notices when it does.

@@ -202,3 +202,10 @@ func (m *member) inputOf(snapshot *state.Snapshot, op operation.Operation, vm mo
 
 // sortedKeys are the keys of a map, ascending.
 func sortedKeys[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }
+
+// because says why guests end from now on, until the function is called that it returns.
+func (w *World) because(cause string) (over func()) {
+	before := w.cause
+	w.cause = cause
+	return func() { w.cause = before }
+}

@@ -31,6 +31,23 @@ var fenceMutants = []mutant{
 		is: "is, what = n.Hardware, \"its firmware says\"", becomes: "what = n.Hardware",
 	},
 	{
+		name: "fence-while-paused", file: "coordinator/evidence/armed.go", suite: inControl.only("HAIsPaused"),
+		is: "return model.HAPauseOf(records.Meta(model.MetaHAPause), m.At)", becomes: "return model.HAPauseOf(\"\", m.At)",
+	},
+	{
+		name: "armed-for-nobody", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("NothingNeeds"),
+		is: "after.Watchdog = 0 // and then", becomes: "_ = after // and then",
+	},
+	{
+		name: "an-old-word-of-an-armed-one", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("NothingNeeds"),
+		is: "f.disarmed[node] = true", becomes: "f.disarmed[node] = false",
+	},
+	{
+		name: "a-deaf-leader-leads-on", file: "coordinator/consensus/upkeep.go",
+		suite: suite{pkg: "./coordinator/consensus", run: "HearsNoAgents"},
+		is:    "report.Asking <= own.Hearing", becomes: "report.Asking >= own.Hearing",
+	},
+	{
 		name: "the-held-one-has-a-veto", file: "coordinator/control/fencing/veto.go", suite: inControl.only("Reaches"),
 		is: "node.ID != asked.ID && !node.Fenced()", becomes: "node.ID == asked.ID && !node.Fenced()",
 	},

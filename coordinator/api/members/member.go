@@ -230,7 +230,7 @@ func (s *Calls) Report(
 	report := consensus.Report{
 		Version: message.GetVersion(), FeatureLevel: message.GetFeatureLevel(),
 		Index: message.GetStateIndex(), Hash: message.GetStateHash(), LogSize: units.Bytes(message.GetLogBytes()),
-		Write: time.Duration(message.GetWriteSeconds() * float64(time.Second)),
+		Write: time.Duration(message.GetWriteSeconds() * float64(time.Second)), Asking: int(message.GetAgentsAsking()),
 		Backup: consensus.Backup{
 			Every: time.Duration(message.GetBackupEverySeconds() * float64(time.Second)), Problem: message.GetBackupProblem(),
 		},

@@ -19,6 +19,7 @@ type memberFake struct {
 	OnRemove  func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error)
 	OnSave    func(send func(*berthv1.SaveSnapshotResponse) error) error
 	OnRestore func(data []byte) (*berthv1.RestoreSnapshotResponse, error)
+	pauseHA   func(*berthv1.PauseHARequest) (*berthv1.PauseHAResponse, error)
 	token     func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error)
 	OnEnrol   func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
 }
@@ -42,6 +43,7 @@ func (f *memberFake) listen(l listener) {
 			return f.OnRestore(data)
 		},
 	)
+	unary(l, berthv1connect.BerthServicePauseHAProcedure, &f.pauseHA)
 	unary(l, berthv1connect.BerthServiceCreateTokenProcedure, &f.token)
 	unary(l, berthv1connect.EnrolmentServiceEnrolProcedure, &f.OnEnrol)
 }
@@ -62,6 +64,14 @@ func cannedMemberAnswers() memberFake {
 		},
 		OnRemove: func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error) {
 			return &berthv1.RemoveMemberResponse{SchemaVersion: "1"}, nil
+		},
+		pauseHA: func(r *berthv1.PauseHARequest) (*berthv1.PauseHAResponse, error) {
+			if !r.GetOn() {
+				return &berthv1.PauseHAResponse{SchemaVersion: "1"}, nil
+			}
+			return &berthv1.PauseHAResponse{SchemaVersion: "1", Pause: &berthv1.HAPause{
+				Reason: r.GetReason(), Caller: "operator/admin", Since: timestamppb.New(noon),
+			}}, nil
 		},
 		token: func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error) {
 			return &berthv1.CreateTokenResponse{

@@ -22,19 +22,22 @@ type Fencer struct {
 	identities
 
 	newID  func() string
-	since  time.Time                        // when the leadership began
-	asking map[string]bool                  // by node ID, as all that follow: its device is being asked
-	rests  map[string]time.Time             // until when a device is left alone
-	heard  map[string]time.Time             // when each was last heard under the boot that its record has
-	leases map[string]time.Time             // when each node got its last one
-	held   map[string]evidence.FenceVerdict // what is to be said of it
+	since  time.Time            // when the leadership began
+	asking map[string]bool      // by node ID, as all that follow: its device is being asked
+	rests  map[string]time.Time // until when a device is left alone
+	heard  map[string]time.Time // when each was last heard under the boot that its record has
+	leases map[string]time.Time // when each node got its last one
+	// disarmed are those that were told to disarm their watchdogs and have not said since that they have: what they say of an
+	// armed one may be older.
+	disarmed map[string]bool
+	held     map[string]evidence.FenceVerdict // what is to be said of it
 }
 
 // NewFencer makes that of a leadership which begins then.
 func NewFencer(at time.Time, newID func() string) *Fencer {
 	return &Fencer{
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
-		heard:  map[string]time.Time{},
+		heard: map[string]time.Time{}, disarmed: map[string]bool{},
 		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{}, identities: identities{},
 	}
 }
@@ -44,6 +47,7 @@ func (f *Fencer) Leased(node string, leased bool, at time.Time) {
 	if leased {
 		f.leases[node] = at
 	} else {
+		f.disarmed[node] = true
 		delete(f.leases, node)
 	}
 }
@@ -172,6 +176,11 @@ func highlyAvailable(vms []model.VM) []string {
 // nothing happens to until somebody does something, and of which that was not said before.
 func (f *Fencer) Look(p evidence.Moment) (verdicts, news []evidence.FenceVerdict) {
 	verdicts = evidence.Fencing(p.At.Sub(f.since), f.Silences(p))
+	if pause, paused := p.Paused(); paused {
+		for i := range verdicts {
+			verdicts[i].Act, verdicts[i].Why, verdicts[i].Next = evidence.FenceHeld, pause.Why(), model.HAResume
+		}
+	}
 	before := f.held
 	f.held = map[string]evidence.FenceVerdict{}
 	for _, verdict := range verdicts {
@@ -389,9 +398,14 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 	var all []Notice
 	records, leveled := p.Records.(interface{ FeatureLevel() uint32 })
 	machines := !leveled || records.FeatureLevel() >= state.MachineLevel // what members would not keep is not noticed again and again
+	guarded := p.Guarded()
 	for _, node := range p.Nodes() {
 		facts := p.Facts(node.ID)
+		if !facts.HeardAt.IsZero() && facts.Watchdog == 0 {
+			delete(f.disarmed, node.ID)
+		}
 		silence := f.silence(p, node, facts)
+		silence.Guarded = guarded[node.ID] && !f.disarmed[node.ID]
 		after, event := noticedNode(&silence, facts, machines)
 		if facts.Boot == node.Boot {
 			f.heard[node.ID] = facts.HeardAt
@@ -479,7 +493,10 @@ func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (a
 	if facts.Liveness == model.Unreachable {
 		return after, event
 	}
-	if facts.Watchdog > 0 && one.Leases && after.Fence.Method == model.FenceWatchdog {
+	switch {
+	case !one.Guarded:
+		after.Watchdog = 0 // and then it is told to disarm it
+	case facts.Watchdog > 0 && one.Leases && after.Fence.Method == model.FenceWatchdog:
 		after.Watchdog = facts.Watchdog
 	}
 	tried := after.Fencing.Phase == model.FencingFailed || after.Fencing.Phase == model.FencingAsked

@@ -33,6 +33,9 @@ func (r *Recovery) RunRestarts(ctx context.Context) {
 		if lead.Quarantined(snapshot) != nil || !r.ViewComplete(snapshot) {
 			continue
 		}
+		if _, paused := r.Moment(snapshot).Paused(); paused {
+			continue // the status says so
+		}
 		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now(), evidence.Again(snapshot))
 		for id, why := range resting {
 			r.explain(ctx, snapshot, id, why)

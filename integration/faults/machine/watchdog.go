@@ -65,6 +65,12 @@ func (d *Watchdog) Starve() {
 	})
 }
 
+// Release disarms it: a leader has said that nothing needs it.
+func (d *Watchdog) Release() {
+	d.turn++
+	d.armed, d.petting, d.until = false, false, time.Time{}
+}
+
 // Pause lets a virtual machine stand still with all its clocks, this one's too.
 func (d *Watchdog) Pause() {
 	d.at.Note("is paused", d.at.ID, "", "")
@@ -73,7 +79,4 @@ func (d *Watchdog) Pause() {
 }
 
 // off is the host's end: nothing is armed any more.
-func (d *Watchdog) off() {
-	d.turn++
-	d.armed, d.petting, d.until = false, false, time.Time{}
-}
+func (d *Watchdog) off() { d.Release() }

@@ -43,6 +43,7 @@ const (
 	StampsKept         Bug = "times that have not come yet are left in records"
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
 	VetoUnasked        Bug = "a device is believed though other nodes reach the machine"
+	DisarmedUnsaid     Bug = "a watchdog is disarmed while the record says that it would fire"
 	LeftOff            Bug = "a VM without HA stays off when its host is back"
 	StorageFails       Bug = "a VM is given up whose storage is late"
 	RackFenced         Bug = "the hosts of a dark rack of 40 % are fenced without a word"
@@ -79,6 +80,7 @@ var FenceBugs = []Bug{
 	ReturnUnnoticed,
 	BelievesTheDevice,
 	VetoUnasked,
+	DisarmedUnsaid,
 	OrphanUnseen,
 	LossesForgotten,
 	RackFenced,

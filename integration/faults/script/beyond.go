@@ -21,6 +21,7 @@ const (
 	SitePower    = "site-power"    // all hosts and coordinators lose their power, and the storage comes back last
 	SlowDisk     = "slow-disk"     // each write of a coordinator takes seconds
 	Certs        = "certs"         // the certificate of an agent ends, and is renewed later
+	DeafLeader   = "deaf-leader"   // no agent reaches a coordinator, which all the others do
 	Clock        = "clock"         // the clock of a coordinator jumps, or is years ahead
 	OldAgent     = "old-agent"     // the agent of a host is of the release before
 	Removed      = "removed"       // the machine of a node that was removed thaws, with a guest
@@ -40,8 +41,8 @@ var beyond = []struct {
 	draw  func(*Script, *rand.Rand)
 }{
 	{WrongMachine, nil}, // with the fence devices
-	{LyingFence, drawLies},
 	{NeverBack, drawNeverBack},
+	{LyingFence, drawLies},
 	{Foreign, drawForeign},
 	{Orphan, (*Script).orphan},
 	{Rack, drawRack},
@@ -56,6 +57,7 @@ var beyond = []struct {
 	{OldAgent, drawOldAgent},
 	{Removed, drawRemoved},
 	{Sick, drawSick},
+	{DeafLeader, deafLeader},
 	{Clock, wrongClock}, // clocks that jump are counted here too
 	{AilingJournal, befall(JournalFull)},
 	{DeafTarget, befall(TargetCut)},

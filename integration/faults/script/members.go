@@ -9,6 +9,7 @@ import (
 const (
 	DiskSlows  What = "disk slows down"
 	ClockErrs  What = "clock is years ahead"
+	Deafens    What = "no agent reaches a coordinator"
 	YearsAhead      = 73 * 365 * 24 * time.Hour
 )
 
@@ -16,6 +17,14 @@ func slowDisk(s *Script, r *rand.Rand) {
 	if r.IntN(5) == 0 {
 		s.Happenings = append(s.Happenings, Happening{
 			At: s.sometime(r), What: DiskSlows, Other: r.IntN(s.Members), For: time.Duration(r.Int64N(int64(3 * time.Minute))),
+		})
+	}
+}
+
+func deafLeader(s *Script, r *rand.Rand) {
+	if r.IntN(5) == 0 {
+		s.Happenings = append(s.Happenings, Happening{
+			At: s.sometime(r), What: Deafens, Other: r.IntN(s.Members), For: time.Minute + time.Duration(r.Int64N(int64(4*time.Minute))),
 		})
 	}
 }

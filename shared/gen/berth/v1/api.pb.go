@@ -83,6 +83,7 @@ type StatusResponse struct {
 	Problems          []string               `protobuf:"bytes,13,rep,name=problems,proto3" json:"problems,omitempty"` // one line each, most urgent first
 	AnsweredBy        string                 `protobuf:"bytes,14,opt,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
 	Stale             bool                   `protobuf:"varint,15,opt,name=stale,proto3" json:"stale,omitempty"`
+	HaPause           *HAPause               `protobuf:"bytes,30,opt,name=ha_pause,json=haPause,proto3" json:"ha_pause,omitempty"` // absent: high availability is at work
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -222,6 +223,202 @@ func (x *StatusResponse) GetStale() bool {
 	return false
 }
 
+func (x *StatusResponse) GetHaPause() *HAPause {
+	if x != nil {
+		return x.HaPause
+	}
+	return nil
+}
+
+// HAPause is why nothing is fenced or restarted by itself.
+type HAPause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Caller        string                 `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"` // absent: until somebody says so
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HAPause) Reset() {
+	*x = HAPause{}
+	mi := &file_berth_v1_api_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HAPause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HAPause) ProtoMessage() {}
+
+func (x *HAPause) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HAPause.ProtoReflect.Descriptor instead.
+func (*HAPause) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HAPause) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *HAPause) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *HAPause) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *HAPause) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+type PauseHARequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	On            bool                   `protobuf:"varint,1,opt,name=on,proto3" json:"on,omitempty"`            // false: it goes on
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`     // needed to pause it
+	Seconds       float64                `protobuf:"fixed64,3,opt,name=seconds,proto3" json:"seconds,omitempty"` // after which it goes on by itself; 0: when somebody says so
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseHARequest) Reset() {
+	*x = PauseHARequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseHARequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseHARequest) ProtoMessage() {}
+
+func (x *PauseHARequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseHARequest.ProtoReflect.Descriptor instead.
+func (*PauseHARequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PauseHARequest) GetOn() bool {
+	if x != nil {
+		return x.On
+	}
+	return false
+}
+
+func (x *PauseHARequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PauseHARequest) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *PauseHARequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type PauseHAResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Pause         *HAPause               `protobuf:"bytes,2,opt,name=pause,proto3" json:"pause,omitempty"` // absent: it is at work
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseHAResponse) Reset() {
+	*x = PauseHAResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseHAResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseHAResponse) ProtoMessage() {}
+
+func (x *PauseHAResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseHAResponse.ProtoReflect.Descriptor instead.
+func (*PauseHAResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PauseHAResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *PauseHAResponse) GetPause() *HAPause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
 type ListNodesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`                         // how many at most, in every list up to 500; 0: 500, and of what has happened 50
@@ -232,7 +429,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[2]
+	mi := &file_berth_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -244,7 +441,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[2]
+	mi := &file_berth_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -257,7 +454,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListNodesRequest) GetLimit() int32 {
@@ -285,7 +482,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[3]
+	mi := &file_berth_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +494,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[3]
+	mi := &file_berth_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +507,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListNodesResponse) GetSchemaVersion() string {
@@ -343,7 +540,7 @@ type GetNodeRequest struct {
 
 func (x *GetNodeRequest) Reset() {
 	*x = GetNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[4]
+	mi := &file_berth_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +552,7 @@ func (x *GetNodeRequest) String() string {
 func (*GetNodeRequest) ProtoMessage() {}
 
 func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[4]
+	mi := &file_berth_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +565,7 @@ func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetNodeRequest) GetNode() string {
@@ -389,7 +586,7 @@ type GetNodeResponse struct {
 
 func (x *GetNodeResponse) Reset() {
 	*x = GetNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[5]
+	mi := &file_berth_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +598,7 @@ func (x *GetNodeResponse) String() string {
 func (*GetNodeResponse) ProtoMessage() {}
 
 func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[5]
+	mi := &file_berth_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +611,7 @@ func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetNodeResponse) GetSchemaVersion() string {
@@ -458,7 +655,7 @@ type SetNodeRequest struct {
 
 func (x *SetNodeRequest) Reset() {
 	*x = SetNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[6]
+	mi := &file_berth_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +667,7 @@ func (x *SetNodeRequest) String() string {
 func (*SetNodeRequest) ProtoMessage() {}
 
 func (x *SetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[6]
+	mi := &file_berth_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -483,7 +680,7 @@ func (x *SetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeRequest.ProtoReflect.Descriptor instead.
 func (*SetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetNodeRequest) GetNode() string {
@@ -580,7 +777,7 @@ type SetNodeResponse struct {
 
 func (x *SetNodeResponse) Reset() {
 	*x = SetNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[7]
+	mi := &file_berth_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +789,7 @@ func (x *SetNodeResponse) String() string {
 func (*SetNodeResponse) ProtoMessage() {}
 
 func (x *SetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[7]
+	mi := &file_berth_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +802,7 @@ func (x *SetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeResponse.ProtoReflect.Descriptor instead.
 func (*SetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetNodeResponse) GetSchemaVersion() string {
@@ -634,7 +831,7 @@ type SetNodeMaintenanceRequest struct {
 
 func (x *SetNodeMaintenanceRequest) Reset() {
 	*x = SetNodeMaintenanceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[8]
+	mi := &file_berth_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +843,7 @@ func (x *SetNodeMaintenanceRequest) String() string {
 func (*SetNodeMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetNodeMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[8]
+	mi := &file_berth_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +856,7 @@ func (x *SetNodeMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetNodeMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetNodeMaintenanceRequest) GetNode() string {
@@ -700,7 +897,7 @@ type SetNodeMaintenanceResponse struct {
 
 func (x *SetNodeMaintenanceResponse) Reset() {
 	*x = SetNodeMaintenanceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[9]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +909,7 @@ func (x *SetNodeMaintenanceResponse) String() string {
 func (*SetNodeMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetNodeMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[9]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +922,7 @@ func (x *SetNodeMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetNodeMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetNodeMaintenanceResponse) GetSchemaVersion() string {
@@ -755,7 +952,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +964,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +977,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FenceNodeRequest) GetNode() string {
@@ -829,7 +1026,7 @@ type FenceNodeResponse struct {
 
 func (x *FenceNodeResponse) Reset() {
 	*x = FenceNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1038,7 @@ func (x *FenceNodeResponse) String() string {
 func (*FenceNodeResponse) ProtoMessage() {}
 
 func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1051,7 @@ func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeResponse.ProtoReflect.Descriptor instead.
 func (*FenceNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FenceNodeResponse) GetSchemaVersion() string {
@@ -888,7 +1085,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +1097,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +1110,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveNodeRequest) GetNode() string {
@@ -939,7 +1136,7 @@ type RemoveNodeResponse struct {
 
 func (x *RemoveNodeResponse) Reset() {
 	*x = RemoveNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1148,7 @@ func (x *RemoveNodeResponse) String() string {
 func (*RemoveNodeResponse) ProtoMessage() {}
 
 func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1161,7 @@ func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeResponse.ProtoReflect.Descriptor instead.
 func (*RemoveNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveNodeResponse) GetSchemaVersion() string {
@@ -985,7 +1182,7 @@ type ListResourcesRequest struct {
 
 func (x *ListResourcesRequest) Reset() {
 	*x = ListResourcesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1194,7 @@ func (x *ListResourcesRequest) String() string {
 func (*ListResourcesRequest) ProtoMessage() {}
 
 func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1207,7 @@ func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesRequest.ProtoReflect.Descriptor instead.
 func (*ListResourcesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListResourcesRequest) GetKind() string {
@@ -1045,7 +1242,7 @@ type ListResourcesResponse struct {
 
 func (x *ListResourcesResponse) Reset() {
 	*x = ListResourcesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1254,7 @@ func (x *ListResourcesResponse) String() string {
 func (*ListResourcesResponse) ProtoMessage() {}
 
 func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1267,7 @@ func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesResponse.ProtoReflect.Descriptor instead.
 func (*ListResourcesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListResourcesResponse) GetSchemaVersion() string {
@@ -1104,7 +1301,7 @@ type GetResourceRequest struct {
 
 func (x *GetResourceRequest) Reset() {
 	*x = GetResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1313,7 @@ func (x *GetResourceRequest) String() string {
 func (*GetResourceRequest) ProtoMessage() {}
 
 func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1326,7 @@ func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceRequest.ProtoReflect.Descriptor instead.
 func (*GetResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetResourceRequest) GetKind() string {
@@ -1156,7 +1353,7 @@ type GetResourceResponse struct {
 
 func (x *GetResourceResponse) Reset() {
 	*x = GetResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1365,7 @@ func (x *GetResourceResponse) String() string {
 func (*GetResourceResponse) ProtoMessage() {}
 
 func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1378,7 @@ func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceResponse.ProtoReflect.Descriptor instead.
 func (*GetResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetResourceResponse) GetSchemaVersion() string {
@@ -1212,7 +1409,7 @@ type AddResourceRequest struct {
 
 func (x *AddResourceRequest) Reset() {
 	*x = AddResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1421,7 @@ func (x *AddResourceRequest) String() string {
 func (*AddResourceRequest) ProtoMessage() {}
 
 func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1434,7 @@ func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceRequest.ProtoReflect.Descriptor instead.
 func (*AddResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AddResourceRequest) GetKind() string {
@@ -1292,7 +1489,7 @@ type AddResourceResponse struct {
 
 func (x *AddResourceResponse) Reset() {
 	*x = AddResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1501,7 @@ func (x *AddResourceResponse) String() string {
 func (*AddResourceResponse) ProtoMessage() {}
 
 func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1514,7 @@ func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceResponse.ProtoReflect.Descriptor instead.
 func (*AddResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddResourceResponse) GetSchemaVersion() string {
@@ -1349,7 +1546,7 @@ type ChangeResourceRequest struct {
 
 func (x *ChangeResourceRequest) Reset() {
 	*x = ChangeResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1558,7 @@ func (x *ChangeResourceRequest) String() string {
 func (*ChangeResourceRequest) ProtoMessage() {}
 
 func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1571,7 @@ func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceRequest.ProtoReflect.Descriptor instead.
 func (*ChangeResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ChangeResourceRequest) GetKind() string {
@@ -1436,7 +1633,7 @@ type ChangeResourceResponse struct {
 
 func (x *ChangeResourceResponse) Reset() {
 	*x = ChangeResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1645,7 @@ func (x *ChangeResourceResponse) String() string {
 func (*ChangeResourceResponse) ProtoMessage() {}
 
 func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1658,7 @@ func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceResponse.ProtoReflect.Descriptor instead.
 func (*ChangeResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ChangeResourceResponse) GetSchemaVersion() string {
@@ -1489,7 +1686,7 @@ type DeleteResourceRequest struct {
 
 func (x *DeleteResourceRequest) Reset() {
 	*x = DeleteResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1698,7 @@ func (x *DeleteResourceRequest) String() string {
 func (*DeleteResourceRequest) ProtoMessage() {}
 
 func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1711,7 @@ func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteResourceRequest) GetKind() string {
@@ -1547,7 +1744,7 @@ type DeleteResourceResponse struct {
 
 func (x *DeleteResourceResponse) Reset() {
 	*x = DeleteResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1756,7 @@ func (x *DeleteResourceResponse) String() string {
 func (*DeleteResourceResponse) ProtoMessage() {}
 
 func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1769,7 @@ func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteResourceResponse) GetSchemaVersion() string {
@@ -1594,7 +1791,7 @@ type SetKeyRequest struct {
 
 func (x *SetKeyRequest) Reset() {
 	*x = SetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1803,7 @@ func (x *SetKeyRequest) String() string {
 func (*SetKeyRequest) ProtoMessage() {}
 
 func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1816,7 @@ func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetKeyRequest) GetKind() string {
@@ -1660,7 +1857,7 @@ type SetKeyResponse struct {
 
 func (x *SetKeyResponse) Reset() {
 	*x = SetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1869,7 @@ func (x *SetKeyResponse) String() string {
 func (*SetKeyResponse) ProtoMessage() {}
 
 func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1882,7 @@ func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetKeyResponse) GetSchemaVersion() string {
@@ -1715,7 +1912,7 @@ type UnsetKeyRequest struct {
 
 func (x *UnsetKeyRequest) Reset() {
 	*x = UnsetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1924,7 @@ func (x *UnsetKeyRequest) String() string {
 func (*UnsetKeyRequest) ProtoMessage() {}
 
 func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1937,7 @@ func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyRequest.ProtoReflect.Descriptor instead.
 func (*UnsetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UnsetKeyRequest) GetKind() string {
@@ -1788,7 +1985,7 @@ type UnsetKeyResponse struct {
 
 func (x *UnsetKeyResponse) Reset() {
 	*x = UnsetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1997,7 @@ func (x *UnsetKeyResponse) String() string {
 func (*UnsetKeyResponse) ProtoMessage() {}
 
 func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +2010,7 @@ func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyResponse.ProtoReflect.Descriptor instead.
 func (*UnsetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UnsetKeyResponse) GetSchemaVersion() string {
@@ -1840,7 +2037,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1852,7 +2049,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1865,7 +2062,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListKeysRequest) GetKind() string {
@@ -1896,7 +2093,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2105,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2118,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListKeysResponse) GetSchemaVersion() string {
@@ -1975,7 +2172,7 @@ type CompiledKeysRequest struct {
 
 func (x *CompiledKeysRequest) Reset() {
 	*x = CompiledKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1987,7 +2184,7 @@ func (x *CompiledKeysRequest) String() string {
 func (*CompiledKeysRequest) ProtoMessage() {}
 
 func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2000,7 +2197,7 @@ func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysRequest.ProtoReflect.Descriptor instead.
 func (*CompiledKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CompiledKeysRequest) GetVm() string {
@@ -2025,7 +2222,7 @@ type CompiledKeysResponse struct {
 
 func (x *CompiledKeysResponse) Reset() {
 	*x = CompiledKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2234,7 @@ func (x *CompiledKeysResponse) String() string {
 func (*CompiledKeysResponse) ProtoMessage() {}
 
 func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2247,7 @@ func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysResponse.ProtoReflect.Descriptor instead.
 func (*CompiledKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CompiledKeysResponse) GetSchemaVersion() string {
@@ -2113,7 +2310,7 @@ type DeclareNodeKeyRequest struct {
 
 func (x *DeclareNodeKeyRequest) Reset() {
 	*x = DeclareNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2322,7 @@ func (x *DeclareNodeKeyRequest) String() string {
 func (*DeclareNodeKeyRequest) ProtoMessage() {}
 
 func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2335,7 @@ func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeclareNodeKeyRequest) GetCluster() string {
@@ -2172,7 +2369,7 @@ type DeclareNodeKeyResponse struct {
 
 func (x *DeclareNodeKeyResponse) Reset() {
 	*x = DeclareNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2381,7 @@ func (x *DeclareNodeKeyResponse) String() string {
 func (*DeclareNodeKeyResponse) ProtoMessage() {}
 
 func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2394,7 @@ func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeclareNodeKeyResponse) GetSchemaVersion() string {
@@ -2225,7 +2422,7 @@ type DropNodeKeyRequest struct {
 
 func (x *DropNodeKeyRequest) Reset() {
 	*x = DropNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2237,7 +2434,7 @@ func (x *DropNodeKeyRequest) String() string {
 func (*DropNodeKeyRequest) ProtoMessage() {}
 
 func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2250,7 +2447,7 @@ func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DropNodeKeyRequest) GetCluster() string {
@@ -2284,7 +2481,7 @@ type DropNodeKeyResponse struct {
 
 func (x *DropNodeKeyResponse) Reset() {
 	*x = DropNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2493,7 @@ func (x *DropNodeKeyResponse) String() string {
 func (*DropNodeKeyResponse) ProtoMessage() {}
 
 func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2506,7 @@ func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DropNodeKeyResponse) GetSchemaVersion() string {
@@ -2339,7 +2536,7 @@ type ApplyEstateRequest struct {
 
 func (x *ApplyEstateRequest) Reset() {
 	*x = ApplyEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2548,7 @@ func (x *ApplyEstateRequest) String() string {
 func (*ApplyEstateRequest) ProtoMessage() {}
 
 func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2561,7 @@ func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateRequest.ProtoReflect.Descriptor instead.
 func (*ApplyEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ApplyEstateRequest) GetDocument() []byte {
@@ -2414,7 +2611,7 @@ type ApplyEstateResponse struct {
 
 func (x *ApplyEstateResponse) Reset() {
 	*x = ApplyEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2623,7 @@ func (x *ApplyEstateResponse) String() string {
 func (*ApplyEstateResponse) ProtoMessage() {}
 
 func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2636,7 @@ func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateResponse.ProtoReflect.Descriptor instead.
 func (*ApplyEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApplyEstateResponse) GetSchemaVersion() string {
@@ -2480,7 +2677,7 @@ type ExportEstateRequest struct {
 
 func (x *ExportEstateRequest) Reset() {
 	*x = ExportEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2492,7 +2689,7 @@ func (x *ExportEstateRequest) String() string {
 func (*ExportEstateRequest) ProtoMessage() {}
 
 func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2505,7 +2702,7 @@ func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateRequest.ProtoReflect.Descriptor instead.
 func (*ExportEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportEstateRequest) GetScenario() bool {
@@ -2532,7 +2729,7 @@ type ExportEstateResponse struct {
 
 func (x *ExportEstateResponse) Reset() {
 	*x = ExportEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2741,7 @@ func (x *ExportEstateResponse) String() string {
 func (*ExportEstateResponse) ProtoMessage() {}
 
 func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2754,7 @@ func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateResponse.ProtoReflect.Descriptor instead.
 func (*ExportEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportEstateResponse) GetSchemaVersion() string {
@@ -2585,7 +2782,7 @@ type ListVMsRequest struct {
 
 func (x *ListVMsRequest) Reset() {
 	*x = ListVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2794,7 @@ func (x *ListVMsRequest) String() string {
 func (*ListVMsRequest) ProtoMessage() {}
 
 func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2807,7 @@ func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsRequest.ProtoReflect.Descriptor instead.
 func (*ListVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListVMsRequest) GetNode() string {
@@ -2645,7 +2842,7 @@ type ListVMsResponse struct {
 
 func (x *ListVMsResponse) Reset() {
 	*x = ListVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2854,7 @@ func (x *ListVMsResponse) String() string {
 func (*ListVMsResponse) ProtoMessage() {}
 
 func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +2867,7 @@ func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsResponse.ProtoReflect.Descriptor instead.
 func (*ListVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListVMsResponse) GetSchemaVersion() string {
@@ -2703,7 +2900,7 @@ type GetVMRequest struct {
 
 func (x *GetVMRequest) Reset() {
 	*x = GetVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2912,7 @@ func (x *GetVMRequest) String() string {
 func (*GetVMRequest) ProtoMessage() {}
 
 func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2925,7 @@ func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMRequest.ProtoReflect.Descriptor instead.
 func (*GetVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetVMRequest) GetVm() string {
@@ -2749,7 +2946,7 @@ type GetVMResponse struct {
 
 func (x *GetVMResponse) Reset() {
 	*x = GetVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2761,7 +2958,7 @@ func (x *GetVMResponse) String() string {
 func (*GetVMResponse) ProtoMessage() {}
 
 func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2774,7 +2971,7 @@ func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMResponse.ProtoReflect.Descriptor instead.
 func (*GetVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetVMResponse) GetSchemaVersion() string {
@@ -2815,7 +3012,7 @@ type StartVMRequest struct {
 
 func (x *StartVMRequest) Reset() {
 	*x = StartVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +3024,7 @@ func (x *StartVMRequest) String() string {
 func (*StartVMRequest) ProtoMessage() {}
 
 func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +3037,7 @@ func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMRequest.ProtoReflect.Descriptor instead.
 func (*StartVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *StartVMRequest) GetName() string {
@@ -2904,7 +3101,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3113,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3126,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -2973,7 +3170,7 @@ type AddVMRequest struct {
 
 func (x *AddVMRequest) Reset() {
 	*x = AddVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3182,7 @@ func (x *AddVMRequest) String() string {
 func (*AddVMRequest) ProtoMessage() {}
 
 func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3195,7 @@ func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
 func (*AddVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AddVMRequest) GetName() string {
@@ -3047,7 +3244,7 @@ type AddVMResponse struct {
 
 func (x *AddVMResponse) Reset() {
 	*x = AddVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3256,7 @@ func (x *AddVMResponse) String() string {
 func (*AddVMResponse) ProtoMessage() {}
 
 func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3269,7 @@ func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
 func (*AddVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddVMResponse) GetSchemaVersion() string {
@@ -3107,7 +3304,7 @@ type ChangeVMRequest struct {
 
 func (x *ChangeVMRequest) Reset() {
 	*x = ChangeVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3119,7 +3316,7 @@ func (x *ChangeVMRequest) String() string {
 func (*ChangeVMRequest) ProtoMessage() {}
 
 func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3132,7 +3329,7 @@ func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
 func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ChangeVMRequest) GetVm() string {
@@ -3167,7 +3364,7 @@ type ChangeVMResponse struct {
 
 func (x *ChangeVMResponse) Reset() {
 	*x = ChangeVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3376,7 @@ func (x *ChangeVMResponse) String() string {
 func (*ChangeVMResponse) ProtoMessage() {}
 
 func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3389,7 @@ func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
 func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangeVMResponse) GetSchemaVersion() string {
@@ -3228,7 +3425,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3437,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3450,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -3294,7 +3491,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3503,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3516,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -3347,7 +3544,7 @@ type RebootVMRequest struct {
 
 func (x *RebootVMRequest) Reset() {
 	*x = RebootVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3359,7 +3556,7 @@ func (x *RebootVMRequest) String() string {
 func (*RebootVMRequest) ProtoMessage() {}
 
 func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3372,7 +3569,7 @@ func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootVMRequest.ProtoReflect.Descriptor instead.
 func (*RebootVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RebootVMRequest) GetVm() string {
@@ -3406,7 +3603,7 @@ type RebootVMResponse struct {
 
 func (x *RebootVMResponse) Reset() {
 	*x = RebootVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3418,7 +3615,7 @@ func (x *RebootVMResponse) String() string {
 func (*RebootVMResponse) ProtoMessage() {}
 
 func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3431,7 +3628,7 @@ func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootVMResponse.ProtoReflect.Descriptor instead.
 func (*RebootVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RebootVMResponse) GetSchemaVersion() string {
@@ -3463,7 +3660,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3475,7 +3672,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3488,7 +3685,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -3551,7 +3748,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3760,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3773,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -3611,7 +3808,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3623,7 +3820,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3636,7 +3833,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -3670,7 +3867,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3682,7 +3879,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3695,7 +3892,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -3724,7 +3921,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +3933,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +3946,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -3790,7 +3987,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3999,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +4012,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -3847,7 +4044,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3859,7 +4056,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3872,7 +4069,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -3929,7 +4126,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3941,7 +4138,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3954,7 +4151,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -3996,7 +4193,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4008,7 +4205,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4021,7 +4218,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -4054,7 +4251,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4263,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4276,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -4099,7 +4296,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4111,7 +4308,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4124,7 +4321,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4152,7 +4349,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4164,7 +4361,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4177,7 +4374,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4212,7 +4409,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4224,7 +4421,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4237,7 +4434,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4289,7 +4486,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4301,7 +4498,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4314,7 +4511,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4455,7 +4652,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4664,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4677,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -4521,7 +4718,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4730,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4743,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -4572,7 +4769,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4584,7 +4781,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4597,7 +4794,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -4616,7 +4813,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4628,7 +4825,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4641,7 +4838,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -4662,7 +4859,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4871,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4884,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -4725,7 +4922,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4737,7 +4934,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4750,7 +4947,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -4805,7 +5002,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +5014,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +5027,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -4859,7 +5056,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4871,7 +5068,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4884,7 +5081,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -4926,7 +5123,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5135,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5148,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -4987,7 +5184,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5196,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5209,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -5054,7 +5251,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5066,7 +5263,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5079,7 +5276,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -5112,7 +5309,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5124,7 +5321,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5137,7 +5334,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5157,7 +5354,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5366,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5379,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5211,7 +5408,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5223,7 +5420,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5236,7 +5433,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5277,7 +5474,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5289,7 +5486,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5302,7 +5499,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5330,7 +5527,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5342,7 +5539,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5355,7 +5552,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5389,7 +5586,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5401,7 +5598,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5414,7 +5611,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5441,7 +5638,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5453,7 +5650,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5466,7 +5663,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -5493,7 +5690,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5505,7 +5702,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5518,7 +5715,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -5546,7 +5743,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5558,7 +5755,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5571,7 +5768,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -5605,7 +5802,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5617,7 +5814,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5630,7 +5827,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -5656,7 +5853,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5668,7 +5865,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5681,7 +5878,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -5700,7 +5897,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5712,7 +5909,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5725,7 +5922,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -5746,7 +5943,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5758,7 +5955,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5771,7 +5968,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -5806,7 +6003,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5818,7 +6015,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5831,7 +6028,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -5864,7 +6061,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5876,7 +6073,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5889,7 +6086,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -5909,7 +6106,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5921,7 +6118,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5934,7 +6131,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -5960,7 +6157,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5972,7 +6169,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5985,7 +6182,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -6005,7 +6202,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6017,7 +6214,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6030,7 +6227,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -6058,7 +6255,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6070,7 +6267,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6083,7 +6280,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -6117,7 +6314,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6129,7 +6326,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6142,7 +6339,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -6173,7 +6370,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6185,7 +6382,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6198,7 +6395,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -6253,7 +6450,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6265,7 +6462,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6278,7 +6475,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -6310,7 +6507,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6322,7 +6519,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6335,7 +6532,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -6397,7 +6594,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6409,7 +6606,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6422,7 +6619,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -6449,7 +6646,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6461,7 +6658,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6474,7 +6671,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -6501,7 +6698,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6513,7 +6710,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6526,7 +6723,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -6553,7 +6750,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6565,7 +6762,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6578,7 +6775,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -6606,7 +6803,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6618,7 +6815,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6631,7 +6828,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -6666,7 +6863,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6678,7 +6875,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6691,7 +6888,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -6724,7 +6921,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6736,7 +6933,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6749,7 +6946,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -6769,7 +6966,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6781,7 +6978,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6794,7 +6991,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -6820,7 +7017,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6832,7 +7029,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6845,7 +7042,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -6867,7 +7064,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6879,7 +7076,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6892,7 +7089,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -6932,7 +7129,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6944,7 +7141,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6957,7 +7154,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -6978,7 +7175,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6990,7 +7187,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7003,7 +7200,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -7036,7 +7233,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7048,7 +7245,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7061,7 +7258,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -7083,7 +7280,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7095,7 +7292,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7108,7 +7305,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -7158,7 +7355,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7170,7 +7367,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7183,7 +7380,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *VMStay) GetNode() string {
@@ -7265,7 +7462,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7277,7 +7474,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7290,7 +7487,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -7320,7 +7517,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7332,7 +7529,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7345,7 +7542,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -7448,7 +7645,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7460,7 +7657,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7473,7 +7670,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -7536,7 +7733,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7548,7 +7745,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7561,7 +7758,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -7598,7 +7795,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7610,7 +7807,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7623,7 +7820,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -7674,7 +7871,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7686,7 +7883,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7699,7 +7896,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -7752,7 +7949,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7764,7 +7961,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7777,7 +7974,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -7842,7 +8039,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7854,7 +8051,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7867,7 +8064,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -7915,7 +8112,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7927,7 +8124,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7940,7 +8137,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -7966,7 +8163,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7978,7 +8175,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7991,7 +8188,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -8009,7 +8206,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8021,7 +8218,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8034,7 +8231,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 type ListMembersResponse struct {
@@ -8048,7 +8245,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8060,7 +8257,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8073,7 +8270,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -8107,7 +8304,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8119,7 +8316,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8132,7 +8329,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -8158,7 +8355,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8170,7 +8367,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8183,7 +8380,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -8201,7 +8398,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8213,7 +8410,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8226,7 +8423,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 type SaveSnapshotResponse struct {
@@ -8238,7 +8435,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8250,7 +8447,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8263,7 +8460,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -8282,7 +8479,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8294,7 +8491,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8307,7 +8504,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -8329,7 +8526,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8341,7 +8538,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8354,7 +8551,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -8396,7 +8593,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8408,7 +8605,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8421,7 +8618,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -8457,7 +8654,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8469,7 +8666,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8482,7 +8679,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -8530,7 +8727,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8542,7 +8739,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8555,7 +8752,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -8636,7 +8833,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8648,7 +8845,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8661,7 +8858,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -8726,7 +8923,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8738,7 +8935,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8751,7 +8948,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -8798,7 +8995,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8810,7 +9007,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8823,7 +9020,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -8845,13 +9042,14 @@ type ReportRequest struct {
 	BackupProblem      string                 `protobuf:"bytes,8,opt,name=backup_problem,json=backupProblem,proto3" json:"backup_problem,omitempty"`                    // why the last try failed; empty: it did not
 	At                 *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=at,proto3" json:"at,omitempty"`                                                               // by the caller's clock, when it reports
 	WriteSeconds       float64                `protobuf:"fixed64,10,opt,name=write_seconds,json=writeSeconds,proto3" json:"write_seconds,omitempty"`                    // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
+	AgentsAsking       int32                  `protobuf:"varint,30,opt,name=agents_asking,json=agentsAsking,proto3" json:"agents_asking,omitempty"`                     // nodes whose agents have asked the caller for the leader in the last minute, again and again
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8863,7 +9061,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8876,7 +9074,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -8949,6 +9147,13 @@ func (x *ReportRequest) GetWriteSeconds() float64 {
 	return 0
 }
 
+func (x *ReportRequest) GetAgentsAsking() int32 {
+	if x != nil {
+		return x.AgentsAsking
+	}
+	return 0
+}
+
 type ReportResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -8957,7 +9162,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8969,7 +9174,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8982,7 +9187,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 type ImportImageRequest struct {
@@ -8995,7 +9200,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9007,7 +9212,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9020,7 +9225,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -9052,7 +9257,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9064,7 +9269,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9077,7 +9282,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -9139,7 +9344,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9151,7 +9356,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9164,7 +9369,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -9192,7 +9397,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9204,7 +9409,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9217,7 +9422,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -9251,7 +9456,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9263,7 +9468,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9276,7 +9481,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -9305,7 +9510,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9317,7 +9522,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9330,7 +9535,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -9372,7 +9577,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9384,7 +9589,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9397,7 +9602,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -9438,7 +9643,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9450,7 +9655,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9463,7 +9668,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *Pool) GetName() string {
@@ -9538,7 +9743,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9550,7 +9755,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9563,7 +9768,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9624,7 +9829,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9636,7 +9841,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9649,7 +9854,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9674,7 +9879,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9686,7 +9891,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9699,7 +9904,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9764,7 +9969,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9776,7 +9981,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9789,7 +9994,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -9831,7 +10036,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9843,7 +10048,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9856,7 +10061,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -9889,7 +10094,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9901,7 +10106,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9914,7 +10119,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -9930,7 +10135,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xe9\x03\n" +
+	"\x05stale\x18\x01 \x01(\bR\x05stale\"\x97\x04\n" +
 	"\x0eStatusResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1d\n" +
 	"\n" +
@@ -9951,7 +10156,22 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bproblems\x18\r \x03(\tR\bproblems\x12\x1f\n" +
 	"\vanswered_by\x18\x0e \x01(\tR\n" +
 	"answeredBy\x12\x14\n" +
-	"\x05stale\x18\x0f \x01(\bR\x05stale\"G\n" +
+	"\x05stale\x18\x0f \x01(\bR\x05stale\x12,\n" +
+	"\bha_pause\x18\x1e \x01(\v2\x11.berth.v1.HAPauseR\ahaPause\"\x9d\x01\n" +
+	"\aHAPause\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"q\n" +
+	"\x0ePauseHARequest\x12\x0e\n" +
+	"\x02on\x18\x01 \x01(\bR\x02on\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\aseconds\x18\x03 \x01(\x01R\aseconds\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"a\n" +
+	"\x0fPauseHAResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
+	"\x05pause\x18\x02 \x01(\v2\x11.berth.v1.HAPauseR\x05pause\"G\n" +
 	"\x10ListNodesRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
@@ -10647,7 +10867,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rfeature_level\x18\x04 \x01(\rR\ffeatureLevel\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\"$\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter\"\x8e\x03\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter\"\xb3\x03\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -10661,7 +10881,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0ebackup_problem\x18\b \x01(\tR\rbackupProblem\x12*\n" +
 	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12#\n" +
 	"\rwrite_seconds\x18\n" +
-	" \x01(\x01R\fwriteSeconds\"\x10\n" +
+	" \x01(\x01R\fwriteSeconds\x12#\n" +
+	"\ragents_asking\x18\x1e \x01(\x05R\fagentsAsking\"\x10\n" +
 	"\x0eReportResponse\"Z\n" +
 	"\x12ImportImageRequest\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.berth.v1.ImportImageStartR\x05start\x12\x12\n" +
@@ -10736,7 +10957,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\x940\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\xe40\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -10753,6 +10974,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12T\n" +
 	"\tFenceNode\x12\x1a.berth.v1.FenceNodeRequest\x1a\x1b.berth.v1.FenceNodeResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12N\n" +
+	"\aPauseHA\x12\x18.berth.v1.PauseHARequest\x1a\x19.berth.v1.PauseHAResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
 	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12U\n" +
 	"\n" +
@@ -10942,472 +11166,481 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 165)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 168)
 var file_berth_v1_api_proto_goTypes = []any{
 	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
 	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
-	(*ListNodesRequest)(nil),           // 2: berth.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),          // 3: berth.v1.ListNodesResponse
-	(*GetNodeRequest)(nil),             // 4: berth.v1.GetNodeRequest
-	(*GetNodeResponse)(nil),            // 5: berth.v1.GetNodeResponse
-	(*SetNodeRequest)(nil),             // 6: berth.v1.SetNodeRequest
-	(*SetNodeResponse)(nil),            // 7: berth.v1.SetNodeResponse
-	(*SetNodeMaintenanceRequest)(nil),  // 8: berth.v1.SetNodeMaintenanceRequest
-	(*SetNodeMaintenanceResponse)(nil), // 9: berth.v1.SetNodeMaintenanceResponse
-	(*FenceNodeRequest)(nil),           // 10: berth.v1.FenceNodeRequest
-	(*FenceNodeResponse)(nil),          // 11: berth.v1.FenceNodeResponse
-	(*RemoveNodeRequest)(nil),          // 12: berth.v1.RemoveNodeRequest
-	(*RemoveNodeResponse)(nil),         // 13: berth.v1.RemoveNodeResponse
-	(*ListResourcesRequest)(nil),       // 14: berth.v1.ListResourcesRequest
-	(*ListResourcesResponse)(nil),      // 15: berth.v1.ListResourcesResponse
-	(*GetResourceRequest)(nil),         // 16: berth.v1.GetResourceRequest
-	(*GetResourceResponse)(nil),        // 17: berth.v1.GetResourceResponse
-	(*AddResourceRequest)(nil),         // 18: berth.v1.AddResourceRequest
-	(*AddResourceResponse)(nil),        // 19: berth.v1.AddResourceResponse
-	(*ChangeResourceRequest)(nil),      // 20: berth.v1.ChangeResourceRequest
-	(*ChangeResourceResponse)(nil),     // 21: berth.v1.ChangeResourceResponse
-	(*DeleteResourceRequest)(nil),      // 22: berth.v1.DeleteResourceRequest
-	(*DeleteResourceResponse)(nil),     // 23: berth.v1.DeleteResourceResponse
-	(*SetKeyRequest)(nil),              // 24: berth.v1.SetKeyRequest
-	(*SetKeyResponse)(nil),             // 25: berth.v1.SetKeyResponse
-	(*UnsetKeyRequest)(nil),            // 26: berth.v1.UnsetKeyRequest
-	(*UnsetKeyResponse)(nil),           // 27: berth.v1.UnsetKeyResponse
-	(*ListKeysRequest)(nil),            // 28: berth.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 29: berth.v1.ListKeysResponse
-	(*CompiledKeysRequest)(nil),        // 30: berth.v1.CompiledKeysRequest
-	(*CompiledKeysResponse)(nil),       // 31: berth.v1.CompiledKeysResponse
-	(*DeclareNodeKeyRequest)(nil),      // 32: berth.v1.DeclareNodeKeyRequest
-	(*DeclareNodeKeyResponse)(nil),     // 33: berth.v1.DeclareNodeKeyResponse
-	(*DropNodeKeyRequest)(nil),         // 34: berth.v1.DropNodeKeyRequest
-	(*DropNodeKeyResponse)(nil),        // 35: berth.v1.DropNodeKeyResponse
-	(*ApplyEstateRequest)(nil),         // 36: berth.v1.ApplyEstateRequest
-	(*ApplyEstateResponse)(nil),        // 37: berth.v1.ApplyEstateResponse
-	(*ExportEstateRequest)(nil),        // 38: berth.v1.ExportEstateRequest
-	(*ExportEstateResponse)(nil),       // 39: berth.v1.ExportEstateResponse
-	(*ListVMsRequest)(nil),             // 40: berth.v1.ListVMsRequest
-	(*ListVMsResponse)(nil),            // 41: berth.v1.ListVMsResponse
-	(*GetVMRequest)(nil),               // 42: berth.v1.GetVMRequest
-	(*GetVMResponse)(nil),              // 43: berth.v1.GetVMResponse
-	(*StartVMRequest)(nil),             // 44: berth.v1.StartVMRequest
-	(*StartVMResponse)(nil),            // 45: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 46: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 47: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 48: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 49: berth.v1.ChangeVMResponse
-	(*StopVMRequest)(nil),              // 50: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 51: berth.v1.StopVMResponse
-	(*RebootVMRequest)(nil),            // 52: berth.v1.RebootVMRequest
-	(*RebootVMResponse)(nil),           // 53: berth.v1.RebootVMResponse
-	(*MigrateVMRequest)(nil),           // 54: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 55: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 56: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 57: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 58: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 59: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 60: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 61: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 62: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 63: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 64: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 65: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 66: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 67: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 68: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 69: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 70: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 71: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 72: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 73: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 74: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 75: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 76: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 77: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 78: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 79: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 80: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 81: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 82: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 83: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 84: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 85: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 86: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 87: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 88: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 89: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 90: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 91: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 92: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 93: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 94: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 95: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 96: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 97: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 98: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 99: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 100: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 101: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 102: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 103: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 104: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 105: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 106: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 107: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 108: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 109: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 110: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 111: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 112: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 113: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 114: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 115: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 116: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 117: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 118: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 119: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 120: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 121: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 122: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 123: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 124: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 125: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 126: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 127: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 128: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 129: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 130: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 131: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 132: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 133: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 134: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 135: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 136: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 137: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 138: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 139: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 140: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 141: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 142: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 143: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 144: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 145: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 146: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 147: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 148: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 149: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 150: berth.v1.Pool
-	(*PoolShare)(nil),                  // 151: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 152: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 153: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 154: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 155: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 156: berth.v1.ConsoleResponse
-	nil,                                // 157: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 158: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 159: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 160: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 161: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 162: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 163: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 164: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 165: berth.v1.Member
-	(*Node)(nil),                       // 166: berth.v1.Node
-	(*Domain)(nil),                     // 167: berth.v1.Domain
-	(*NodeSettings)(nil),               // 168: berth.v1.NodeSettings
-	(*Names)(nil),                      // 169: berth.v1.Names
-	(*FenceDevice)(nil),                // 170: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 171: berth.v1.Resource
-	(*Key)(nil),                        // 172: berth.v1.Key
-	(*NodeKey)(nil),                    // 173: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 174: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 175: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 176: berth.v1.Conflict
-	(*VM)(nil),                         // 177: berth.v1.VM
-	(*Operation)(nil),                  // 178: berth.v1.Operation
-	(*NewVM)(nil),                      // 179: berth.v1.NewVM
-	(*Decision)(nil),                   // 180: berth.v1.Decision
-	(*VMChange)(nil),                   // 181: berth.v1.VMChange
-	(*FieldChange)(nil),                // 182: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 183: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 184: berth.v1.Group
-	(*AffinityRule)(nil),               // 185: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 186: berth.v1.Plan
-	(*MigrationStats)(nil),             // 187: berth.v1.MigrationStats
-	(*timestamppb.Timestamp)(nil),      // 188: google.protobuf.Timestamp
-	(*DecisionNode)(nil),               // 189: berth.v1.DecisionNode
-	(*Event)(nil),                      // 190: berth.v1.Event
+	(*HAPause)(nil),                    // 2: berth.v1.HAPause
+	(*PauseHARequest)(nil),             // 3: berth.v1.PauseHARequest
+	(*PauseHAResponse)(nil),            // 4: berth.v1.PauseHAResponse
+	(*ListNodesRequest)(nil),           // 5: berth.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),          // 6: berth.v1.ListNodesResponse
+	(*GetNodeRequest)(nil),             // 7: berth.v1.GetNodeRequest
+	(*GetNodeResponse)(nil),            // 8: berth.v1.GetNodeResponse
+	(*SetNodeRequest)(nil),             // 9: berth.v1.SetNodeRequest
+	(*SetNodeResponse)(nil),            // 10: berth.v1.SetNodeResponse
+	(*SetNodeMaintenanceRequest)(nil),  // 11: berth.v1.SetNodeMaintenanceRequest
+	(*SetNodeMaintenanceResponse)(nil), // 12: berth.v1.SetNodeMaintenanceResponse
+	(*FenceNodeRequest)(nil),           // 13: berth.v1.FenceNodeRequest
+	(*FenceNodeResponse)(nil),          // 14: berth.v1.FenceNodeResponse
+	(*RemoveNodeRequest)(nil),          // 15: berth.v1.RemoveNodeRequest
+	(*RemoveNodeResponse)(nil),         // 16: berth.v1.RemoveNodeResponse
+	(*ListResourcesRequest)(nil),       // 17: berth.v1.ListResourcesRequest
+	(*ListResourcesResponse)(nil),      // 18: berth.v1.ListResourcesResponse
+	(*GetResourceRequest)(nil),         // 19: berth.v1.GetResourceRequest
+	(*GetResourceResponse)(nil),        // 20: berth.v1.GetResourceResponse
+	(*AddResourceRequest)(nil),         // 21: berth.v1.AddResourceRequest
+	(*AddResourceResponse)(nil),        // 22: berth.v1.AddResourceResponse
+	(*ChangeResourceRequest)(nil),      // 23: berth.v1.ChangeResourceRequest
+	(*ChangeResourceResponse)(nil),     // 24: berth.v1.ChangeResourceResponse
+	(*DeleteResourceRequest)(nil),      // 25: berth.v1.DeleteResourceRequest
+	(*DeleteResourceResponse)(nil),     // 26: berth.v1.DeleteResourceResponse
+	(*SetKeyRequest)(nil),              // 27: berth.v1.SetKeyRequest
+	(*SetKeyResponse)(nil),             // 28: berth.v1.SetKeyResponse
+	(*UnsetKeyRequest)(nil),            // 29: berth.v1.UnsetKeyRequest
+	(*UnsetKeyResponse)(nil),           // 30: berth.v1.UnsetKeyResponse
+	(*ListKeysRequest)(nil),            // 31: berth.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 32: berth.v1.ListKeysResponse
+	(*CompiledKeysRequest)(nil),        // 33: berth.v1.CompiledKeysRequest
+	(*CompiledKeysResponse)(nil),       // 34: berth.v1.CompiledKeysResponse
+	(*DeclareNodeKeyRequest)(nil),      // 35: berth.v1.DeclareNodeKeyRequest
+	(*DeclareNodeKeyResponse)(nil),     // 36: berth.v1.DeclareNodeKeyResponse
+	(*DropNodeKeyRequest)(nil),         // 37: berth.v1.DropNodeKeyRequest
+	(*DropNodeKeyResponse)(nil),        // 38: berth.v1.DropNodeKeyResponse
+	(*ApplyEstateRequest)(nil),         // 39: berth.v1.ApplyEstateRequest
+	(*ApplyEstateResponse)(nil),        // 40: berth.v1.ApplyEstateResponse
+	(*ExportEstateRequest)(nil),        // 41: berth.v1.ExportEstateRequest
+	(*ExportEstateResponse)(nil),       // 42: berth.v1.ExportEstateResponse
+	(*ListVMsRequest)(nil),             // 43: berth.v1.ListVMsRequest
+	(*ListVMsResponse)(nil),            // 44: berth.v1.ListVMsResponse
+	(*GetVMRequest)(nil),               // 45: berth.v1.GetVMRequest
+	(*GetVMResponse)(nil),              // 46: berth.v1.GetVMResponse
+	(*StartVMRequest)(nil),             // 47: berth.v1.StartVMRequest
+	(*StartVMResponse)(nil),            // 48: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 49: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 50: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 51: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 52: berth.v1.ChangeVMResponse
+	(*StopVMRequest)(nil),              // 53: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 54: berth.v1.StopVMResponse
+	(*RebootVMRequest)(nil),            // 55: berth.v1.RebootVMRequest
+	(*RebootVMResponse)(nil),           // 56: berth.v1.RebootVMResponse
+	(*MigrateVMRequest)(nil),           // 57: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 58: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 59: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 60: berth.v1.DeleteVMResponse
+	(*StartVMsRequest)(nil),            // 61: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 62: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 63: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 64: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 65: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 66: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 67: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 68: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 69: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 70: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 71: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 72: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 73: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 74: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 75: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 76: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 77: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 78: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 79: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 80: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 81: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 82: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 83: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 84: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 85: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 86: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 87: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 88: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 89: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 90: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 91: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 92: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 93: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 94: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 95: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 96: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 97: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 98: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 99: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 100: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 101: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 102: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 103: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 104: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 105: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 106: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 107: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 108: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 109: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 110: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 111: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 112: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 113: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 114: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 115: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 116: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 117: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 118: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 119: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 120: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 121: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 122: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 123: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 124: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 125: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 126: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 127: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 128: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 129: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 130: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 131: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 132: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 133: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 134: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 135: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 136: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 137: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 138: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 139: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 140: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 141: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 142: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 143: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 144: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 145: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 146: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 147: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 148: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 149: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 150: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 151: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 152: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 153: berth.v1.Pool
+	(*PoolShare)(nil),                  // 154: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 155: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 156: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 157: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 158: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 159: berth.v1.ConsoleResponse
+	nil,                                // 160: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 161: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 162: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 163: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 164: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 165: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 166: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 167: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 168: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 169: google.protobuf.Timestamp
+	(*Node)(nil),                       // 170: berth.v1.Node
+	(*Domain)(nil),                     // 171: berth.v1.Domain
+	(*NodeSettings)(nil),               // 172: berth.v1.NodeSettings
+	(*Names)(nil),                      // 173: berth.v1.Names
+	(*FenceDevice)(nil),                // 174: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 175: berth.v1.Resource
+	(*Key)(nil),                        // 176: berth.v1.Key
+	(*NodeKey)(nil),                    // 177: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 178: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 179: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 180: berth.v1.Conflict
+	(*VM)(nil),                         // 181: berth.v1.VM
+	(*Operation)(nil),                  // 182: berth.v1.Operation
+	(*NewVM)(nil),                      // 183: berth.v1.NewVM
+	(*Decision)(nil),                   // 184: berth.v1.Decision
+	(*VMChange)(nil),                   // 185: berth.v1.VMChange
+	(*FieldChange)(nil),                // 186: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 187: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 188: berth.v1.Group
+	(*AffinityRule)(nil),               // 189: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 190: berth.v1.Plan
+	(*MigrationStats)(nil),             // 191: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 192: berth.v1.DecisionNode
+	(*Event)(nil),                      // 193: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	165, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	166, // 1: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	166, // 2: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	167, // 3: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	168, // 4: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	157, // 5: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	169, // 6: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	170, // 7: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	166, // 8: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	166, // 9: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	166, // 10: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	171, // 11: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	171, // 12: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	158, // 13: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	159, // 14: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	160, // 15: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	171, // 16: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	161, // 17: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	162, // 18: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	163, // 19: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	171, // 20: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	172, // 21: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	172, // 22: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	172, // 23: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	172, // 24: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	172, // 25: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	173, // 26: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	164, // 27: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	174, // 28: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	174, // 29: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	173, // 30: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	171, // 31: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	171, // 32: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	175, // 33: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	176, // 34: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	177, // 35: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	177, // 36: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	178, // 37: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	179, // 38: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	178, // 39: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	180, // 40: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	177, // 41: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	179, // 42: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	177, // 43: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	180, // 44: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	181, // 45: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	177, // 46: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	182, // 47: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	178, // 48: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	178, // 49: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	178, // 50: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	180, // 51: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	178, // 52: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	60,  // 53: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	178, // 54: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	180, // 55: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	183, // 56: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	184, // 57: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	184, // 58: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	184, // 59: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	184, // 60: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	176, // 61: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	169, // 62: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	169, // 63: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	169, // 64: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	169, // 65: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	185, // 66: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	185, // 67: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	184, // 68: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	176, // 69: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	182, // 70: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	176, // 71: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	186, // 72: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	166, // 73: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	186, // 74: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	186, // 75: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	186, // 76: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	186, // 77: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	186, // 78: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	186, // 79: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	186, // 80: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	186, // 81: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	178, // 82: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	178, // 83: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	178, // 84: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	187, // 85: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	178, // 86: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	101, // 87: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	178, // 88: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	178, // 89: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	178, // 90: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	180, // 91: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	180, // 92: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	180, // 93: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	180, // 94: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	116, // 95: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	188, // 96: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	188, // 97: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	119, // 98: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	188, // 99: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	189, // 100: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	124, // 101: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	190, // 102: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	165, // 103: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	188, // 104: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	188, // 105: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	188, // 106: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	144, // 107: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	171, // 108: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	171, // 109: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	150, // 110: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	151, // 111: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	154, // 112: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	154, // 113: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	154, // 114: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	154, // 115: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	169, // 116: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	169, // 117: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 118: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	2,   // 119: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	4,   // 120: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	6,   // 121: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	8,   // 122: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	10,  // 123: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	12,  // 124: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	14,  // 125: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	16,  // 126: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	18,  // 127: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	20,  // 128: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	22,  // 129: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	24,  // 130: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	26,  // 131: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	28,  // 132: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	30,  // 133: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	32,  // 134: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	34,  // 135: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	36,  // 136: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	38,  // 137: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	40,  // 138: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	42,  // 139: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	46,  // 140: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	48,  // 141: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	44,  // 142: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	50,  // 143: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	52,  // 144: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	54,  // 145: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	56,  // 146: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	99,  // 147: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	102, // 148: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	58,  // 149: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	61,  // 150: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	63,  // 151: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	65,  // 152: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	67,  // 153: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	69,  // 154: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	71,  // 155: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	73,  // 156: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	75,  // 157: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	77,  // 158: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	79,  // 159: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	81,  // 160: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	83,  // 161: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	85,  // 162: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	87,  // 163: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	89,  // 164: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	91,  // 165: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	93,  // 166: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	95,  // 167: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	104, // 168: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	97,  // 169: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	106, // 170: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	108, // 171: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	110, // 172: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	112, // 173: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	114, // 174: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	117, // 175: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	120, // 176: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	122, // 177: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	143, // 178: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	146, // 179: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	148, // 180: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	152, // 181: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	155, // 182: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	125, // 183: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	127, // 184: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	129, // 185: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	131, // 186: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	133, // 187: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	135, // 188: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	137, // 189: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	139, // 190: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	141, // 191: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 192: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	3,   // 193: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	5,   // 194: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	7,   // 195: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	9,   // 196: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	11,  // 197: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	13,  // 198: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	15,  // 199: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	17,  // 200: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	19,  // 201: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	21,  // 202: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	23,  // 203: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	25,  // 204: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	27,  // 205: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	29,  // 206: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	31,  // 207: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	33,  // 208: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	35,  // 209: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	37,  // 210: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	39,  // 211: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	41,  // 212: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	43,  // 213: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	47,  // 214: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	49,  // 215: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	45,  // 216: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	51,  // 217: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	53,  // 218: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	55,  // 219: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	57,  // 220: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	100, // 221: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	103, // 222: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	59,  // 223: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	62,  // 224: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	64,  // 225: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	66,  // 226: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	68,  // 227: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	70,  // 228: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	72,  // 229: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	74,  // 230: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	76,  // 231: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	78,  // 232: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	80,  // 233: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	82,  // 234: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	84,  // 235: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	86,  // 236: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	88,  // 237: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	90,  // 238: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	92,  // 239: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	94,  // 240: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	96,  // 241: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	105, // 242: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	98,  // 243: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	107, // 244: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	109, // 245: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	111, // 246: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	113, // 247: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	115, // 248: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	118, // 249: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	121, // 250: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	123, // 251: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	145, // 252: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	147, // 253: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	149, // 254: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	153, // 255: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	156, // 256: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	126, // 257: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	128, // 258: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	130, // 259: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	132, // 260: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	134, // 261: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	136, // 262: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	138, // 263: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	140, // 264: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	142, // 265: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	192, // [192:266] is the sub-list for method output_type
-	118, // [118:192] is the sub-list for method input_type
-	118, // [118:118] is the sub-list for extension type_name
-	118, // [118:118] is the sub-list for extension extendee
-	0,   // [0:118] is the sub-list for field type_name
+	168, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	2,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
+	169, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	169, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	2,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
+	170, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	170, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	171, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	172, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	160, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	173, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	174, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	170, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	170, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	170, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	175, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	175, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	161, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	162, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	163, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	175, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	164, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	165, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	166, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	175, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	176, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	176, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	176, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	176, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	176, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	177, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	167, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	178, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	178, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	177, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	175, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	175, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	179, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	180, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	181, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	181, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	182, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	183, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	182, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	184, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	181, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	183, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	181, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	184, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	185, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	181, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	186, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	182, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	182, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	182, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	184, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	182, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	63,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	182, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	184, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	187, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	188, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	188, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	188, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	188, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	180, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	173, // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	173, // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	173, // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	173, // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	189, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	189, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	188, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	180, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	186, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	180, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	190, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	170, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	190, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	190, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	190, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	190, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	190, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	190, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	190, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	190, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	182, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	182, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	182, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	191, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	182, // 90: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	104, // 91: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	182, // 92: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	182, // 93: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	182, // 94: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	184, // 95: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	184, // 96: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	184, // 97: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	184, // 98: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	119, // 99: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	169, // 100: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	169, // 101: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	122, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	169, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	192, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	127, // 105: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	193, // 106: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	168, // 107: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	169, // 108: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	169, // 109: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	169, // 110: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	147, // 111: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	175, // 112: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	175, // 113: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	153, // 114: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	154, // 115: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	157, // 116: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	157, // 117: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	157, // 118: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	157, // 119: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	173, // 120: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	173, // 121: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	0,   // 122: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	5,   // 123: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	7,   // 124: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	9,   // 125: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	11,  // 126: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	13,  // 127: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	3,   // 128: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	15,  // 129: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	17,  // 130: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	19,  // 131: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	21,  // 132: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	23,  // 133: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	25,  // 134: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	27,  // 135: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	29,  // 136: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	31,  // 137: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	33,  // 138: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	35,  // 139: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	37,  // 140: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	39,  // 141: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	41,  // 142: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	43,  // 143: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	45,  // 144: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	49,  // 145: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	51,  // 146: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	47,  // 147: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	53,  // 148: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	55,  // 149: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	57,  // 150: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	59,  // 151: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	102, // 152: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	105, // 153: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	61,  // 154: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	64,  // 155: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	66,  // 156: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	68,  // 157: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	70,  // 158: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	72,  // 159: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	74,  // 160: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	76,  // 161: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	78,  // 162: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	80,  // 163: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	82,  // 164: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	84,  // 165: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	86,  // 166: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	88,  // 167: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	90,  // 168: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	92,  // 169: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	94,  // 170: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	96,  // 171: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	98,  // 172: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	107, // 173: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	100, // 174: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	109, // 175: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	111, // 176: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	113, // 177: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	115, // 178: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	117, // 179: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	120, // 180: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	123, // 181: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	125, // 182: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	146, // 183: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	149, // 184: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	151, // 185: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	155, // 186: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	158, // 187: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	128, // 188: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	130, // 189: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	132, // 190: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	134, // 191: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	136, // 192: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	138, // 193: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	140, // 194: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	142, // 195: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	144, // 196: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	1,   // 197: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	6,   // 198: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	8,   // 199: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	10,  // 200: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	12,  // 201: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	14,  // 202: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	4,   // 203: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	16,  // 204: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	18,  // 205: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	20,  // 206: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	22,  // 207: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	24,  // 208: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	26,  // 209: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	28,  // 210: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	30,  // 211: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	32,  // 212: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	34,  // 213: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	36,  // 214: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	38,  // 215: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	40,  // 216: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	42,  // 217: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	44,  // 218: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	46,  // 219: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	50,  // 220: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	52,  // 221: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	48,  // 222: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	54,  // 223: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	56,  // 224: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	58,  // 225: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	60,  // 226: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	103, // 227: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	106, // 228: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	62,  // 229: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	65,  // 230: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	67,  // 231: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	69,  // 232: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	71,  // 233: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	73,  // 234: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	75,  // 235: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	77,  // 236: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	79,  // 237: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	81,  // 238: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	83,  // 239: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	85,  // 240: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	87,  // 241: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	89,  // 242: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	91,  // 243: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	93,  // 244: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	95,  // 245: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	97,  // 246: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	99,  // 247: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	108, // 248: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	101, // 249: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	110, // 250: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	112, // 251: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	114, // 252: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	116, // 253: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	118, // 254: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	121, // 255: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	124, // 256: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	126, // 257: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	148, // 258: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	150, // 259: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	152, // 260: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	156, // 261: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	159, // 262: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	129, // 263: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	131, // 264: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	133, // 265: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	135, // 266: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	137, // 267: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	139, // 268: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	141, // 269: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	143, // 270: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	145, // 271: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	197, // [197:272] is the sub-list for method output_type
+	122, // [122:197] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	122, // [122:122] is the sub-list for extension extendee
+	0,   // [0:122] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -11419,15 +11652,15 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
-	file_berth_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[67].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[70].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   165,
+			NumMessages:   168,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -50,6 +50,8 @@ const (
 	BerthServiceSetNodeMaintenanceProcedure = "/berth.v1.BerthService/SetNodeMaintenance"
 	// BerthServiceFenceNodeProcedure is the fully-qualified name of the BerthService's FenceNode RPC.
 	BerthServiceFenceNodeProcedure = "/berth.v1.BerthService/FenceNode"
+	// BerthServicePauseHAProcedure is the fully-qualified name of the BerthService's PauseHA RPC.
+	BerthServicePauseHAProcedure = "/berth.v1.BerthService/PauseHA"
 	// BerthServiceRemoveNodeProcedure is the fully-qualified name of the BerthService's RemoveNode RPC.
 	BerthServiceRemoveNodeProcedure = "/berth.v1.BerthService/RemoveNode"
 	// BerthServiceListResourcesProcedure is the fully-qualified name of the BerthService's
@@ -231,6 +233,8 @@ type BerthServiceClient interface {
 	// FenceNode proves that a node is off, by its device or by the caller's word. VMs that are to be highly available are then
 	// restarted elsewhere.
 	FenceNode(context.Context, *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error)
+	// PauseHA stops automatic fencing and restarts for a while, and disarms watchdogs; or lets them go on.
+	PauseHA(context.Context, *connect.Request[v1.PauseHARequest]) (*connect.Response[v1.PauseHAResponse], error)
 	// RemoveNode forgets a node that holds no VM and revokes its certificate.
 	RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error)
 	ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error)
@@ -379,6 +383,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceFenceNodeProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("FenceNode")),
+			connect.WithClientOptions(opts...),
+		),
+		pauseHA: connect.NewClient[v1.PauseHARequest, v1.PauseHAResponse](
+			httpClient,
+			baseURL+BerthServicePauseHAProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("PauseHA")),
 			connect.WithClientOptions(opts...),
 		),
 		removeNode: connect.NewClient[v1.RemoveNodeRequest, v1.RemoveNodeResponse](
@@ -782,6 +792,7 @@ type berthServiceClient struct {
 	setNode            *connect.Client[v1.SetNodeRequest, v1.SetNodeResponse]
 	setNodeMaintenance *connect.Client[v1.SetNodeMaintenanceRequest, v1.SetNodeMaintenanceResponse]
 	fenceNode          *connect.Client[v1.FenceNodeRequest, v1.FenceNodeResponse]
+	pauseHA            *connect.Client[v1.PauseHARequest, v1.PauseHAResponse]
 	removeNode         *connect.Client[v1.RemoveNodeRequest, v1.RemoveNodeResponse]
 	listResources      *connect.Client[v1.ListResourcesRequest, v1.ListResourcesResponse]
 	getResource        *connect.Client[v1.GetResourceRequest, v1.GetResourceResponse]
@@ -877,6 +888,11 @@ func (c *berthServiceClient) SetNodeMaintenance(ctx context.Context, req *connec
 // FenceNode calls berth.v1.BerthService.FenceNode.
 func (c *berthServiceClient) FenceNode(ctx context.Context, req *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error) {
 	return c.fenceNode.CallUnary(ctx, req)
+}
+
+// PauseHA calls berth.v1.BerthService.PauseHA.
+func (c *berthServiceClient) PauseHA(ctx context.Context, req *connect.Request[v1.PauseHARequest]) (*connect.Response[v1.PauseHAResponse], error) {
+	return c.pauseHA.CallUnary(ctx, req)
 }
 
 // RemoveNode calls berth.v1.BerthService.RemoveNode.
@@ -1214,6 +1230,8 @@ type BerthServiceHandler interface {
 	// FenceNode proves that a node is off, by its device or by the caller's word. VMs that are to be highly available are then
 	// restarted elsewhere.
 	FenceNode(context.Context, *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error)
+	// PauseHA stops automatic fencing and restarts for a while, and disarms watchdogs; or lets them go on.
+	PauseHA(context.Context, *connect.Request[v1.PauseHARequest]) (*connect.Response[v1.PauseHAResponse], error)
 	// RemoveNode forgets a node that holds no VM and revokes its certificate.
 	RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error)
 	ListResources(context.Context, *connect.Request[v1.ListResourcesRequest]) (*connect.Response[v1.ListResourcesResponse], error)
@@ -1358,6 +1376,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceFenceNodeProcedure,
 		svc.FenceNode,
 		connect.WithSchema(berthServiceMethods.ByName("FenceNode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServicePauseHAHandler := connect.NewUnaryHandler(
+		BerthServicePauseHAProcedure,
+		svc.PauseHA,
+		connect.WithSchema(berthServiceMethods.ByName("PauseHA")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceRemoveNodeHandler := connect.NewUnaryHandler(
@@ -1764,6 +1788,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceSetNodeMaintenanceHandler.ServeHTTP(w, r)
 		case BerthServiceFenceNodeProcedure:
 			berthServiceFenceNodeHandler.ServeHTTP(w, r)
+		case BerthServicePauseHAProcedure:
+			berthServicePauseHAHandler.ServeHTTP(w, r)
 		case BerthServiceRemoveNodeProcedure:
 			berthServiceRemoveNodeHandler.ServeHTTP(w, r)
 		case BerthServiceListResourcesProcedure:
@@ -1925,6 +1951,10 @@ func (UnimplementedBerthServiceHandler) SetNodeMaintenance(context.Context, *con
 
 func (UnimplementedBerthServiceHandler) FenceNode(context.Context, *connect.Request[v1.FenceNodeRequest]) (*connect.Response[v1.FenceNodeResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.FenceNode is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) PauseHA(context.Context, *connect.Request[v1.PauseHARequest]) (*connect.Response[v1.PauseHAResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.PauseHA is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) RemoveNode(context.Context, *connect.Request[v1.RemoveNodeRequest]) (*connect.Response[v1.RemoveNodeResponse], error) {

@@ -1,0 +1,34 @@
+package evidence
+
+import "berth/coordinator/model"
+
+// Paused tells whether somebody has said that nothing is fenced or restarted by itself, and who.
+func (m Moment) Paused() (model.HAPause, bool) {
+	records, has := m.Records.(interface{ Meta(key string) string })
+	if !has {
+		return model.HAPause{}, false
+	}
+	return model.HAPauseOf(records.Meta(model.MetaHAPause), m.At)
+}
+
+// Guarded are the nodes, by ID, whose silence must be able to prove something: those that a VM which is to be highly available runs
+// on, or is on its way to. The watchdog of any other node would only reset a machine for nobody. While high availability is paused
+// there are none.
+func (m Moment) Guarded() map[string]bool {
+	guarded := map[string]bool{}
+	if _, paused := m.Paused(); paused {
+		return guarded
+	}
+	for _, vm := range m.VMs() {
+		if vm.HA && vm.Desired == model.Running && vm.Holder != "" {
+			guarded[vm.Holder] = true
+		}
+	}
+	for _, op := range m.LiveOperations() {
+		if vm, _ := m.VM(op.VM); vm.HA {
+			guarded[op.Source], guarded[op.Target] = true, true
+		}
+	}
+	delete(guarded, "")
+	return guarded
+}
