@@ -60,7 +60,9 @@ func (b *bench) open() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	jobs, err := Open(Config{Storage: fragile{disk, b.full.Load}, Hypervisor: b.node, NodeID: "n1", VirtType: "auto", Logger: hclog.NewNullLogger()})
+	jobs, err := Open(Config{
+		Storage: fragile{disk, b.full.Load}, Hypervisor: b.node, NodeID: "n1", VirtType: "auto", Logger: hclog.NewNullLogger(),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
