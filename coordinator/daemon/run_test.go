@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 func TestOneCoordinator(t *testing.T) {
 	m := newMachine(t, "c1")
 	made := m.init()
-	var indexes []string // of the states that it led from
+	var indexes []int // of the states that it led from
 	m.run()
 	status := m.status("", led)
 	if status.GetClusterId() != made.ClusterID || status.GetLeader() != "c1" || len(status.GetMembers()) != 1 ||
@@ -55,11 +56,14 @@ func TestOneCoordinator(t *testing.T) {
 	// Raft applies what was committed before only once there is a leader: work on less would repeat what was done.
 	for _, line := range strings.Split(m.log.String(), "\n") {
 		if _, index, leads := strings.Cut(line, "state_index="); leads {
-			indexes = append(indexes, strings.Fields(index)[0])
+			at, err := strconv.Atoi(strings.Fields(index)[0])
+			m.check(err)
+			indexes = append(indexes, at)
 		}
 	}
-	if len(indexes) != 2 || indexes[0] != "0" || indexes[1] == "0" {
-		t.Errorf("it has led from states at %v: first from the empty one, then from all that was committed", indexes)
+	// Its own record may be stored before or after it says for the first time what it leads from.
+	if len(indexes) != 2 || indexes[1] == 0 || indexes[1] < indexes[0] {
+		t.Errorf("it has led from states at %v: want all that was committed before, the second time", indexes)
 	}
 	if again.GetAppliedIndex() <= status.GetAppliedIndex() || len(again.GetMembers()) != 1 {
 		t.Errorf("after a restart the status is %v", again)
