@@ -178,10 +178,15 @@ func (j *Jobs) Cancel(operation string, step uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if one := j.running[string(keyOf(operation, step))]; one != nil {
-		one.cancelled = true
-		if one.migration != nil {
-			one.migration.cancel()
-		}
+		one.cancel()
+	}
+}
+
+// cancel gives the job's migration up, also one that has not begun yet. The caller holds the lock.
+func (j *job) cancel() {
+	j.cancelled = true
+	if j.migration != nil {
+		j.migration.cancel()
 	}
 }
 
@@ -191,10 +196,15 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	key := string(keyOf(command.GetOperationId(), command.GetStep()))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.running[key] != nil || j.ctx.Err() != nil {
+	one, givenUp := j.running[key], command.GetMigrate().GetGivenUp()
+	switch {
+	case one != nil && givenUp:
+		one.cancel()
+		return
+	case one != nil || j.ctx.Err() != nil:
 		return
 	}
-	one := &job{Jobs: j, command: command}
+	one = &job{Jobs: j, command: command, cancelled: givenUp}
 	j.running[key] = one
 	j.background(func() {
 		result := one.carryOut()

@@ -211,6 +211,32 @@ func TestMigrateCancelled(t *testing.T) {
 	})
 }
 
+// An order that comes again for a copy that was given up begins nothing: its journal may have taken no entry until now, and the target
+// may hear no leader any more.
+func TestACopyThatWasGivenUpIsNotBegun(t *testing.T) {
+	givenUp := func(c *berthv1.Command) {
+		migrateOrder(c)
+		c.GetMigrate().GivenUp = true
+	}
+	inBubble(t, func(b *bench) {
+		b.start(5)
+		b.slow()
+		begun := time.Now()
+		b.jobs.Do(b.Context(), command("op1", 1, 5, givenUp))
+		b.want(b.answer(), cancelled, "aborted", running)
+		b.jobs.Do(b.Context(), command("op2", 1, 5, migrateOrder))
+		time.Sleep(3 * time.Second)
+		b.jobs.Do(b.Context(), command("op2", 1, 5, givenUp))
+		b.want(b.answer(), cancelled, "aborted", running)
+		if took := time.Since(begun); took > 8*time.Second {
+			b.Errorf("it took %s", took)
+		}
+		if d := b.shows(b.peer); d.State != hypervisor.Absent {
+			b.Errorf("on the target: %+v", d)
+		}
+	})
+}
+
 func TestCancelOfSomethingElse(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.jobs.Cancel("nobody", 1)

@@ -60,6 +60,7 @@ var parameters = map[protoreflect.Name]func(*operation.Order) any{
 	"deadline_seconds": func(o *operation.Order) any { return o.Deadline.Seconds() },
 
 	"copy_storage": func(o *operation.Order) any { return o.CopyStorage },
+	"given_up":     func(o *operation.Order) any { return o.GivenUp },
 	"from": func(o *operation.Order) any {
 		from, _ := copied(o)
 		return from

@@ -442,14 +442,14 @@ func TestOrdersOnTheWire(t *testing.T) {
 			func(o *operation.Order) {
 				o.Spec, o.TargetURI, o.TargetNode, o.TargetEpoch = spec, "qemu+tls://b/system", "n2", 6
 				o.Bandwidth, o.Deadline = units.MiB, time.Minute
-				o.CopyStorage = true
+				o.CopyStorage, o.GivenUp = true, true
 				o.Replaced = []model.VolumeOrder{disk("d1", "fast"), disk("d2", "fast")}
 				o.Volumes = []model.VolumeOrder{disk("d2", "slow"), disk("d1", "fast")}
 			},
 			wire(func(c *berthv1.Command) {
 				c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
 					TargetUri: "qemu+tls://b/system", TargetNode: "n2", TargetEpoch: 6, BandwidthBps: 1 << 20,
-					DeadlineSeconds: 60, Spec: wireSpec, CopyStorage: true,
+					DeadlineSeconds: 60, Spec: wireSpec, CopyStorage: true, GivenUp: true,
 					From: []*berthv1.Volume{wireDisk("d1", "fast"), wireDisk("d2", "fast")},
 					To:   []*berthv1.Volume{wireDisk("d1", "fast"), wireDisk("d2", "slow")},
 				}}

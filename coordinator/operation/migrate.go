@@ -80,6 +80,7 @@ func copyOrder(op *Operation, vm *model.VM) Order {
 		TargetEpoch: op.Epoch, TargetNode: op.Target, TargetURI: op.TargetURI, TargetHost: op.TargetHost,
 		Bandwidth: op.Bandwidth, Deadline: op.Deadline,
 		CopyStorage: op.CopyStorage, Replaced: op.Replaced, Volumes: op.Volumes,
+		GivenUp: op.Cancel || op.GivenUp != "",
 	}
 }
 

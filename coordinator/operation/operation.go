@@ -244,6 +244,7 @@ type Order struct {
 	Volumes     []model.VolumeOrder
 	CopyStorage bool // migrate: the disks in Replaced are copied into Volumes of the same disk
 	Replaced    []model.VolumeOrder
+	GivenUp     bool // migrate: the copy is not wanted any more
 }
 
 // Outcome is how an agent says that an order ended.

@@ -82,7 +82,8 @@ func TestACopyToATargetThatTurnsSuspectIsGivenUp(t *testing.T) {
 	op, vm = todo.Commit.Operation, todo.Commit.VM
 	// It is told again until the source has answered, also by a leader that finds the target well again.
 	for _, now := range []string{why, ""} {
-		if todo = NewDriver(0).Look(Input{Operation: op, VM: vm, Suspect: now}, noon); todo.Commit != nil || len(todo.Cancels) != 1 {
+		todo = NewDriver(0).Look(Input{Operation: op, VM: vm, Suspect: now}, noon)
+		if todo.Commit != nil || len(todo.Cancels) != 1 || !todo.Orders[0].GivenUp {
 			t.Errorf("then, suspect %q: %+v", now, todo)
 		}
 	}

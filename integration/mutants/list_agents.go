@@ -61,4 +61,16 @@ var agentMutants = []mutant{
 		name: "begin-what-an-old-agent-cannot", file: "coordinator/control/lifecycle/begin.go", suite: inControl.only("OldAgent"),
 		is: "if err := o.tellable(&first); err != nil {", becomes: "if err := o.tellable(&first); err != nil && first.Revision == 0 {",
 	},
+	{
+		name: "what-was-given-up-begins-again", file: "agent/jobs/jobs.go", suite: inJobs.only("GivenUpIsNotBegun"),
+		is: "one = &job{Jobs: j, command: command, cancelled: givenUp}", becomes: "one = &job{Jobs: j, command: command}",
+	},
+	{
+		name: "what-was-given-up-goes-on", file: "agent/jobs/jobs.go", suite: inJobs.only("GivenUpIsNotBegun"),
+		is: "case one != nil && givenUp:\n\t\tone.cancel()", becomes: "case one != nil && givenUp:",
+	},
+	{
+		name: "nobody-tells-that-it-was-given-up", file: "coordinator/operation/migrate.go", suite: inOperation.only("SuspectIsGivenUp"),
+		is: "GivenUp: op.Cancel || op.GivenUp != \"\",", becomes: "GivenUp: op.Cancel,",
+	},
 }

@@ -1967,8 +1967,9 @@ type MigrateCommand struct {
 	Spec            *VMSpec                `protobuf:"bytes,6,opt,name=spec,proto3" json:"spec,omitempty"`
 	TargetAddress   string                 `protobuf:"bytes,7,opt,name=target_address,json=targetAddress,proto3" json:"target_address,omitempty"` // for the memory stream; empty: the host of target_uri
 	CopyStorage     bool                   `protobuf:"varint,8,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"`
-	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"` // with copy_storage: disks that go along ...
-	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`    // ... into these, which are there and empty, in the same order
+	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"`                        // with copy_storage: disks that go along ...
+	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`                           // ... into these, which are there and empty, in the same order
+	GivenUp         bool                   `protobuf:"varint,11,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"` // a copy that runs is aborted, and one that does not is not begun
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2071,6 +2072,13 @@ func (x *MigrateCommand) GetTo() []*Volume {
 		return x.To
 	}
 	return nil
+}
+
+func (x *MigrateCommand) GetGivenUp() bool {
+	if x != nil {
+		return x.GivenUp
+	}
+	return false
 }
 
 // ResumeCommand lets the paused copy on the target run: the source is gone.
@@ -3661,7 +3669,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"persistent\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\x8d\x03\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xa8\x03\n" +
 	"\x0eMigrateCommand\x12\x1d\n" +
 	"\n" +
 	"target_uri\x18\x01 \x01(\tR\ttargetUri\x12\x1f\n" +
@@ -3675,7 +3683,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\fcopy_storage\x18\b \x01(\bB\x10\x92\xb5\x18\fcopied-disksR\vcopyStorage\x12$\n" +
 	"\x04from\x18\t \x03(\v2\x10.berth.v1.VolumeR\x04from\x12 \n" +
 	"\x02to\x18\n" +
-	" \x03(\v2\x10.berth.v1.VolumeR\x02to\"\x0f\n" +
+	" \x03(\v2\x10.berth.v1.VolumeR\x02to\x12\x19\n" +
+	"\bgiven_up\x18\v \x01(\bR\agivenUp\"\x0f\n" +
 	"\rResumeCommand\"<\n" +
 	"\x0eDiscardCommand\x12*\n" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x10\n" +
