@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -25,10 +26,13 @@ func (s *Survey) accountOf(vm *model.VM) account {
 	missing := vm.Whereabouts.Missing
 	out := account{asks: !missing.IsZero(), after: missing, why: "every node is heard or off, and none has it"}
 	holder := s.of(vm.Holder)
-	if holder == nil {
-		if !out.asks {
-			out.why = "it was stopped, or its end was proven, before"
-		}
+	switch {
+	case holder == nil && vm.Whereabouts.Beside(vm.Holder):
+		return s.strayAccount(vm, out)
+	case holder == nil && !out.asks:
+		out.why = "it was stopped, or its end was proven, before"
+		return out
+	case holder == nil:
 		return out
 	}
 	name, facts := holder.node.Name, &holder.facts
@@ -48,6 +52,27 @@ func (s *Survey) accountOf(vm *model.VM) account {
 		out.anew, out.why = true, fmt.Sprintf("%s has booted anew since the VM ran there", name)
 	default:
 		out.asks = true
+	}
+	return out
+}
+
+// strayAccount finds out how a VM that nobody holds left the node that showed it beside Berth. Whoever started it there may have moved it.
+func (s *Survey) strayAccount(vm *model.VM, out account) account {
+	seen := vm.Whereabouts.Missing
+	out.after = time.Time{}
+	at := slices.IndexFunc(s.nodes, func(one hearing) bool { return one.facts.Boot == vm.Whereabouts.Boot })
+	if at < 0 {
+		return out
+	}
+	one := &s.nodes[at]
+	ending, told := one.facts.Endings[vm.ID]
+	switch ended := told && one.facts.DomainsKnown && ending.At.After(seen); {
+	case one.worth == off && !one.seenWithout(vm):
+		out.asks, out.why = false, fmt.Sprintf("%s, where it ran beside Berth, is proven to be off", one.node.Name)
+	case ended && !ending.Whole:
+		out.after, out.watched = ending.RanSince, true
+	case ended:
+		out.asks, out.why = false, fmt.Sprintf("it ended on %s, where it ran beside Berth", one.node.Name)
 	}
 	return out
 }

@@ -108,14 +108,38 @@ func (s *estate) shows(node string, state model.DomainState, epoch uint64) {
 }
 
 // gone has the first node show the VM no more.
-func (s *estate) gone() { s.change("n1", func(f *model.NodeFacts) { f.Domains = nil }) }
+func (s *estate) gone() { s.lists("n1") }
+
+// beside has somebody start the VM on a node after Berth has stopped it, and a leader see that.
+func (s *estate) beside(node string) {
+	s.gone()
+	s.vm.Holder, s.vm.Desired = "", model.Stopped
+	s.vm.Whereabouts = model.Whereabouts{Boot: node + "-boot", Missing: s.at.Add(-time.Minute)}
+	s.shows(node, model.DomainRunning, 3)
+}
+
+// handedOver has the first node, which shows the VM still and is silent, hand it over to the second one, where it has ended.
+func (s *estate) handedOver(at time.Time, epoch uint64) {
+	s.vm.Holder, s.vm.LastNode, s.vm.MovedAt = "", "n2", at
+	s.change("n1", func(f *model.NodeFacts) { f.Domains[0].Since = s.vm.StartedAt })
+	s.silent("n1", 5*time.Second)
+	s.history = append(s.history, operation.Operation{VM: vmID, Kind: operation.Migrate, Source: "n1", Target: "n2", Epoch: epoch})
+}
+
+// lists has a node show nothing.
+func (s *estate) lists(node string) { s.change(node, func(f *model.NodeFacts) { f.Domains = nil }) }
+
+// endedOn has a node tell that it has seen the VM's end so long ago.
+func (s *estate) endedOn(node string, ago, watched time.Duration, whole bool) {
+	s.change(node, func(f *model.NodeFacts) {
+		f.Domains = nil
+		f.Endings = map[string]model.Ending{vmID: {At: s.at.Add(-ago), RanSince: s.at.Add(-watched), Whole: whole}}
+	})
+}
 
 // ended has the first node tell that it has seen the VM's end.
 func (s *estate) ended(watched time.Duration, whole bool) {
-	s.gone()
-	s.change("n1", func(f *model.NodeFacts) {
-		f.Endings = map[string]model.Ending{vmID: {At: s.at.Add(-5 * time.Second), RanSince: s.at.Add(-watched), Whole: whole}}
-	})
+	s.endedOn("n1", 5*time.Second, watched, whole)
 }
 
 func TestWhereAVMMayBe(t *testing.T) {
@@ -284,6 +308,21 @@ func TestWhereAVMMayBe(t *testing.T) {
 		"nobody holds it": {
 			is: func(s *estate) { s.gone(); s.vm.Holder = ""; s.silent("n3", time.Minute) }, may: true, proof: "proven, before",
 		},
+		"nobody holds it, and its last node has connected and not listed yet": {
+			is: func(s *estate) {
+				s.gone()
+				s.vm.Holder = ""
+				s.change("n1", func(f *model.NodeFacts) { f.DomainsKnown = false })
+			}, way: "n1 not yet told",
+		},
+		"nobody holds it, and another node has connected anew": {
+			is: func(s *estate) {
+				s.gone()
+				s.vm.Holder = ""
+				s.change("n2", func(f *model.NodeFacts) { f.DomainsKnown = false })
+			},
+			may: true, proof: "proven, before",
+		},
 		"nobody holds it, and a node shows it": {
 			is: func(s *estate) { s.gone(); s.vm.Holder = ""; s.shows("n3", model.DomainRunning, 3) }, way: "n3 shows it",
 		},
@@ -296,6 +335,15 @@ func TestWhereAVMMayBe(t *testing.T) {
 			},
 			way: "n3 silent",
 		},
+		"nobody holds it, and the node that has handed it over is silent, and did not tell": {
+			is: func(s *estate) { s.handedOver(s.at.Add(-10*time.Second), 3) }, may: true, proof: "proven, before",
+		},
+		"nobody holds it, and the node that has handed it over has listed it since": {
+			is: func(s *estate) { s.handedOver(s.at.Add(-30*time.Second), 3) }, way: "n1 silent",
+		},
+		"nobody holds it, and the node from which it was moved once is silent, and showed it": {
+			is: func(s *estate) { s.handedOver(s.at.Add(-10*time.Second), 2) }, way: "n1 silent",
+		},
 		"nobody holds it, and it is missing": {
 			is: func(s *estate) {
 				s.gone()
@@ -303,6 +351,49 @@ func TestWhereAVMMayBe(t *testing.T) {
 				s.silent("n3", time.Minute)
 			},
 			way: "n3 silent",
+		},
+		"nobody holds it, and it has left a node that showed it": {
+			is: func(s *estate) { s.beside("n2"); s.lists("n2") }, again: true,
+		},
+		"nobody holds it, it has left a node that showed it, and one is silent": {
+			is: func(s *estate) { s.beside("n2"); s.lists("n2"); s.silent("n3", time.Hour) }, way: "n3 silent",
+		},
+		"nobody holds it, and a node that showed it is silent": {
+			is: func(s *estate) { s.beside("n2"); s.lists("n2"); s.silent("n2", time.Hour) }, way: "n2 silent",
+		},
+		"nobody holds it, and it ended on a node that showed it": {
+			is: func(s *estate) {
+				s.beside("n2")
+				s.endedOn("n2", 5*time.Second, time.Minute, true)
+				s.silent("n3", time.Hour)
+			}, may: true, proof: "ended on node2, where it ran beside Berth",
+		},
+		"nobody holds it, and it ended on a node that has not watched all of it": {
+			is: func(s *estate) {
+				s.beside("n2")
+				s.endedOn("n2", 5*time.Second, 15*time.Second, false)
+				s.silent("n3", time.Minute)
+			}, way: "n1 not yet told, n2 not yet told, n3 silent, n4 not yet told",
+		},
+		"nobody holds it, and it ended on a node before that showed it": {
+			is: func(s *estate) {
+				s.beside("n2")
+				s.endedOn("n2", time.Hour, 2*time.Hour, true)
+				s.silent("n3", time.Hour)
+			}, way: "n3 silent",
+		},
+		"nobody holds it, and a node that showed it is off": {
+			is: func(s *estate) { s.beside("n2"); s.fenced("n2"); s.silent("n3", time.Hour) }, may: true, proof: "node2, where it ran beside Berth",
+		},
+		"nobody holds it, and a node that showed it once is off": {
+			is: func(s *estate) { s.beside("n2"); s.lists("n2"); s.fenced("n2"); s.silent("n3", time.Hour) }, way: "n3 silent",
+		},
+		"nobody holds it, and a node that showed it has booted anew": {
+			is: func(s *estate) {
+				s.beside("n2")
+				s.lists("n2")
+				s.change("n2", func(f *model.NodeFacts) { f.Boot = "n2-next" })
+			}, again: true,
 		},
 		"a paused copy is to be discarded": {
 			is: func(s *estate) {

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -69,11 +70,16 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 }
 
 // Seen are the records of VMs of which more is seen than is written down: their holders show them under another boot than it was
-// last, or after they had been missing; or another node shows them while an operation waits for a holder that does not answer.
+// last, or after they had been missing; or nobody holds them, and a node shows them that somebody has started beside Berth, or shows them
+// no more; or another node shows them while an operation waits for a holder that does not answer.
 func (s *Survey) Seen() []model.VM {
 	var all []model.VM
 	for _, vm := range s.VMs() {
 		holder := s.of(vm.Holder)
+		if is := s.beside(&vm); vm.Operation == "" && vm.Holder == "" && is != vm.Whereabouts {
+			vm.Whereabouts = is
+			all = append(all, vm)
+		}
 		if vm.Operation != "" || holder == nil || holder.worth != heard || holder.facts.Boot == "" {
 			continue
 		}
@@ -84,6 +90,35 @@ func (s *Survey) Seen() []model.VM {
 		}
 	}
 	return append(all, s.away()...)
+}
+
+// beside is what is to be kept of a VM that nobody holds. The node that shows it may not be heard any more when somebody has moved it on,
+// and nothing else would tell a later look, or another leader, that it may run.
+func (s *Survey) beside(vm *model.VM) model.Whereabouts {
+	is, boot := vm.Whereabouts, ""
+	for _, one := range s.copies(vm) {
+		switch shown := s.of(one.Node).facts.Boot; {
+		case !one.Domain.State.Lives():
+		case shown == is.Boot:
+			return is
+		default:
+			boot = shown
+		}
+	}
+	if boot != "" {
+		return model.Whereabouts{Boot: boot, Missing: s.At}
+	}
+	if !is.Beside("") {
+		return is
+	}
+	at := slices.IndexFunc(s.nodes, func(one hearing) bool { return one.facts.Boot == is.Boot })
+	switch out := s.accountOf(vm); {
+	case !out.asks:
+		return model.Whereabouts{}
+	case out.watched, at >= 0 && s.nodes[at].worth != heard && s.nodes[at].worth != off:
+		return is // its node may tell more
+	}
+	return model.Whereabouts{Missing: s.At}
 }
 
 // away are the VMs that an operation works on at a holder which does not answer, while another node shows them: somebody has moved

@@ -74,3 +74,47 @@ func TestAGuestThatWasMarkedWithoutAnAnswerIsFollowed(t *testing.T) {
 		}
 	}
 }
+
+// A VM that was stopped, and that somebody has started on a node, may be moved on to one that is not heard. So it is kept where it was
+// seen until it is known how it left.
+func TestAVMThatSomebodyHasStartedIsKept(t *testing.T) {
+	at := running().at
+	seen, gone := model.Whereabouts{Boot: "n2-boot", Missing: at.Add(-time.Minute)}, model.Whereabouts{Missing: at}
+	for name, tc := range map[string]struct {
+		is   func(*estate)
+		want model.Whereabouts
+	}{
+		"it is shown for the first time": {
+			func(s *estate) { s.vm.Whereabouts = model.Whereabouts{} }, model.Whereabouts{Boot: "n2-boot", Missing: at},
+		},
+		"it is shown as before": {func(*estate) {}, seen},
+		"it is shown elsewhere": {
+			func(s *estate) { s.lists("n2"); s.shows("n3", model.DomainRunning, 3) }, model.Whereabouts{Boot: "n3-boot", Missing: at},
+		},
+		"a definition of it is left":                {func(s *estate) { s.shows("n2", model.DomainShutoff, 3) }, gone},
+		"nobody has seen how it left":               {func(s *estate) { s.lists("n2") }, gone},
+		"its end was seen":                          {func(s *estate) { s.endedOn("n2", time.Second, time.Minute, true) }, model.Whereabouts{}},
+		"its end was seen, and not all of its stay": {func(s *estate) { s.endedOn("n2", time.Second, 30*time.Second, false) }, seen},
+		"its node is silent":                        {func(s *estate) { s.silent("n2", time.Minute) }, seen},
+		"its node is off":                           {func(s *estate) { s.fenced("n2") }, model.Whereabouts{}},
+		"its node is off, and was seen without it":  {func(s *estate) { s.lists("n2"); s.fenced("n2") }, gone},
+		"its node has booted anew": {
+			func(s *estate) { s.lists("n2"); s.change("n2", func(f *model.NodeFacts) { f.Boot = "n2-next" }) }, gone,
+		},
+		"it is missing, and was not shown since": {func(s *estate) { s.lists("n2"); s.vm.Whereabouts = gone }, gone},
+		"it was stopped, and nobody has started it": {
+			func(s *estate) { s.lists("n2"); s.vm.Whereabouts = model.Whereabouts{} }, model.Whereabouts{},
+		},
+	} {
+		s := running()
+		s.beside("n2")
+		tc.is(s)
+		was, is := s.vm.Whereabouts, s.vm.Whereabouts
+		for _, vm := range s.survey().Seen() {
+			is = vm.Whereabouts
+		}
+		if is != tc.want {
+			t.Errorf("%s: %+v is kept of %+v, want %+v", name, is, was, tc.want)
+		}
+	}
+}

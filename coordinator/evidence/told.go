@@ -50,7 +50,7 @@ func Agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
 		return vm, ""
 	case len(copies) == 0:
 		// The backup does not know what people have done since. So it is started by their word only, also if it is to be highly available.
-		after.Holder = ""
+		after.Holder, after.Whereabouts.Boot = "", ""
 		after.Condition = model.Condition{Kind: model.NowhereSeen, Text: fmt.Sprintf(
 			"it ran when the backup was made, and no node shows it now: somebody may have stopped it since; 'berth vm start %s' starts it, "+
 				"'berth vm stop %s' leaves it off", vm.Name, vm.Name,

@@ -147,6 +147,7 @@ func (w *truth) act(t *rapid.T) {
 	m := w.machines[id]
 	what := rapid.SampledFrom([]string{
 		"virsh migrate", "virsh migrate", "crash", "silence", "silence", "power", "agent restarts", "fence", "another leader", "lists",
+		"stop", "virsh start", "virsh start",
 	}).Draw(t, "what")
 	w.note("%s %s", what, id)
 	switch here := w.place(); what {
@@ -201,6 +202,19 @@ func (w *truth) act(t *rapid.T) {
 		}
 	case "lists":
 		w.report(id)
+	case "stop":
+		if held := w.vm.Holder; held != "" && held == here && w.machines[held].heard {
+			w.machines[held].died(w.at)
+			w.vm.Holder, w.vm.Desired, w.vm.Whereabouts = "", model.Stopped, model.Whereabouts{}
+			w.report(held)
+		}
+	case "virsh start":
+		// It is taken for granted that nobody moves it on before a leader has looked.
+		if to, _ := w.Node(id); here == "" && w.vm.Holder == "" && m.on && m.heard && !to.Fenced() {
+			m.came(w.at)
+			w.report(id)
+			w.look()
+		}
 	}
 	if rapid.Bool().Draw(t, "look") {
 		w.look()
@@ -225,7 +239,7 @@ func TestAVMThatMayBeStartedRunsNowhere(t *testing.T) {
 			id := rapid.SampledFrom([]string{"n1", "n2", "n3", "n4"}).Draw(t, "start on")
 			if m := w.machines[id]; m.on && m.heard {
 				w.at = w.at.Add(time.Second)
-				w.vm.Holder, w.vm.LastNode, w.vm.StartedAt = id, id, w.at
+				w.vm.Holder, w.vm.LastNode, w.vm.StartedAt, w.vm.Desired = id, id, w.at, model.Running
 				w.vm.Epoch++
 				m.came(w.at)
 				w.at = w.at.Add(time.Second)

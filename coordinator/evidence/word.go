@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 )
 
 // word is what is known of a VM on one node, and whether it is in the way of a start.
@@ -62,13 +63,26 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 		word.Standing, word.Domain, word.InTheWay = KeepsMemory, domain, true
 		word.Why += ", and keeps the VM's memory, as it has told last"
 		word.Next += "; then " + Copy{Name: one.node.Name, Domain: *domain}.endsMemory()
-	case shows && (one.worth == lying || vm.LastNode != one.node.ID || since(domain.Since, vm)):
-		// Of the node that had it last the record knows more, unless the guest has begun again there since Berth started it.
+	case shows && (one.worth == lying || !s.gone(vm, one) || since(domain.Since, vm)):
+		// Of a node that had it the record knows more, unless the guest has begun again there since Berth started it.
 		word.InTheWay, word.Domain = true, domain
+	case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == one.node.ID:
+		// It had it last, and has listed nothing in this session yet: its libvirt may have kept the memory meanwhile.
+		word.Standing, word.InTheWay = NotYetTold, true
+		word.Why, word.Next = "had it last, and has not listed its domains since it has connected", "try again in half a minute"
 	case out.asks:
 		word.InTheWay = shows || (!out.watched || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(out.after))
 	}
 	return word
+}
+
+// gone tells whether the record knows that the VM has left a node which showed it last: it had it until its end was proven, or until it
+// was handed over, and has not listed its domains since.
+func (s *Survey) gone(vm *model.VM, one *hearing) bool {
+	handedOver := func(op operation.Operation) bool {
+		return op.VM == vm.ID && op.Kind == operation.Migrate && op.Source == one.node.ID && op.Target == vm.LastNode && op.Epoch == vm.Epoch
+	}
+	return vm.LastNode == one.node.ID || !since(one.facts.InventoryAt, vm) && slices.ContainsFunc(s.Operations(), handedOver)
 }
 
 // heardWord completes the word of a node that lists its domains.

@@ -89,10 +89,16 @@ type VM struct {
 // Whereabouts is what was found out about where a VM runs.
 type Whereabouts struct {
 	// Boot is that of the holder's host under which the VM runs there; empty: not known. When the host boots anew, its guest has ended.
+	// Of a VM that nobody holds it is that of a host that has shown it since Missing: somebody has started it there beside Berth.
 	Boot string `json:"boot,omitempty"`
 	// Missing is when the node that had it was found without it, and nobody had seen its end. Any node may run it since, until all
 	// have listed their domains or are proven to be off. Zero: it is not missing.
 	Missing time.Time `json:"missing,omitzero"`
+}
+
+// Beside tells whether a VM with this holder was seen to run where Berth has not started it.
+func (w Whereabouts) Beside(holder string) bool {
+	return holder == "" && w.Boot != "" && !w.Missing.IsZero()
 }
 
 // Discard is a paused copy of a VM that is to be discarded.

@@ -241,7 +241,7 @@ func (t *transition) moved() {
 func (t *transition) lost(why string) {
 	op := &t.Operation
 	had := t.VM.Holder == op.Target
-	t.VM.Holder = ""
+	t.letGo()
 	message := "lost during a migration: " + why
 	t.VM.Condition = model.Condition{Kind: model.LostMoving, About: op.ID, Text: message}
 	switch {

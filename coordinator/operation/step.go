@@ -168,6 +168,9 @@ func (t *transition) hold(node string, epoch uint64) {
 	t.VM.Condition, t.VM.Whereabouts = model.Condition{}, model.Whereabouts{}
 }
 
+// letGo takes the VM from its holder, with what was found out about it there.
+func (t *transition) letGo() { t.VM.Holder, t.VM.Whereabouts.Boot = "", "" }
+
 // park locks the VM until a person has decided.
 func (t *transition) park(why string) {
 	t.Operation.Result = Parked

@@ -162,6 +162,7 @@ func (t *transition) sourceDied(whole bool) {
 func (t *transition) discardOld(why string, whole bool) {
 	op := &t.Operation
 	t.leaveCopies(whole)
-	t.VM.Holder, op.Leftover, op.Message = "", op.Target, why
+	op.Leftover, op.Message = op.Target, why
+	t.letGo()
 	t.enter(Discarding)
 }

@@ -29,7 +29,7 @@ func (s suite) only(run string) suite { return suite{pkg: s.pkg, run: run, set: 
 func (s suite) with(set string) suite { return suite{pkg: s.pkg, run: s.run, set: set} }
 
 // mutants are all planted bugs.
-var mutants = slices.Concat(mainMutants, hostMutants, seedMutants, diskMutants, agentMutants, fenceMutants)
+var mutants = slices.Concat(mainMutants, hostMutants, seedMutants, diskMutants, agentMutants, fenceMutants, strayMutants)
 
 // mainMutants are those without a file of their own. Their names say what is left out or done wrong.
 var mainMutants = []mutant{
@@ -399,7 +399,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "a-silent-copy-is-forgotten", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
-		is:      "case shows && (one.worth == lying || vm.LastNode != one.node.ID || since(domain.Since, vm)):",
+		is:      "case shows && (one.worth == lying || !s.gone(vm, one) || since(domain.Since, vm)):",
 		becomes: "case shows && one.worth == lying:",
 	},
 	{

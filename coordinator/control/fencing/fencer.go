@@ -123,7 +123,11 @@ func (f *Fencer) awaited(p evidence.Moment) map[string][]string {
 			survey = f.Survey(p)
 		}
 		answer := survey.Of(&vm)
-		for _, word := range answer.InTheWay() {
+		inTheWay := answer.InTheWay()
+		if slices.ContainsFunc(inTheWay, func(word evidence.Word) bool { return word.Standing == evidence.ShowsIt }) {
+			continue // it runs there, so nothing waits for other nodes
+		}
+		for _, word := range inTheWay {
 			if word.Standing == evidence.Silent && word.Node != vm.Holder {
 				awaited[word.Node] = append(awaited[word.Node], vm.Name)
 			}

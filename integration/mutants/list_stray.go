@@ -1,0 +1,38 @@
+package main
+
+// strayMutants are planted bugs in what is known of VMs that nobody holds, and of nodes that had them.
+var strayMutants = []mutant{
+	{
+		name: "a-stray-is-not-written-down", file: "coordinator/evidence/follow.go", suite: inEvidence.only("SomebodyHasStarted"),
+		is: `vm.Operation == "" && vm.Holder == "" && is != vm.Whereabouts {`, becomes: `vm.Operation != "" && is != vm.Whereabouts {`,
+	},
+	{
+		name: "a-stray-that-left-is-forgotten", file: "coordinator/evidence/follow.go", suite: inEvidence.only("SomebodyHasStarted"),
+		is: "return model.Whereabouts{Missing: s.At}", becomes: "return model.Whereabouts{}",
+	},
+	{
+		name: "a-stray-ended-before-it-began", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "one.facts.DomainsKnown && ending.At.After(seen);", becomes: "one.facts.DomainsKnown && !seen.IsZero();",
+	},
+	{
+		name: "a-strays-late-watch-counts-as-whole", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "case ended && !ending.Whole:", becomes: "case ended && ending.At.IsZero():",
+	},
+	{
+		name: "a-stray-ends-with-any-node", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "case one.worth == off && !one.seenWithout(vm):", becomes: "case one.worth == off:",
+	},
+	{
+		name: "handed-over-whenever", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "&& op.Epoch == vm.Epoch", becomes: "",
+	},
+	{
+		name: "what-a-source-lists-later-is-old", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "!since(one.facts.InventoryAt, vm) && slices.", becomes: "slices.",
+	},
+	{
+		name: "the-last-node-need-not-list", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is:      "case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == one.node.ID:",
+		becomes: "case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == \"\":",
+	},
+}
