@@ -53,15 +53,26 @@ func (w *World) waitsFor(snapshot *state.Snapshot, vm, id string) bool {
 	}
 }
 
+// showed tells whether the leader has heard last from a machine that it has a VM.
+func (w *World) showed(h *host, vm string) bool {
+	if w.leader == nil || !w.fencing {
+		return false
+	}
+	facts := w.leader.keeper.facts.Facts(h.ID, w.Now)
+	domain := facts.Domain(vm)
+	return domain != nil && (domain.State.Holds() || domain.Saved)
+}
+
 // operationWaits tells that of an operation.
 func (w *World) operationWaits(snapshot *state.Snapshot, op *operation.Operation) bool {
 	return w.waitsFor(snapshot, op.VM, op.Source) || w.waitsFor(snapshot, op.VM, op.Target)
 }
 
-// vmWaits tells that of a VM: it ran there when it was heard last, or nobody has seen how it left its node.
+// vmWaits tells that of a VM: it ran there when it was heard last, or nobody has seen how it left its node. Where messages come out of
+// order, what is heard last may be older than the answer that it has left.
 func (w *World) vmWaits(snapshot *state.Snapshot, vm *model.VM) bool {
 	for _, h := range w.hosts {
-		if w.waitsFor(snapshot, vm.ID, h.ID) && (vm.Holder == h.ID || !vm.Whereabouts.Missing.IsZero()) {
+		if w.waitsFor(snapshot, vm.ID, h.ID) && (vm.Holder == h.ID || !vm.Whereabouts.Missing.IsZero() || w.Unordered && w.showed(h, vm.ID)) {
 			return true
 		}
 	}

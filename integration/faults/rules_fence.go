@@ -171,8 +171,8 @@ func (r *rules) waiting() []model.VM {
 		again := r.ran[vm.ID] && !told && (last == nil || !last.Lost)
 		down := (vm.HA || again) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
-		// A dead machine keeps its memory: until somebody gives that up it is started nowhere (W24).
-		kept := slices.ContainsFunc(r.hosts, func(h *host) bool { return h.Lost && machine.Keeps(h.Machine, vm.ID) })
+		// A dead machine keeps its memory, or has told so last: until somebody gives that up it is started nowhere (W24).
+		kept := slices.ContainsFunc(r.hosts, func(h *host) bool { return h.Lost && (machine.Keeps(h.Machine, vm.ID) || r.showed(h, vm.ID)) })
 		return !down || !roomy || held || kept || r.vmWaits(snapshot, &vm) || r.diskless(&vm) || vm.Restarts >= evidence.MaxRestarts
 	})
 }

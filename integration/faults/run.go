@@ -34,11 +34,7 @@ func play(script script.Script, trace io.Writer, bug plant.Bug) *World {
 	}
 	w.Play(stage.Began.Add(script.Chaos))
 	w.heal()
-	for end := w.Now.Add(settleLimit); w.Now.Before(end) && (w.decideCopies() || !w.isQuiet()); {
-		w.Play(w.Now.Add(10 * time.Second))
-	}
-	// What is still on its way arrives, and changes nothing any more.
-	w.Play(w.Now.Add(time.Minute))
+	w.settle()
 	w.rules.judge()
 	for _, h := range w.hosts {
 		h.life.Kill(0)
@@ -50,6 +46,21 @@ func play(script script.Script, trace io.Writer, bug plant.Bug) *World {
 	w.result.Breaches, w.result.Events, w.result.Lasted, w.result.Hash = w.Breaches, w.Ran, w.Passed(), w.Sum()
 	w.result.Drawn = w.Drawn()
 	return w
+}
+
+// settle plays on until nothing is left to be done, or for as long as operations have to end.
+func (w *World) settle() {
+	busy := func() bool { return w.decideCopies() || !w.isQuiet() }
+	for end := w.Now.Add(settleLimit); ; {
+		for w.Now.Before(end) && busy() {
+			w.Play(w.Now.Add(10 * time.Second))
+		}
+		// What is still on its way arrives, and changes nothing any more, unless it is somebody's word.
+		w.Play(w.Now.Add(time.Minute))
+		if !w.Now.Before(end) || !busy() {
+			return
+		}
+	}
 }
 
 // isQuiet tells whether nothing is left to be done.

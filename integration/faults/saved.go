@@ -20,13 +20,14 @@ func saveMemory(w *World, what script.Happening, _ *host) {
 			continue
 		}
 		w.Draw(script.Saved)
-		boot, runsOn := h.BootID(), w.Chance(500)
+		at, boot, runsOn := w.Now, h.BootID(), w.Chance(500)
 		w.Later(what.For, func() {
 			if !machine.Keeps(h.Machine, vm) {
 				return
 			}
-			if at := w.rules.truth(vm); at != nil && h.BootID() == boot {
-				w.rules.Broken("saved", vm, "runs on %s, while %s keeps its memory since before", at.At.ID, h.ID)
+			// Who starts it elsewhere by hand does not ask Berth.
+			if runs := w.rules.truth(vm); runs != nil && h.BootID() == boot && !w.byHand[vm].After(at) {
+				w.rules.Broken("saved", vm, "runs on %s, while %s keeps its memory since before", runs.At.ID, h.ID)
 			}
 			record, known := w.store.Snapshot().VM(vm)
 			if wanted := known && record.Desired == model.Running && record.Operation == "" && w.rules.truth(vm) == nil; runsOn && wanted {

@@ -6,6 +6,7 @@ import (
 	"berth/coordinator/agents"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
+	"berth/integration/faults/stage"
 )
 
 // session is a stream between an agent and the coordinator that it takes for the leader.
@@ -125,11 +126,11 @@ func (s *session) carry(last *time.Time, deliver func()) {
 		return
 	}
 	if w.Chance(50) {
-		delay += w.Between(0, 30*time.Second)
+		delay += w.Between(0, stage.LateMost)
 	}
 	w.After(delay, deliver)
 	if w.Chance(w.Mix.Doubled) {
-		w.After(delay+w.Between(0, 20*time.Second), deliver)
+		w.After(delay+w.Between(0, stage.AgainMost), deliver)
 	}
 }
 

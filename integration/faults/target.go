@@ -103,7 +103,7 @@ func (r *rules) Stands(d *machine.Domain, target *machine.Machine, disks bool) {
 		r.standsWithDisks(d)
 	}
 	m := r.leader
-	if m == nil || m.sessions[target.ID] != nil || m.lost[target.ID].IsZero() || r.Now.Sub(m.lost[target.ID]) < deafLimit || r.Mix.Wild {
+	if m == nil || m.sessions[target.ID] != nil || m.lost[target.ID].IsZero() || r.Now.Sub(m.lost[target.ID]) < deafLimit || r.IsWild() {
 		return
 	}
 	source := r.host(d.At.ID)
@@ -124,7 +124,7 @@ func (r *rules) watchHandOver(op *operation.Operation, fine time.Duration) {
 			return
 		}
 		m := r.leader
-		if m == nil || r.Mix.Wild || h.Frozen || h.Hung || !h.Up || h.life.dead || m.frozen || m.sessions[h.ID] == nil ||
+		if m == nil || r.IsWild() || h.Frozen || h.Hung || !h.Up || h.life.dead || m.frozen || m.sessions[h.ID] == nil ||
 			m.sessions[h.ID].life != h.life || r.IsCut(h.ID, m.id) || d.JobActive {
 			fine = 0
 		} else {

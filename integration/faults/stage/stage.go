@@ -21,12 +21,17 @@ type Stage struct {
 	hash   hash.Hash64 // of the trace
 	trace  io.Writer   // nil: nobody reads it
 	healed bool
+	calm   time.Time // when all has arrived that was late or double when the faults ended
 	drawn  map[string]int
+
+	Unordered bool // messages came out of order while things went wrong
 }
 
 // New is the stage of a script's run. What happens is written to trace if that is not nil.
 func New(script script.Script, trace io.Writer) *Stage {
-	return &Stage{Clock: newClock(script.Seed), Mix: script.Mix, hash: fnv.New64a(), trace: trace, drawn: map[string]int{}}
+	return &Stage{
+		Clock: newClock(script.Seed), Mix: script.Mix, hash: fnv.New64a(), trace: trace, drawn: map[string]int{}, Unordered: script.Mix.Wild,
+	}
 }
 
 // Draw takes note that a fault of script.Faults has happened.
@@ -86,7 +91,21 @@ func short(id string) string {
 func (s *Stage) Sum() uint64 { return s.hash.Sum64() }
 
 // Quieten ends what goes wrong by itself.
-func (s *Stage) Quieten() { s.Mix, s.healed = s.Mix.Quiet(), true }
+func (s *Stage) Quieten() {
+	if s.Mix.Wild {
+		s.calm = s.Now.Add(LateMost + AgainMost)
+	}
+	s.Mix, s.healed = s.Mix.Quiet(), true
+}
+
+// How much later than others a message of a wild network may come, and how long after it the same one may come again.
+const (
+	LateMost  = 30 * time.Second
+	AgainMost = 20 * time.Second
+)
+
+// IsWild tells whether messages may be late, lost, double and out of order.
+func (s *Stage) IsWild() bool { return s.Mix.Wild || s.Now.Before(s.calm) }
 
 // Later ends a fault, unless all have ended before.
 func (s *Stage) Later(after time.Duration, end func()) {
