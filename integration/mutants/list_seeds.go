@@ -38,7 +38,7 @@ var seedMutants = []mutant{
 	},
 	{
 		name: "a-silent-last-node-has-nothing-new", file: "coordinator/evidence/word.go", suite: inControl.only("StoppedVMAsks"),
-		is: "vm.LastNode != one.node.ID || since(domain.Since, vm)):", becomes: "vm.LastNode != one.node.ID):",
+		is: "!s.gone(vm, one) || since(domain.Since, vm)):", becomes: "!s.gone(vm, one)):",
 	},
 	{
 		name: "new-leaders-start-before-nodes-tell", file: "coordinator/control/lifecycle/start.go", suite: inControl.only("StoppedVMAsks"),
