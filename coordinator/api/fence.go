@@ -27,18 +27,21 @@ func setFence(node *model.Node, others []model.Node, message *berthv1.SetNodeReq
 	if err := model.ValidateFenceDevice(device); err != nil {
 		return nil, refusal.Invalid("node/"+node.Name, "see 'berth node set --help'", err)
 	}
-	at := slices.IndexFunc(others, func(other model.Node) bool { return other.ID != node.ID && other.Fence.SameTarget(device) })
-	if at >= 0 {
+	for i := range others {
+		shared, is := device.SharedTarget(others[i].Fence)
+		if !is || others[i].ID == node.ID {
+			continue
+		}
 		return nil, refusal.New(
 			rpc.Conflict, "node/"+node.Name, "give each node the address of its own management board, or its own plug",
 			"%s with these arguments switches off node %s: proof that the one is off would be taken for proof of the other",
-			device.Program, others[at].Name,
+			shared.Program, others[i].Name,
 		)
 	}
 	if node.Fence.Method == model.FenceWatchdog && device.Method != model.FenceWatchdog {
 		node.Watchdog = 0 // it is told to disarm it: from now on its silence proves nothing
 	}
-	if !node.Fence.SameTarget(device) {
+	if !node.Fence.SameTargets(device) {
 		node.Fencing.Struck, node.Fencing.StruckBoot = "", "" // the other one may have hit the wrong machine
 	}
 	node.Fence = device
@@ -46,7 +49,7 @@ func setFence(node *model.Node, others []model.Node, message *berthv1.SetNodeReq
 	case model.FenceNone:
 		return []string{"no fence device"}, nil
 	case model.FenceCommand:
-		return []string{"fenced by " + device.Program}, nil
+		return []string{"fenced by " + device.Title()}, nil
 	default:
 		return []string{"fenced by " + string(device.Method)}, nil
 	}
@@ -72,11 +75,17 @@ func (s *nodeCalls) FenceNode(
 	}
 	response := &berthv1.FenceNodeResponse{SchemaVersion: wire.SchemaVersion}
 	if message.GetCheck() {
-		on, err := answer.WhenLeading(ctx, s.Source, func() (bool, error) { return s.Control.NodePower(ctx, node.ID) })
+		on, err := answer.WhenLeading(ctx, s.Source, func() ([]bool, error) { return s.Control.NodePower(ctx, node.ID) })
 		if err != nil {
 			return nil, err
 		}
-		response.Power = map[bool]string{true: "on", false: "off"}[on]
+		text := map[bool]string{true: "on", false: "off"}
+		response.Power = text[slices.Contains(on, true)]
+		for i, device := range node.Fence.All() {
+			if len(node.Fence.Also) > 0 && i < len(on) {
+				response.Devices = append(response.Devices, device.Target()+": "+text[on[i]])
+			}
+		}
 	} else {
 		wanted := fencing.FenceNode{
 			Node: node.ID, ConfirmedOff: message.GetConfirmedOff(), Force: message.GetForce(), Caller: gate.CallerOf(ctx).String(),
@@ -96,8 +105,7 @@ func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
 		message.StateReason = why
 	}
 	if record, known := p.Node(id); message != nil && known {
-		is := s.Control.IdentityOf(&record)
-		message.FenceIdentity = is.Says(&record)
+		message.FenceIdentity = s.Control.IdentityOf(&record).Says(&record)
 	}
 	return message
 }
@@ -111,7 +119,8 @@ func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 				"look at the copies of VMs that run there, and boot it anew",
 				node.Name, why))
 		}
-		if is := s.Control.IdentityOf(&node); is.Refused(&node) != "" {
+		is := s.Control.IdentityOf(&node)
+		if why, _ := is.Refused(&node); why != "" {
 			lines = append(lines, fmt.Sprintf("node %s: %s", node.Name, is.Says(&node)))
 		}
 		verdict, held := s.Control.FenceHeld(node.ID)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,9 @@ func TestFenceDevices(t *testing.T) {
 		t.Error(err)
 	}
 	wantRefusal(t, second(strip("1")), rpc.Conflict, "node/hv2")
+	also := ipmi("another")
+	also.Arguments["ip"], also.Also = "10.0.0.12", []*berthv1.FenceDevice{strip("1")}
+	wantRefusal(t, second(also), rpc.Conflict, "node/hv2")
 	if err := second(strip("2")); err != nil {
 		t.Errorf("another plug of the same strip: %v", err)
 	}
@@ -102,8 +106,8 @@ func TestFencingANode(t *testing.T) {
 		asked = request
 		return model.Node{}, nil
 	}
-	m.control.power = func(string) (bool, error) {
-		return false, &lead.Error{Code: lead.Unavailable, Subject: "node/hv1", Message: "no route", NextStep: "look"}
+	m.control.power = func(string) ([]bool, error) {
+		return nil, &lead.Error{Code: lead.Unavailable, Subject: "node/hv1", Message: "no route", NextStep: "look"}
 	}
 	fence := func(request *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
 		request.Node = "hv1"
@@ -120,9 +124,24 @@ func TestFencingANode(t *testing.T) {
 	}
 	_, err := fence(&berthv1.FenceNodeRequest{Check: true})
 	wantRefusal(t, err, rpc.Unavailable, "node/hv1")
-	m.control.power = func(string) (bool, error) { return true, nil }
-	if answer, err := fence(&berthv1.FenceNodeRequest{Check: true}); err != nil || answer.GetPower() != "on" {
+	m.control.power = func(string) ([]bool, error) { return []bool{true}, nil }
+	if answer, err := fence(&berthv1.FenceNodeRequest{Check: true}); err != nil || answer.GetPower() != "on" || len(answer.GetDevices()) > 0 {
 		t.Errorf("power %q, %v", answer.GetPower(), err)
+	}
+	plug := func(number string) *berthv1.FenceDevice {
+		return &berthv1.FenceDevice{Method: "command", Program: "fence_apc", Arguments: map[string]string{"ip": "10.0.0.50", "plug": number}}
+	}
+	both := plug("1")
+	both.Also = []*berthv1.FenceDevice{plug("2")}
+	set, err := client.SetNode(ctx, connect.NewRequest(&berthv1.SetNodeRequest{Node: "hv1", Fence: both}))
+	if err != nil || len(set.Msg.GetNode().GetFence().GetAlso()) != 1 {
+		t.Fatalf("two power supplies: %v, %v", set, err)
+	}
+	m.control.power = func(string) ([]bool, error) { return []bool{false, true}, nil }
+	answer, err := fence(&berthv1.FenceNodeRequest{Check: true})
+	if want := []string{"fence_apc ip=10.0.0.50 plug=1: off", "fence_apc ip=10.0.0.50 plug=2: on"}; err != nil ||
+		answer.GetPower() != "on" || !slices.Equal(answer.GetDevices(), want) {
+		t.Errorf("one power supply of two is on: %v, %v", answer, err)
 	}
 	_, err = fence(&berthv1.FenceNodeRequest{Check: true, Force: true})
 	wantRefusal(t, err, rpc.Invalid, "node/hv1")

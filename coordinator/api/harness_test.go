@@ -390,9 +390,9 @@ type fakeControl struct {
 	console     func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
 
 	fence        func(fencing.FenceNode) (model.Node, error)
-	power        func(node string) (bool, error)
+	power        func(node string) ([]bool, error)
 	held         map[string]evidence.FenceVerdict // by node ID, as the next
-	identities   map[string]model.FenceIdentity   // by node ID
+	identities   map[string]model.FenceIdentities // by node ID
 	contradicted map[string]string
 	survey       func(*state.Snapshot) *evidence.Survey
 	adopt        func(adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
@@ -411,14 +411,16 @@ func (f *fakeControl) FenceNode(_ context.Context, request fencing.FenceNode) (m
 	return f.fence(request)
 }
 
-func (f *fakeControl) NodePower(_ context.Context, node string) (bool, error) { return f.power(node) }
+func (f *fakeControl) NodePower(_ context.Context, node string) ([]bool, error) { return f.power(node) }
 
 func (f *fakeControl) FenceHeld(node string) (evidence.FenceVerdict, bool) {
 	verdict, held := f.held[node]
 	return verdict, held
 }
 
-func (f *fakeControl) IdentityOf(node *model.Node) model.FenceIdentity { return f.identities[node.ID] }
+func (f *fakeControl) IdentityOf(node *model.Node) model.FenceIdentities {
+	return f.identities[node.ID]
+}
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
 

@@ -44,13 +44,13 @@ type Control interface {
 	DiscardPlan(ctx context.Context, request plans.DiscardPlan) (model.Plan, error)
 	CancelPlan(ctx context.Context, request plans.CancelPlan) (model.Plan, error)
 	FenceNode(ctx context.Context, request fencing.FenceNode) (model.Node, error)
-	// NodePower asks a node's fence device whether the node is on, and FenceHeld says why a silent node that VMs wait for is not
+	// NodePower asks each of a node's fence devices whether the node is on, and FenceHeld says why a silent node that VMs wait for is not
 	// proven to be off. Contradicted says why the proof that a node is off does not hold; empty: it does.
-	NodePower(ctx context.Context, node string) (bool, error)
+	NodePower(ctx context.Context, node string) ([]bool, error)
 	FenceHeld(node string) (evidence.FenceVerdict, bool)
 	Contradicted(node string) string
-	// IdentityOf is what a node's fence device says about which machine it switches.
-	IdentityOf(node *model.Node) model.FenceIdentity
+	// IdentityOf is what a node's fence devices say about which machine they switch.
+	IdentityOf(node *model.Node) model.FenceIdentities
 	// Survey is what every node's word is worth now.
 	Survey(snapshot *state.Snapshot) *evidence.Survey
 

@@ -29,6 +29,11 @@ func TestGoldenOutput(t *testing.T) {
 			"node", "set", "node1", "--fence", "command", "--fence-program", "fence_ipmilan", "--fence-arg", "ip=10.0.0.9", "--fence-arg",
 			"password=***",
 		},
+		"node-set-fences": {
+			"node", "set", "node1", "--fence", "command", "--fence-program", "fence_apc", "--fence-arg", "ip=10.0.0.50", "--fence-arg", "plug=1",
+			"--fence-program", "fence_apc", "--fence-arg", "ip=10.0.0.51", "--fence-arg", "plug=1", "--fence-timeout", "2m",
+		},
+		"node-fence-check-several": {"node", "fence", "node1", "--check"},
 		"ha-pause":                 {"ha", "pause", "--reason", "new switches"},
 		"ha-resume":                {"ha", "resume"},
 		"node-fence":               {"node", "fence", "node3", "--confirmed-off", "--yes"},

@@ -84,11 +84,20 @@ func (d *devices) asked() int {
 func fencedWorld(t *testing.T) (*world, *devices) {
 	w := newWorld(t, obedient)
 	for _, node := range w.Store.Snapshot().Nodes() {
-		w.device(node.ID, model.FenceDevice{Method: model.FenceCommand, Program: "fence_x", Arguments: map[string]string{"plug": node.ID}})
+		w.device(node.ID, supply(node.ID))
 		w.facts.change(node.ID, func(f *model.NodeFacts) { f.Boot, f.HeardAt = "b1", time.Now() })
 	}
 	time.Sleep(2 * evidence.FenceGrace)
 	return w, w.devices
+}
+
+// supply are the devices of a node with a power supply on each of some plugs.
+func supply(plug string, more ...string) model.FenceDevice {
+	device := model.FenceDevice{Method: model.FenceCommand, Program: "fence_x", Arguments: map[string]string{"plug": plug}}
+	for _, one := range more {
+		device.Also = append(device.Also, supply(one))
+	}
+	return device
 }
 
 func (w *world) device(id string, device model.FenceDevice) {
@@ -284,10 +293,19 @@ func TestOtherwiseNothingIsAsked(t *testing.T) {
 
 // Row 23: a leader that dies while a device is asked leaves it at work. The next one lets it come to its end.
 func TestTwoLeadersNeverAskADeviceAtOnce(t *testing.T) {
+	t.Run("one", func(t *testing.T) { twoLeaders(t, 1) })
+	t.Run("of each power supply", func(t *testing.T) { twoLeaders(t, 2) })
+}
+
+func twoLeaders(t *testing.T, supplies int) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := fencedWorld(t)
-		d.takes = 90 * time.Second // of at most 2 × 60 s
+		limit := time.Duration(supplies) * 2 * model.DefaultFenceTimeout
+		d.takes = limit - 30*time.Second
 		vm := w.available("web1")
+		if supplies > 1 {
+			w.device(vm.Holder, supply(vm.Holder+"/a", vm.Holder))
+		}
 		w.silence(vm.Holder)
 		for d.asked() == 0 {
 			time.Sleep(time.Second)
@@ -304,7 +322,7 @@ func TestTwoLeadersNeverAskADeviceAtOnce(t *testing.T) {
 		w.facts.mu.Unlock()
 		w.lead(2)
 		defer w.lose()
-		time.Sleep(2*model.DefaultFenceTimeout + 5*time.Second)
+		time.Sleep(limit + 5*time.Second)
 		if d.asked() != 1 || w.host(vm.Holder).Fencing != asked {
 			t.Fatalf("asked %d times while the call of the old leader may be at work: %+v", d.asked(), w.host(vm.Holder).Fencing)
 		}

@@ -70,6 +70,13 @@ func TestADeviceIsNotBelievedWhileAnotherNodeReachesTheMachine(t *testing.T) {
 
 // A management board says which machine it switches, and that is not the node.
 func TestADeviceOfAnotherMachineIsNotAsked(t *testing.T) {
+	t.Run("the only one", func(t *testing.T) { anotherMachine(t, func(node string) model.FenceDevice { return supply(node) }) })
+	t.Run("the second one", func(t *testing.T) {
+		anotherMachine(t, func(node string) model.FenceDevice { return supply(node+"/a", node) })
+	})
+}
+
+func anotherMachine(t *testing.T, fences func(node string) model.FenceDevice) {
 	const here, there = "4c4c4544-0042-3510-8052-b4c04f4d3732", "11111111-0042-3510-8052-b4c04f4d3732"
 	synctest.Test(t, func(t *testing.T) {
 		w, d := fencedWorld(t)
@@ -80,12 +87,13 @@ func TestADeviceOfAnotherMachineIsNotAsked(t *testing.T) {
 		w.facts.change(silent, func(f *model.NodeFacts) { f.Hardware, f.Source = here, model.HardwareProduct })
 		time.Sleep(5 * time.Second)
 		d.mu.Lock()
-		d.machines = map[string]string{silent: here}
+		d.machines = map[string]string{silent: here, silent + "/a": here}
 		d.mu.Unlock()
+		w.device(silent, fences(silent))
 		time.Sleep(100 * time.Minute)
 		node := w.host(silent)
-		if is := w.IdentityOf(&node); is.Machine != here || is.Refused(&node) != "" {
-			t.Fatalf("of the right one: %+v", is)
+		if is := w.IdentityOf(&node).Says(&node); !strings.Contains(is, "checked: it says") || strings.Contains(is, "unchecked") {
+			t.Fatalf("of the right one: %s", is)
 		}
 		d.mu.Lock()
 		d.machines[silent] = there // somebody has swapped cables; nobody has asked since

@@ -42,9 +42,33 @@ const (
 // killGrace is how long a program that was ended may take to let go of its output.
 const killGrace = 2 * time.Second
 
-// Off switches a machine off and asks whether it is. Nil means proven: the device has said that it switched it off, and then
-// that it is off. Any error means that nothing is known. Each of the two calls may take the device's timeout.
-func (r *Runner) Off(ctx context.Context, device model.FenceDevice) error {
+// Off switches a machine off and asks whether it is. Nil means proven: each of its devices has said that it switched it off, and then,
+// when all had, that it is off. Any error means that nothing is known. Each of the two calls may take the device's timeout. The
+// devices are asked one after the other: many power strips let one caller in at a time.
+func (r *Runner) Off(ctx context.Context, devices model.FenceDevice) error {
+	all := devices.All()
+	for _, device := range all {
+		if err := r.off(ctx, device); err != nil {
+			return of(device, all, err)
+		}
+	}
+	for _, device := range all {
+		if err := r.isOff(ctx, device); err != nil {
+			return of(device, all, err)
+		}
+	}
+	return nil
+}
+
+// of says which of several devices an error is of.
+func of(device model.FenceDevice, all []model.FenceDevice, err error) error {
+	if len(all) == 1 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", device.Target(), err)
+}
+
+func (r *Runner) off(ctx context.Context, device model.FenceDevice) error {
 	code, said, err := r.run(ctx, device, "off")
 	switch {
 	case err != nil:
@@ -52,6 +76,10 @@ func (r *Runner) Off(ctx context.Context, device model.FenceDevice) error {
 	case code != exitDone:
 		return fmt.Errorf("%w: %s ended with code %d when it was told to switch off%s", ErrUnknown, device.Program, code, said)
 	}
+	return nil
+}
+
+func (r *Runner) isOff(ctx context.Context, device model.FenceDevice) error {
 	on, err := r.On(ctx, device)
 	switch {
 	case err != nil:
@@ -62,7 +90,7 @@ func (r *Runner) Off(ctx context.Context, device model.FenceDevice) error {
 	return nil
 }
 
-// On asks whether a machine is on. With an error, nothing is known.
+// On asks one device whether its machine is on. With an error, nothing is known.
 func (r *Runner) On(ctx context.Context, device model.FenceDevice) (on bool, err error) {
 	code, said, err := r.run(ctx, device, "status")
 	switch {

@@ -84,6 +84,51 @@ func TestWhatIsAProof(t *testing.T) {
 	}
 }
 
+// A machine with two power supplies is off when both of its plugs are, at the same time.
+func TestAMachineWithTwoPlugsIsOffWhenBothAre(t *testing.T) {
+	const log = `echo "$action $plug" >> asked; `
+	for _, c := range []struct {
+		name, body string
+		says       string // of the error; empty: proven
+		asked      string
+	}{
+		{
+			"both off", log + `case $action in off) exit 0;; status) exit 2;; esac; exit 1`, "",
+			"off n1\noff n1b\nstatus n1\nstatus n1b\n",
+		},
+		{
+			"the second does not answer", log + `[ "$plug" = n1b ] && exit 1; case $action in off) exit 0;; status) exit 2;; esac; exit 1`,
+			"fence_test plug=n1b: the fence agent gave no answer", "off n1\noff n1b\n",
+		},
+		{
+			"the second says on", log + `[ $action = off ] && exit 0; [ "$plug" = n1b ] && exit 0; exit 2`,
+			"fence_test plug=n1b: the fence agent gave no answer that counts: fence_test said that it has switched the machine off, and then",
+			"off n1\noff n1b\nstatus n1\nstatus n1b\n",
+		},
+		{
+			"the first is switched on again meanwhile", log + `[ "$plug" = n1b ] && touch again; ` +
+				`[ $action = off ] && exit 0; [ "$plug" = n1 ] && [ -e again ] && exit 0; exit 2`,
+			"fence_test plug=n1: ", "off n1\noff n1b\nstatus n1\n",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, both := agent(t, c.body), device(0)
+			second := device(0)
+			second.Arguments["plug"] = "n1b"
+			both.Also = []model.FenceDevice{second}
+			err := r.Off(t.Context(), both)
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v, want one that says %q", err, c.says)
+			}
+			asked, err := os.ReadFile(filepath.Join(r.Directories[1], "asked"))
+			if err != nil || string(asked) != c.asked {
+				t.Errorf("it was asked %q, %v; want %q", asked, err, c.asked)
+			}
+		})
+	}
+}
+
 func TestTheProgramReadsItsArguments(t *testing.T) {
 	r := agent(t, `echo "$action $plug $password" >> asked; [ "$action" = status ] && exit 2; exit 0`)
 	if err := r.Off(t.Context(), device(0)); err != nil {

@@ -28,6 +28,9 @@ type FenceDevice struct {
 	Timeout   time.Duration     `json:"timeout,omitempty"`   // of FenceCommand; 0: the default
 	// Machine is the UUID by which the device names the machine, where that is not its firmware's. Since feature level 3.
 	Machine string `json:"machine,omitempty"`
+	// Also are further devices of FenceCommand, for instance those of other power supplies: the node is off when all of them have said
+	// so. Since feature level 3.
+	Also []FenceDevice `json:"also,omitempty"`
 }
 
 // Bounds of a fence device. Timeout is that of one call of the program; a fencing makes two.
@@ -37,7 +40,36 @@ const (
 	MaxFenceTimeout      = 10 * time.Minute
 	MaxFenceArguments    = 64
 	MaxFenceArgumentText = 4096
+	MaxFenceDevices      = 4 // of a node
 )
+
+// All are the devices of a node, each by itself: it is off when all of them have said so.
+func (d FenceDevice) All() []FenceDevice {
+	also := d.Also
+	d.Also = nil
+	return append([]FenceDevice{d}, also...)
+}
+
+// Title names the devices of a node. Of several each is told apart by what it switches.
+func (d FenceDevice) Title() string {
+	if len(d.Also) == 0 {
+		return d.Program
+	}
+	var titles []string
+	for _, one := range d.All() {
+		titles = append(titles, one.Target())
+	}
+	return strings.Join(titles, ", ")
+}
+
+// Target is the program of one device, and which machine it switches off.
+func (d FenceDevice) Target() string {
+	text, target := d.Program, d.target()
+	for _, name := range slices.Sorted(maps.Keys(target)) {
+		text += " " + name + "=" + target[name]
+	}
+	return text
+}
 
 // Within is how long one call of the program may take.
 func (d FenceDevice) Within() time.Duration {
@@ -71,11 +103,26 @@ func (d FenceDevice) Masked() FenceDevice {
 			d.Arguments[name] = Masked
 		}
 	}
+	d.Also = slices.Clone(d.Also)
+	for i, one := range d.Also {
+		d.Also[i] = one.Masked()
+	}
 	return d
 }
 
-// Unmasked is the device with the secrets that known has where only the mask was given.
+// Unmasked is the device with the secrets that known has where only the mask was given. Of several devices each has those of the one
+// that switched the same before.
 func (d FenceDevice) Unmasked(known FenceDevice) FenceDevice {
+	d.Also = slices.Clone(d.Also)
+	all := known.All()
+	for i, one := range d.Also {
+		if at := slices.IndexFunc(all, one.sameTarget); at >= 0 {
+			d.Also[i] = one.Unmasked(all[at])
+		}
+	}
+	if at := slices.IndexFunc(all, d.sameTarget); at >= 0 {
+		known = all[at]
+	}
 	d.Arguments = maps.Clone(d.Arguments)
 	for name, value := range d.Arguments {
 		if is, there := known.Arguments[name]; there && Secret(name) && value == Masked {
@@ -86,17 +133,56 @@ func (d FenceDevice) Unmasked(known FenceDevice) FenceDevice {
 }
 
 // aside are arguments of fence agents that do not say which machine is switched off: who asks, and how patiently.
-var aside = []string{"username", "login", "lanplus", "cipher", "privlvl", "auth", "verbose", "quiet", "delay", "retry_on", "method"}
+var aside = []string{
+	"username", "login", "lanplus", "cipher", "privlvl", "auth", "verbose", "quiet", "delay", "retry_on", "method",
+	"ssl", "ssl_secure", "ssl_insecure", "notls", "ssh", "secure", "cmd_prompt", "command_prompt", "snmp_version", "inet4_only", "inet6_only",
+}
 
-// SameTarget tells whether two devices switch off the same machine, as far as their arguments say: they differ at most in
-// who asks and how.
-func (d FenceDevice) SameTarget(other FenceDevice) bool {
-	return d.Method == FenceCommand && other.Method == FenceCommand && d.Program == other.Program && maps.Equal(d.target(), other.target())
+// renamed are the names that arguments of fence agents had once.
+var renamed = map[string]string{"ipaddr": fenceAddress, "port": fencePlug}
+
+// Names of arguments of fence agents.
+const (
+	fenceAddress = "ip"
+	fencePlug    = "plug"
+)
+
+// sameTarget tells whether two devices switch off the same machine, as far as their arguments say: they differ at most in who asks and
+// how. One board or power strip may be asked by several programs.
+func (d FenceDevice) sameTarget(other FenceDevice) bool {
+	own := d.target()
+	return d.Method == FenceCommand && other.Method == FenceCommand && (d.Program == other.Program || own[fenceAddress] != "") &&
+		maps.Equal(own, other.target())
+}
+
+// SharedTarget is the device among those of a node that switches off the same machine, or the same of its power supplies, as one of
+// another node.
+func (d FenceDevice) SharedTarget(other FenceDevice) (FenceDevice, bool) {
+	for _, one := range d.All() {
+		if slices.ContainsFunc(other.All(), one.sameTarget) {
+			return one, true
+		}
+	}
+	return FenceDevice{}, false
+}
+
+// SameTargets tells whether the devices of a node switch off what some others do, in the same order.
+func (d FenceDevice) SameTargets(other FenceDevice) bool {
+	return slices.EqualFunc(d.All(), other.All(), FenceDevice.sameTarget)
 }
 
 // target are the arguments that say which machine is switched off.
 func (d FenceDevice) target() map[string]string {
-	target := maps.Clone(d.Arguments)
+	target := map[string]string{}
+	for name, value := range d.Arguments {
+		if is, known := renamed[name]; known {
+			name = is
+		}
+		if name == fenceAddress {
+			value = strings.ToLower(value)
+		}
+		target[name] = value
+	}
 	maps.DeleteFunc(target, func(name, _ string) bool {
 		return slices.Contains(aside, name) || strings.HasSuffix(name, "_timeout") ||
 			slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
@@ -114,7 +200,7 @@ var (
 func ValidateFenceDevice(d FenceDevice) error {
 	switch d.Method {
 	case FenceNone, FenceManual, FenceWatchdog:
-		if d.Program != "" || len(d.Arguments) > 0 || d.Timeout != 0 || d.Machine != "" {
+		if !d.Equal(FenceDevice{Method: d.Method}) {
 			return invalid("fence", quoted(string(d.Method)), "program, arguments, timeout and machine with method command only")
 		}
 		return nil
@@ -122,6 +208,25 @@ func ValidateFenceDevice(d FenceDevice) error {
 	default:
 		return invalid("fence", quoted(string(d.Method)), "none, manual, watchdog or command")
 	}
+	all := d.All()
+	if len(all) > MaxFenceDevices {
+		return invalid("fence devices", fmt.Sprintf("%d of one node", len(all)), fmt.Sprintf("at most %d", MaxFenceDevices))
+	}
+	for i, one := range all {
+		switch {
+		case one.Method != FenceCommand || len(one.Also) > 0:
+			return invalid("further fence device", quoted(string(one.Method)), "a fence agent with its arguments, and no more of them inside")
+		case slices.ContainsFunc(all[:i], one.sameTarget):
+			return invalid("further fence device", quoted(one.Target()), "another plug or board than that of the node's other devices")
+		}
+		if err := validateFenceAgent(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateFenceAgent(d FenceDevice) error {
 	if !fenceProgram.MatchString(d.Program) {
 		return invalid("fence program", quoted(d.Program), "the name of a fence agent, for instance fence_ipmilan")
 	}
@@ -157,7 +262,7 @@ func ValidateFenceDevice(d FenceDevice) error {
 // Equal tells whether two devices are the same.
 func (d FenceDevice) Equal(other FenceDevice) bool {
 	return d.Method == other.Method && d.Program == other.Program && d.Timeout == other.Timeout && d.Machine == other.Machine &&
-		maps.Equal(d.Arguments, other.Arguments)
+		maps.Equal(d.Arguments, other.Arguments) && slices.EqualFunc(d.Also, other.Also, FenceDevice.Equal)
 }
 
 // IsZero tells whether there is no device.

@@ -38,14 +38,54 @@ func fieldsReversed(uuid []byte) []byte {
 	return is
 }
 
-// FenceIdentity is what a node's device says about which machine it switches. The zero value: it was not asked yet.
+// FenceIdentity is what a fence device says about which machine it switches. The zero value: it was not asked yet.
 type FenceIdentity struct {
 	Machine string // UUID; empty: the device does not tell
 	Why     string // it does not
 }
 
-// Refused says why a node's device is not asked: it says that it switches another machine. Empty: it does not say that.
-func (i FenceIdentity) Refused(n *Node) string {
+// FenceIdentities are what the devices of a node say about which machine they switch, in the order of the devices. There are none as
+// long as they were not asked.
+type FenceIdentities []FenceIdentity
+
+// alone is a node as if it had only one of its devices, for each of those that have said something.
+func (all FenceIdentities) alone(n *Node, yield func(is FenceIdentity, alone *Node)) {
+	for i, device := range n.Fence.All() {
+		if i < len(all) {
+			one := *n
+			one.Fence = device
+			yield(all[i], &one)
+		}
+	}
+}
+
+// Refused says why the devices of a node are not asked: one says that it switches another machine. Empty: none says that. Next says how
+// that is mended.
+func (all FenceIdentities) Refused(n *Node) (why, next string) {
+	all.alone(n, func(is FenceIdentity, alone *Node) {
+		if refused := is.refused(alone); refused != "" && why == "" {
+			why, next = refused, is.mend(alone)
+		}
+	})
+	return why, next
+}
+
+// Says is for people, whether the devices are the node's; empty: they were not asked yet, or there is none.
+func (all FenceIdentities) Says(n *Node) string {
+	var said []string
+	all.alone(n, func(is FenceIdentity, alone *Node) {
+		text := is.says(alone)
+		if text != "" && len(n.Fence.Also) > 0 {
+			text = alone.Fence.Target() + ": " + text
+		}
+		if text != "" {
+			said = append(said, text)
+		}
+	})
+	return strings.Join(said, "; ")
+}
+
+func (i FenceIdentity) refused(n *Node) string {
 	is, what := n.Fence.Machine, "its declared machine is"
 	if is == "" && n.HardwareSource == HardwareProduct {
 		is, what = n.Hardware, "its firmware says"
@@ -56,21 +96,20 @@ func (i FenceIdentity) Refused(n *Node) string {
 	return fmt.Sprintf("its fence device says that it switches machine %s, and %s %s", i.Machine, what, is)
 }
 
-// RefusedNext says how a device that switches another machine is mended.
-func (i FenceIdentity) RefusedNext(n *Node) string {
+// mend says how a device that switches another machine is mended.
+func (i FenceIdentity) mend(n *Node) string {
 	return fmt.Sprintf("set the address of its own device with 'berth node set %s --fence command --fence-program %s --fence-arg ...'; "+
 		"if that is its device and only tells another UUID of the machine, add --fence-machine %s", n.Name, n.Fence.Program, i.Machine)
 }
 
-// Says is for people, whether the device is the node's; empty: it was not asked yet, or there is none.
-func (i FenceIdentity) Says(n *Node) string {
+func (i FenceIdentity) says(n *Node) string {
 	switch {
 	case n.Fence.Method != FenceCommand || i == FenceIdentity{}:
 		return ""
 	case i.Machine == "":
 		return "unchecked: " + i.Why
-	case i.Refused(n) != "":
-		return i.Refused(n) + ": it is not asked; " + i.RefusedNext(n)
+	case i.refused(n) != "":
+		return i.refused(n) + ": it is not asked; " + i.mend(n)
 	case n.Fence.Machine == "" && n.HardwareSource != HardwareProduct:
 		return fmt.Sprintf("unchecked: it says that it switches machine %s, and the node does not tell its firmware's UUID", i.Machine)
 	}

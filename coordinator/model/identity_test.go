@@ -30,25 +30,34 @@ func TestADeviceOfAnotherMachineIsRefused(t *testing.T) {
 	system.HardwareSource = HardwareSystem
 	pinned := node
 	pinned.Fence.Machine = there
+	const strip = "fence_apc ip=10.0.0.50 plug=1: unchecked: fence_apc does not tell"
+	both := node
+	both.Fence = FenceDevice{
+		Method: FenceCommand, Program: "fence_apc", Arguments: map[string]string{"ip": "10.0.0.50", "plug": "1"},
+		Also: []FenceDevice{{Method: FenceCommand, Program: "fence_ipmilan", Machine: there}},
+	}
 	for _, c := range []struct {
 		node    Node
-		is      FenceIdentity
+		is      FenceIdentities
 		refused bool
 		says    string
 	}{
-		{node, FenceIdentity{Machine: here}, false, "checked: "},
-		{node, FenceIdentity{Machine: there}, true, there + ", and its firmware says " + here},
-		{node, FenceIdentity{Why: "fence_x does not tell"}, false, "unchecked: fence_x does not tell"},
-		{system, FenceIdentity{Machine: there}, false, "unchecked: it says that it switches machine " + there},
-		{pinned, FenceIdentity{Machine: there}, false, "checked: "},
-		{pinned, FenceIdentity{Machine: here}, true, here + ", and its declared machine is " + there},
-		{node, FenceIdentity{}, false, ""},
+		{node, FenceIdentities{{Machine: here}}, false, "checked: "},
+		{node, FenceIdentities{{Machine: there}}, true, there + ", and its firmware says " + here},
+		{node, FenceIdentities{{Why: "fence_x does not tell"}}, false, "unchecked: fence_x does not tell"},
+		{system, FenceIdentities{{Machine: there}}, false, "unchecked: it says that it switches machine " + there},
+		{pinned, FenceIdentities{{Machine: there}}, false, "checked: "},
+		{pinned, FenceIdentities{{Machine: here}}, true, here + ", and its declared machine is " + there},
+		{node, nil, false, ""},
+		{both, FenceIdentities{{Why: "fence_apc does not tell"}, {Machine: there}}, false, strip + "; fence_ipmilan: checked: "},
+		{both, FenceIdentities{{Why: "fence_apc does not tell"}, {Machine: here}}, true, strip + "; fence_ipmilan: its fence device says"},
 	} {
 		says := c.is.Says(&c.node)
-		if (c.is.Refused(&c.node) != "") != c.refused || !strings.Contains(says, c.says) || c.says == "" && says != "" {
-			t.Errorf("%+v: refused %q, %q", c.is, c.is.Refused(&c.node), says)
+		why, next := c.is.Refused(&c.node)
+		if (why != "") != c.refused || !strings.Contains(says, c.says) || c.says == "" && says != "" {
+			t.Errorf("%+v: refused %q, %q", c.is, why, says)
 		}
-		if c.refused && !strings.Contains(says, "berth node set hv1 --fence command") {
+		if c.refused && (!strings.Contains(says, "berth node set hv1 --fence command") || !strings.Contains(says, next)) {
 			t.Errorf("no next step: %s", says)
 		}
 	}

@@ -27,8 +27,16 @@ func cloneNode(n *model.Node) model.Node {
 	out.Settings.Overhead = pointer(n.Settings.Overhead)
 	out.Keys = maps.Clone(n.Keys)
 	out.Labels = slices.Clone(n.Labels)
-	out.Fence.Arguments = maps.Clone(n.Fence.Arguments)
+	out.Fence = cloneDevice(n.Fence)
 	return out
+}
+
+func cloneDevice(d model.FenceDevice) model.FenceDevice {
+	d.Arguments, d.Also = maps.Clone(d.Arguments), slices.Clone(d.Also)
+	for i, one := range d.Also {
+		d.Also[i] = cloneDevice(one)
+	}
+	return d
 }
 
 func cloneResource(r *model.Resource) model.Resource {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,7 +29,7 @@ func checkCopy[Row, Out any](t *testing.T, clone func(*Row) Out) {
 	addresses(reflect.ValueOf(row), func(at uintptr, _ string) { seen[at] = true }, "")
 	out := clone(row)
 	addresses(reflect.ValueOf(&out), func(at uintptr, path string) {
-		if seen[at] {
+		if at != 0 && seen[at] {
 			t.Errorf("the copy shares %s with the stored record", path)
 		}
 	}, "record")
@@ -47,28 +48,38 @@ func checkCopy[Row, Out any](t *testing.T, clone func(*Row) Out) {
 }
 
 // fill gives every pointer, slice and map below v something to point to.
-func fill(v reflect.Value) {
+func fill(v reflect.Value, within ...reflect.Type) {
 	if v.Type().PkgPath() == "time" && v.Kind() == reflect.Struct {
 		return
 	}
+	inside := 0
+	for _, one := range within {
+		if one == v.Type() {
+			inside++
+		}
+	}
+	if inside > 1 {
+		return // records of their own kind have no end
+	}
+	within = append(slices.Clip(within), v.Type())
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem())
+		fill(v.Elem(), within...)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range v.Len() {
-			fill(v.Index(i))
+			fill(v.Index(i), within...)
 		}
 	case reflect.Map:
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(key)
-		fill(value)
+		fill(key, within...)
+		fill(value, within...)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(key, value)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i))
+			fill(v.Field(i), within...)
 		}
 	case reflect.String:
 		v.SetString("text")

@@ -190,6 +190,7 @@ func goldenCommands() []Command {
 	full.Fence = model.FenceDevice{
 		Machine: "4c4c4544-0042-3510-8052-b4c04f4d3733",
 		Method:  model.FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9"}, Timeout: time.Minute,
+		Also: []model.FenceDevice{{Method: model.FenceCommand, Program: "fence_apc", Arguments: map[string]string{"plug": "3"}}},
 	}
 	full.Fencing = model.Fencing{
 		ID: "f1", Phase: model.FencingFailed, Method: model.FenceCommand, Boot: "boot-1", Attempt: 2, Caller: "berth",

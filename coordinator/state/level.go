@@ -69,7 +69,7 @@ func (c *Command) needed() uint32 {
 		if c.Nodes[i].Fencing.Struck != "" {
 			level = max(level, StruckLevel)
 		}
-		if c.Nodes[i].Fence.Machine != "" {
+		if c.Nodes[i].Fence.Machine != "" || len(c.Nodes[i].Fence.Also) > 0 {
 			level = max(level, MachineLevel)
 		}
 		if n := &c.Nodes[i]; n.Hardware != "" || n.HardwareSource != "" || n.LastBoot != "" || n.Twin != (model.Twin{}) || n.Peers != "" {
@@ -106,8 +106,12 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 		}
 	}
 	for i := range c.Nodes {
-		if c.Nodes[i].Fence.Machine != "" && MachineLevel > level {
+		switch {
+		case MachineLevel <= level:
+		case c.Nodes[i].Fence.Machine != "":
 			level, what = MachineLevel, "the machine of the fence device of node "+c.Nodes[i].Name
+		case len(c.Nodes[i].Fence.Also) > 0:
+			level, what = MachineLevel, "the second fence device of node "+c.Nodes[i].Name
 		}
 	}
 	for i := range c.Operations {

@@ -88,16 +88,27 @@ func fenceDevice(device model.FenceDevice) *berthv1.FenceDevice {
 	shown := device.Masked()
 	return &berthv1.FenceDevice{
 		Method: string(shown.Method), Program: shown.Program, Arguments: shown.Arguments, TimeoutSeconds: shown.Timeout.Seconds(),
-		Machine: shown.Machine,
+		Machine: shown.Machine, Also: fenceDevices(shown.Also),
 	}
+}
+
+func fenceDevices(devices []model.FenceDevice) (messages []*berthv1.FenceDevice) {
+	for _, device := range devices {
+		messages = append(messages, fenceDevice(device))
+	}
+	return messages
 }
 
 // FenceDeviceFrom reads the device that a request carries, unchecked.
 func FenceDeviceFrom(message *berthv1.FenceDevice) model.FenceDevice {
+	var also []model.FenceDevice
+	for _, one := range message.GetAlso() {
+		also = append(also, FenceDeviceFrom(one))
+	}
 	return model.FenceDevice{
 		Method: model.FenceMethod(message.GetMethod()), Program: message.GetProgram(), Arguments: message.GetArguments(),
 		Timeout: time.Duration(message.GetTimeoutSeconds() * float64(time.Second)),
-		Machine: message.GetMachine(),
+		Machine: message.GetMachine(), Also: also,
 	}
 }
 

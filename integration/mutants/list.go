@@ -555,7 +555,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "two-nodes-with-one-fence-target", file: "coordinator/model/fence.go", suite: inAPI.only("FenceDevices"),
-		is: "d.Program == other.Program && maps.Equal(d.target(), other.target())", becomes: "d.Equal(other)",
+		is: "maps.Equal(own, other.target())", becomes: "d.Equal(other)",
 	},
 	{
 		name: "count-those-that-somebody-has-seen-off", file: "coordinator/evidence/silence.go", suite: inEvidence,

@@ -48,6 +48,35 @@ var fenceMutants = []mutant{
 		is:    "report.Asking <= own.Hearing", becomes: "report.Asking >= own.Hearing",
 	},
 	{
+		name: "one-plug-of-two", file: "coordinator/fence/run.go", suite: suite{pkg: "./coordinator/fence", run: "TwoPlugs"},
+		is: "all := devices.All()", becomes: "all := devices.All()[:1]",
+	},
+	{
+		name: "one-plug-after-the-other", file: "coordinator/fence/run.go", suite: suite{pkg: "./coordinator/fence", run: "TwoPlugs"},
+		is:      "if err := r.off(ctx, device); err != nil {",
+		becomes: "if err := errors.Join(r.off(ctx, device), r.isOff(ctx, device)); err != nil {",
+	},
+	{
+		name: "calls-of-one-device", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("TwoLeaders"),
+		is: "limit += 2 * one.Within()", becomes: "limit = fenceHaste + 5*time.Second + 2*one.Within()",
+	},
+	{
+		name: "the-second-one-unchecked", file: "coordinator/control/fencing/identity.go", suite: inControl.only("AnotherMachine"),
+		is: "range node.Fence.All() {", becomes: "range node.Fence.All()[:1] {",
+	},
+	{
+		name: "one-plug-twice", file: "coordinator/model/fence.go", suite: suite{pkg: "./coordinator/model"},
+		is: "case slices.ContainsFunc(all[:i], one.sameTarget):", becomes: "case slices.ContainsFunc(all[:0*i], one.sameTarget):",
+	},
+	{
+		name: "only-first-plugs-are-compared", file: "coordinator/model/fence.go", suite: suite{pkg: "./coordinator/model"},
+		is: "slices.ContainsFunc(other.All(), one.sameTarget)", becomes: "slices.ContainsFunc(other.All()[:1], one.sameTarget)",
+	},
+	{
+		name: "one-board-under-two-programs", file: "coordinator/model/fence.go", suite: suite{pkg: "./coordinator/model"},
+		is: "(d.Program == other.Program || own[fenceAddress] != \"\")", becomes: "d.Program == other.Program",
+	},
+	{
 		name: "the-held-one-has-a-veto", file: "coordinator/control/fencing/veto.go", suite: inControl.only("Reaches"),
 		is: "node.ID != asked.ID && !node.Fenced()", becomes: "node.ID == asked.ID && !node.Fenced()",
 	},

@@ -49,14 +49,27 @@ func cannedNodeAnswers() nodeFake {
 				Code: rpc.NotFound, Subject: "node/" + r.GetNode(), NextStep: "see 'berth node list'",
 			}, "there is no node %q", r.GetNode())
 		},
-		setNode: func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error) {
-			return &berthv1.SetNodeResponse{SchemaVersion: "1", Node: cannedNodes()[0]}, nil
+		setNode: func(r *berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error) {
+			node := cannedNodes()[0]
+			if len(r.GetFence().GetAlso()) > 0 {
+				node.Fence = r.GetFence()
+			}
+			return &berthv1.SetNodeResponse{SchemaVersion: "1", Node: node}, nil
 		},
 		maintenance: func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error) {
 			return &berthv1.SetNodeMaintenanceResponse{SchemaVersion: "1", Node: cannedNodes()[0]}, nil
 		},
 		OnFenceNode: func(r *berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error) {
 			node := cannedNodes()[2]
+			if r.GetCheck() && r.GetNode() == "node1" {
+				node = cannedNodes()[0]
+				node.FenceIdentity = "fence_apc ip=10.0.0.50 plug=1: unchecked: fence_apc does not tell which machine it switches; " +
+					"fence_apc ip=10.0.0.51 plug=1: unchecked: fence_apc does not tell which machine it switches"
+				return &berthv1.FenceNodeResponse{
+					SchemaVersion: "1", Node: node, Power: "on",
+					Devices: []string{"fence_apc ip=10.0.0.50 plug=1: off", "fence_apc ip=10.0.0.51 plug=1: on"},
+				}, nil
+			}
 			if r.GetCheck() {
 				return &berthv1.FenceNodeResponse{SchemaVersion: "1", Node: node, Power: "on"}, nil
 			}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,11 +17,46 @@ import (
 
 // fenceFlags say what proves that a node is off.
 type fenceFlags struct {
-	method    term.StringFlag
+	method  term.StringFlag
+	devices []fenceAgent
+}
+
+// fenceAgent is one device as it stands on the line. The first that its arguments follow is the one that they are for.
+type fenceAgent struct {
 	program   string
 	arguments []string
 	timeout   time.Duration
 	machine   string
+}
+
+// ofAgent is a flag about the fence agent that stands on the line last.
+type ofAgent struct {
+	devices *[]fenceAgent
+	word    string
+	set     func(device *fenceAgent, text string) error
+}
+
+func (f ofAgent) String() string { return "" }
+
+// Type is the word that help shows for the value.
+func (f ofAgent) Type() string { return f.word }
+
+// Set takes the text for the last device.
+func (f ofAgent) Set(text string) error {
+	if len(*f.devices) == 0 {
+		*f.devices = []fenceAgent{{}}
+	}
+	return f.set(&(*f.devices)[len(*f.devices)-1], text)
+}
+
+// another names the program of the first device, or of one more.
+func (f *fenceFlags) another(device *fenceAgent, text string) error {
+	if device.program == "" {
+		device.program = text
+	} else {
+		f.devices = append(f.devices, fenceAgent{program: text})
+	}
+	return nil
 }
 
 const noFence = "none"
@@ -31,12 +67,20 @@ func (f *fenceFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.method.Word = "HOW"
 	flags.Var(&f.method, "fence", "what proves that it is off: command, manual, watchdog or none")
-	flags.StringVar(&f.program, "fence-program", "", "with --fence command: the `NAME` of a fence agent, for instance fence_ipmilan")
-	flags.StringArrayVar(&f.arguments, "fence-arg", nil, "with --fence command: an argument of it, `NAME=VALUE`; repeat for more")
-	flags.DurationVar(
-		&f.timeout, "fence-timeout", 0, "with --fence command: `DURATION` that one call of it may take, 1s to 10m; 1m if left out",
-	)
-	flags.StringVar(&f.machine, "fence-machine", "", "with --fence command: the `UUID` by which it names the machine, if not its firmware's")
+	flags.Var(ofAgent{&f.devices, "NAME", f.another}, "fence-program", "with --fence command: a fence agent, for instance fence_ipmilan; "+
+		"once more for each further power supply, with its own arguments behind it")
+	flags.Var(ofAgent{&f.devices, "NAME=VALUE", func(device *fenceAgent, text string) error {
+		device.arguments = append(device.arguments, text)
+		return nil
+	}}, "fence-arg", "with --fence command: an argument of it; repeat for more")
+	flags.Var(ofAgent{&f.devices, "DURATION", func(device *fenceAgent, text string) (err error) {
+		device.timeout, err = time.ParseDuration(text)
+		return err
+	}}, "fence-timeout", "with --fence command: what one call of it may take, 1s to 10m; 1m if left out")
+	flags.Var(ofAgent{&f.devices, "UUID", func(device *fenceAgent, text string) error {
+		device.machine = text
+		return nil
+	}}, "fence-machine", "with --fence command: by which it names the machine, if not its firmware's")
 	term.Complete(cmd, "fence", term.CompleteFixed(fenceMethods...))
 	for _, flag := range []string{"fence-program", "fence-arg", "fence-timeout", "fence-machine"} {
 		term.Complete(cmd, flag, cobra.NoFileCompletions)
@@ -54,33 +98,62 @@ func (f *fenceFlags) change(cmd *cobra.Command, request *berthv1.SetNodeRequest)
 	case !slices.Contains(fenceMethods, f.method.Text):
 		return term.Usagef(cmd, "--fence %s: use %s", f.method.Text, strings.Join(fenceMethods, ", "))
 	}
-	device := model.FenceDevice{Method: model.FenceMethod(f.method.Text), Program: f.program, Timeout: f.timeout, Machine: f.machine}
+	device := model.FenceDevice{Method: model.FenceMethod(f.method.Text)}
 	if f.method.Text == noFence {
 		device.Method = model.FenceNone
 	}
-	for _, text := range f.arguments {
-		name, value, found := strings.Cut(text, "=")
-		if _, twice := device.Arguments[name]; !found || name == "" || twice {
-			return term.Usagef(cmd, "--fence-arg %s: want NAME=VALUE, each name once", name)
+	for i, agent := range f.devices {
+		arguments, wrong := agent.read()
+		if wrong != "" {
+			return term.Usagef(cmd, "--fence-arg %s: want NAME=VALUE, each name once", wrong)
 		}
-		if device.Arguments == nil {
-			device.Arguments = map[string]string{}
+		one := model.FenceDevice{
+			Method: device.Method, Program: agent.program, Arguments: arguments, Timeout: agent.timeout, Machine: agent.machine,
 		}
-		device.Arguments[name] = value
+		if i == 0 {
+			device = one
+		} else {
+			device.Also = append(device.Also, one)
+		}
 	}
 	if err := model.ValidateFenceDevice(device); err != nil && !masked(device) {
 		return term.Usage(cmd, err)
 	}
-	request.Fence = &berthv1.FenceDevice{
-		Method: string(device.Method), Program: device.Program, Arguments: device.Arguments, TimeoutSeconds: device.Timeout.Seconds(),
-		Machine: device.Machine,
-	}
+	request.Fence = fenceMessage(device)
 	return nil
 }
 
+// read is the arguments of a device, or the first name that is not one of it.
+func (d fenceAgent) read() (arguments map[string]string, wrong string) {
+	for _, text := range d.arguments {
+		name, value, found := strings.Cut(text, "=")
+		if _, twice := arguments[name]; !found || name == "" || twice {
+			return nil, cmp.Or(name, "''")
+		}
+		if arguments == nil {
+			arguments = map[string]string{}
+		}
+		arguments[name] = value
+	}
+	return arguments, ""
+}
+
+func fenceMessage(device model.FenceDevice) *berthv1.FenceDevice {
+	message := &berthv1.FenceDevice{
+		Method: string(device.Method), Program: device.Program, Arguments: device.Arguments, TimeoutSeconds: device.Timeout.Seconds(),
+		Machine: device.Machine,
+	}
+	for _, one := range device.Also {
+		message.Also = append(message.Also, fenceMessage(one))
+	}
+	return message
+}
+
 // masked tells whether a secret is to stay as it is: only the coordinator knows whether there is one.
-func masked(device model.FenceDevice) bool {
-	return slices.Contains(slices.Collect(maps.Values(device.Arguments)), model.Masked)
+func masked(devices model.FenceDevice) bool {
+	return slices.ContainsFunc(devices.All(), func(device model.FenceDevice) bool {
+		return slices.Contains(slices.Collect(maps.Values(device.Arguments)), model.Masked)
+	})
 }
 
 // fencePhrase says what proves that a node is off.
@@ -103,6 +176,9 @@ func fencePhrase(device *berthv1.FenceDevice) string {
 	}
 	if seconds := device.GetTimeoutSeconds(); seconds > 0 {
 		text += fmt.Sprintf(", %s for each call", time.Duration(seconds*float64(time.Second)))
+	}
+	for _, one := range device.GetAlso() {
+		text += ", and by " + fencePhrase(one)
 	}
 	return text
 }
@@ -160,7 +236,7 @@ writes its disks twice. --check switches nothing: it asks the device whether the
 	flags := cmd.Flags()
 	flags.StringVar(&label, "label", "", "all nodes with this `LABEL`, instead of one NODE")
 	term.Complete(cmd, "label", cobra.NoFileCompletions)
-	flags.BoolVar(&request.Check, "check", false, "only ask its fence device whether it is on")
+	flags.BoolVar(&request.Check, "check", false, "only ask its fence devices whether it is on")
 	flags.BoolVar(&request.ConfirmedOff, "confirmed-off", false, "you have seen that the machine is off")
 	flags.BoolVar(&request.Force, "force", false, "also while it answers: its VMs lose their power")
 	term.ConfirmFlag(cmd, &yes)
@@ -194,8 +270,13 @@ func fence(a *term.App, cmd *cobra.Command, request *berthv1.FenceNodeRequest, y
 	said := provenOff(answer.GetNode())
 	if request.GetCheck() {
 		said = fmt.Sprintf("node/%s: its fence device says that it is %s", name, answer.GetPower())
+		which := "; which machine it switches is "
+		if several := answer.GetDevices(); len(several) > 0 {
+			said = fmt.Sprintf("node/%s is %s, as its fence devices say (%s)", name, answer.GetPower(), strings.Join(several, "; "))
+			which = "; which machines they switch: "
+		}
 		if is := answer.GetNode().GetFenceIdentity(); is != "" {
-			said += "; which machine it switches is " + is
+			said += which + is
 		}
 	}
 	return a.Print(cmd, term.Result{
@@ -203,8 +284,8 @@ func fence(a *term.App, cmd *cobra.Command, request *berthv1.FenceNodeRequest, y
 	})
 }
 
-// fenceLimit is longer than the two calls of any fence device take.
-const fenceLimit = 2*model.MaxFenceTimeout + time.Minute
+// fenceLimit is longer than the two calls of any fence devices take.
+const fenceLimit = model.MaxFenceDevices*2*model.MaxFenceTimeout + time.Minute
 
 // atStake names the VMs that a node holds.
 func atStake(node *berthv1.Node) string {

@@ -33,7 +33,7 @@ func (c *Fencing) FenceNode(ctx context.Context, request FenceNode) (model.Node,
 			c.endFencing(ctx, node, request.Caller+" has seen that it is off", true)
 			continue
 		}
-		if known := c.Identify(ctx, &node); known.Refused(&node) != "" {
+		if why, _ := c.Identify(ctx, &node).Refused(&node); why != "" {
 			continue // and is refused
 		}
 		if err := c.awaitDevice(ctx, node, request.Caller); err != nil {
@@ -92,10 +92,10 @@ func (f *Fencer) Fenceable(p evidence.Moment, request FenceNode) (model.Node, er
 	if err := hasDevice(&node); err != nil {
 		return node, err
 	}
-	if is := f.Identity(&node); is.Refused(&node) != "" {
+	if why, next := f.Identity(&node).Refused(&node); why != "" {
 		return node, &lead.Error{
-			Code: lead.Conflict, Subject: subject, Message: fmt.Sprintf("node %s is not switched off: %s", node.Name, is.Refused(&node)),
-			NextStep: is.RefusedNext(&node) + "; " + evidence.SeenOff(node.Name),
+			Code: lead.Conflict, Subject: subject, Message: fmt.Sprintf("node %s is not switched off: %s", node.Name, why),
+			NextStep: next + "; " + evidence.SeenOff(node.Name),
 		}
 	}
 	if struck := f.Struck(p, &node); struck != "" {
@@ -197,25 +197,29 @@ func (c *Fencing) awaitDevice(ctx context.Context, node model.Node, caller strin
 	return nil
 }
 
-// NodePower asks a node's fence device whether the node is on. Refusals are of type *Error.
-func (c *Fencing) NodePower(ctx context.Context, id string) (on bool, err error) {
+// NodePower asks the fence devices of a node whether the node is on, one after the other. Refusals are of type *Error.
+func (c *Fencing) NodePower(ctx context.Context, id string) (on []bool, err error) {
 	node, known := c.Store.Snapshot().Node(id)
 	if !known {
-		return false, &lead.Error{
+		return nil, &lead.Error{
 			Code: lead.NotFound, Subject: "node/" + id, Message: fmt.Sprintf("there is no node %q", id), NextStep: "see 'berth node list'",
 		}
 	}
 	if err := hasDevice(&node); err != nil {
-		return false, err
+		return nil, err
 	}
 	c.Identify(ctx, &node)
-	if on, err = c.devices.On(ctx, node.Fence); err != nil {
-		return false, &lead.Error{
-			Code: lead.Unavailable, Subject: "node/" + node.Name, Message: err.Error(),
-			NextStep: fmt.Sprintf(
-				"try %s by hand on the leader's machine, then mend the device with 'berth node set %s'", node.Fence.Program, node.Name,
-			),
+	for _, device := range node.Fence.All() {
+		one, err := c.devices.On(ctx, device)
+		if err != nil {
+			return nil, &lead.Error{
+				Code: lead.Unavailable, Subject: "node/" + node.Name, Message: err.Error(),
+				NextStep: fmt.Sprintf(
+					"try %s by hand on the leader's machine, then mend the device with 'berth node set %s'", device.Target(), node.Name,
+				),
+			}
 		}
+		on = append(on, one)
 	}
 	return on, nil
 }

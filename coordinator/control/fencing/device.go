@@ -39,7 +39,7 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 		return err
 	}
 	leading, _ := c.Leadership()
-	c.Logger.Warn("a node is fenced", "node", node.Name, "program", node.Fence.Program, "attempt", node.Fencing.Attempt, "why", why)
+	c.Logger.Warn("a node is fenced", "node", node.Name, "program", node.Fence.Title(), "attempt", node.Fencing.Attempt, "why", why)
 	c.work.Go(func() {
 		defer end()
 		late := ""
@@ -66,7 +66,7 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 		if err != nil {
 			c.endFencing(leading, node, err.Error(), false)
 		} else {
-			c.endFencing(leading, node, node.Fence.Program+" has switched it off, and says that it is off", true)
+			c.endFencing(leading, node, node.Fence.Title()+" has switched it off, and says that it is off", true)
 		}
 	})
 	return nil
@@ -89,7 +89,7 @@ func (c *Fencing) hearWitnesses(ctx context.Context, node *model.Node) error {
 		c.with(func(f *Fencer) { wait, struck = f.Doubt(moment, node, said) })
 		switch {
 		case struck != "":
-			return fmt.Errorf("%s says that it is off, and %s fell silent at that moment: %w", node.Fence.Program, struck, errStruck)
+			return fmt.Errorf("%s says that it is off, and %s fell silent at that moment: %w", node.Fence.Title(), struck, errStruck)
 		case !wait:
 			return nil
 		}

@@ -152,9 +152,7 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
 		Struck: f.Struck(p, &node), Check: f.Checking(node.ID),
 	}
-	if is := f.Identity(&node); is.Refused(&node) != "" {
-		one.Other, one.Mend = is.Refused(&node), is.RefusedNext(&node)
-	}
+	one.Other, one.Mend = f.Identity(&node).Refused(&node)
 	if !facts.SickSince.IsZero() {
 		one.Sick, one.SickWhy = latest(facts.SickSince), facts.LivenessReason
 	}
@@ -229,7 +227,7 @@ func (f *Fencer) Ask(node model.Node, caller, why string, at time.Time) (command
 		Expect: []state.Expectation{{Table: state.Nodes, ID: node.ID, Revision: expected}}, Nodes: []model.Node{node},
 		Events: []model.Event{{
 			At: at, Kind: "node.fence", Subject: "node/" + node.Name, Caller: caller,
-			Message: fmt.Sprintf("%s is asked to switch it off, try %d: %s", node.Fence.Program, attempt, why),
+			Message: fmt.Sprintf("%s is asked to switch it off, try %d: %s", node.Fence.Title(), attempt, why),
 		}},
 	}, node, true
 }
@@ -520,8 +518,12 @@ func fenceRest(attempt int) time.Duration {
 // more, and the next leader counts on calls that have begun by then.
 const fenceHaste = 5 * time.Second
 
-// fenceCall is the longest that a fencing by a device can take: until it begins, two calls of the program, and what it takes to
-// end them.
-func fenceCall(device model.FenceDevice) time.Duration {
-	return fenceHaste + 2*device.Within() + 5*time.Second
+// fenceCall is the longest that a fencing by a node's devices can take: until it begins, two calls of each program, and what it takes
+// to end them.
+func fenceCall(devices model.FenceDevice) time.Duration {
+	limit := fenceHaste + 5*time.Second
+	for _, one := range devices.All() {
+		limit += 2 * one.Within()
+	}
+	return limit
 }

@@ -17,7 +17,7 @@ import (
 type FenceDevices interface {
 	// Off switches the node off and asks whether it is. Nil is the proof that it is; with any error nothing is known.
 	Off(ctx context.Context, device model.FenceDevice) error
-	// On asks whether the node is on.
+	// On asks one device whether the node is on.
 	On(ctx context.Context, device model.FenceDevice) (bool, error)
 	// Identity is the system UUID of the machine that a device switches, as it says itself. With an error it is not known.
 	Identity(ctx context.Context, device model.FenceDevice) (string, error)

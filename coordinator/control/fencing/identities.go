@@ -13,9 +13,9 @@ const (
 	mostChecks    = 8
 )
 
-// identity is what a device has said about which machine it switches.
+// identity is what the devices of a node have said about which machine they switch.
 type identity struct {
-	model.FenceIdentity
+	said     model.FenceIdentities
 	device   model.FenceDevice
 	hardware string // of the node then
 	at       time.Time
@@ -25,12 +25,12 @@ type identity struct {
 // identities are what the devices have said, by node ID.
 type identities map[string]identity
 
-// Identity is what a node's device has said; the zero value: it was not asked yet.
-func (all identities) Identity(node *model.Node) model.FenceIdentity {
+// Identity is what a node's devices have said; empty: they were not asked yet.
+func (all identities) Identity(node *model.Node) model.FenceIdentities {
 	if is, known := all[node.ID]; known && is.device.Equal(node.Fence) {
-		return is.FenceIdentity
+		return is.said
 	}
-	return model.FenceIdentity{}
+	return nil
 }
 
 // Checking tells whether a node's device is being asked which machine it switches.
@@ -49,14 +49,13 @@ func (all identities) Begin(node *model.Node, older time.Duration, at time.Time)
 	return true
 }
 
-// Identified takes in what a node's device says. One that does not answer now is believed to switch what it switched before.
-func (all identities) Identified(node *model.Node, machine string, err error, at time.Time) {
-	is := identity{device: node.Fence, hardware: node.Hardware, at: at, FenceIdentity: model.FenceIdentity{Machine: machine}}
-	if err != nil {
-		is.FenceIdentity = all.Identity(node)
-		if is.Machine == "" {
-			is.Why = err.Error()
+// Identified takes in what a node's devices say. One that does not answer now is believed to switch what it switched before.
+func (all identities) Identified(node *model.Node, said model.FenceIdentities, at time.Time) {
+	before := all.Identity(node)
+	for i := range said {
+		if said[i].Machine == "" && i < len(before) && before[i].Machine != "" {
+			said[i] = before[i]
 		}
 	}
-	all[node.ID] = is
+	all[node.ID] = identity{device: node.Fence, hardware: node.Hardware, at: at, said: said}
 }

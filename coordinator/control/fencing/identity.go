@@ -28,22 +28,30 @@ func (c *Fencing) check(ctx context.Context, node model.Node, older time.Duratio
 	return begun
 }
 
-func (c *Fencing) identify(ctx context.Context, node *model.Node) (is model.FenceIdentity) {
+func (c *Fencing) identify(ctx context.Context, node *model.Node) (is model.FenceIdentities) {
 	c.checks <- struct{}{}
 	defer func() { <-c.checks }()
-	machine, err := c.devices.Identity(ctx, node.Fence)
+	var said model.FenceIdentities
+	for _, device := range node.Fence.All() {
+		machine, err := c.devices.Identity(ctx, device)
+		one := model.FenceIdentity{Machine: machine}
+		if err != nil {
+			one = model.FenceIdentity{Why: err.Error()}
+		}
+		said = append(said, one)
+	}
 	c.with(func(f *Fencer) {
-		f.Identified(node, machine, err, c.Now())
+		f.Identified(node, said, c.Now())
 		is = f.Identity(node)
 	})
-	if why := is.Refused(node); why != "" {
+	if why, _ := is.Refused(node); why != "" {
 		c.Logger.Error("a fence device is refused", "node", node.Name, "why", why)
 	}
 	return is
 }
 
-// Identify asks a node's device now which machine it switches.
-func (c *Fencing) Identify(ctx context.Context, node *model.Node) model.FenceIdentity {
+// Identify asks a node's devices now which machine they switch.
+func (c *Fencing) Identify(ctx context.Context, node *model.Node) model.FenceIdentities {
 	begun := false
 	c.with(func(f *Fencer) { begun = f.Begin(node, 0, c.Now()) })
 	if begun {
@@ -52,8 +60,8 @@ func (c *Fencing) Identify(ctx context.Context, node *model.Node) model.FenceIde
 	return c.IdentityOf(node)
 }
 
-// IdentityOf is what a node's device has said about which machine it switches; the zero value: it was not asked yet.
-func (c *Fencing) IdentityOf(node *model.Node) (is model.FenceIdentity) {
+// IdentityOf is what a node's devices have said about which machine they switch; empty: they were not asked yet.
+func (c *Fencing) IdentityOf(node *model.Node) (is model.FenceIdentities) {
 	c.with(func(f *Fencer) { is = f.Identity(node) })
 	return is
 }

@@ -91,6 +91,6 @@ func (c *Fencing) askPeers(ctx context.Context, node *model.Node) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"%s says that it is off, and %s still reached it at %s then: %w", node.Fence.Program, strings.Join(who, ", "), at, errReached,
+		"%s says that it is off, and %s still reached it at %s then: %w", node.Fence.Title(), strings.Join(who, ", "), at, errReached,
 	)
 }

@@ -1019,7 +1019,8 @@ type FenceNodeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Node          *Node                  `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	Power         string                 `protobuf:"bytes,3,opt,name=power,proto3" json:"power,omitempty"` // of a check: on, off, or what the device said
+	Power         string                 `protobuf:"bytes,3,opt,name=power,proto3" json:"power,omitempty"`     // of a check: on if one of its devices says so, else off
+	Devices       []string               `protobuf:"bytes,4,rep,name=devices,proto3" json:"devices,omitempty"` // of a check, if it has several: what each of them says
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,6 +1074,13 @@ func (x *FenceNodeResponse) GetPower() string {
 		return x.Power
 	}
 	return ""
+}
+
+func (x *FenceNodeResponse) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
 }
 
 type RemoveNodeRequest struct {
@@ -10229,11 +10237,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05check\x18\x03 \x01(\bR\x05check\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12\x14\n" +
-	"\x05force\x18\x05 \x01(\bR\x05force\"t\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"\x8e\x01\n" +
 	"\x11FenceNodeResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\"\n" +
 	"\x04node\x18\x02 \x01(\v2\x0e.berth.v1.NodeR\x04node\x12\x14\n" +
-	"\x05power\x18\x03 \x01(\tR\x05power\"F\n" +
+	"\x05power\x18\x03 \x01(\tR\x05power\x12\x18\n" +
+	"\adevices\x18\x04 \x03(\tR\adevices\"F\n" +
 	"\x11RemoveNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1d\n" +
 	"\n" +

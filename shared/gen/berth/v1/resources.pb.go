@@ -709,6 +709,7 @@ type FenceDevice struct {
 	Arguments      map[string]string      `protobuf:"bytes,3,rep,name=arguments,proto3" json:"arguments,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of command: as fence agents read them, NAME=VALUE; secrets by a *_script or file
 	TimeoutSeconds float64                `protobuf:"fixed64,4,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"`                                         // of command; 0: the default
 	Machine        string                 `protobuf:"bytes,20,opt,name=machine,proto3" json:"machine,omitempty"`                                                                              // of command: the UUID by which the device names the machine, where that is not its firmware's
+	Also           []*FenceDevice         `protobuf:"bytes,21,rep,name=also,proto3" json:"also,omitempty"`                                                                                    // further devices of command, for instance of other power supplies: it is off when all have said so
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -776,6 +777,13 @@ func (x *FenceDevice) GetMachine() string {
 		return x.Machine
 	}
 	return ""
+}
+
+func (x *FenceDevice) GetAlso() []*FenceDevice {
+	if x != nil {
+		return x.Also
+	}
+	return nil
 }
 
 // Fencing is one attempt to prove that a node is off.
@@ -5343,13 +5351,14 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
-	"\x16_telemetry_age_seconds\"\x84\x02\n" +
+	"\x16_telemetry_age_seconds\"\xaf\x02\n" +
 	"\vFenceDevice\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\tR\aprogram\x12B\n" +
 	"\targuments\x18\x03 \x03(\v2$.berth.v1.FenceDevice.ArgumentsEntryR\targuments\x12'\n" +
 	"\x0ftimeout_seconds\x18\x04 \x01(\x01R\x0etimeoutSeconds\x12\x18\n" +
-	"\amachine\x18\x14 \x01(\tR\amachine\x1a<\n" +
+	"\amachine\x18\x14 \x01(\tR\amachine\x12)\n" +
+	"\x04also\x18\x15 \x03(\v2\x15.berth.v1.FenceDeviceR\x04also\x1a<\n" +
 	"\x0eArgumentsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x81\x02\n" +
@@ -6033,71 +6042,72 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
 	46, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	47, // 11: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	47, // 12: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
-	12, // 13: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	13, // 14: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	47, // 15: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	14, // 16: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	47, // 17: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	16, // 18: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	16, // 19: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	16, // 20: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	17, // 21: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	14, // 22: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	1,  // 23: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	47, // 24: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	20, // 25: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	19, // 26: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	29, // 27: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	3,  // 28: berth.v1.VM.state:type_name -> berth.v1.VMState
-	47, // 29: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	47, // 30: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	17, // 31: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	48, // 32: berth.v1.VM.keys:type_name -> berth.v1.Key
-	48, // 33: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	47, // 34: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	24, // 35: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	22, // 36: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	2,  // 37: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	1,  // 38: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 39: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	29, // 40: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	48, // 41: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	28, // 42: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	27, // 43: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	27, // 44: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	27, // 45: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	27, // 46: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	30, // 47: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	4,  // 48: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	47, // 49: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	47, // 50: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	47, // 51: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	32, // 52: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	23, // 53: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	47, // 54: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	5,  // 55: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	38, // 56: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	39, // 57: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	36, // 58: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	34, // 59: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	35, // 60: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	5,  // 61: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	37, // 62: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	49, // 63: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	49, // 64: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	40, // 65: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	41, // 66: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	47, // 67: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	47, // 68: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	33, // 69: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	50, // 70: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	7,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
+	47, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	47, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	12, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	13, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	47, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	14, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	47, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	16, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	16, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	16, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	17, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	14, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	1,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	47, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	20, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	19, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	29, // 28: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	3,  // 29: berth.v1.VM.state:type_name -> berth.v1.VMState
+	47, // 30: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	47, // 31: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	17, // 32: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	48, // 33: berth.v1.VM.keys:type_name -> berth.v1.Key
+	48, // 34: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	47, // 35: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	24, // 36: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	22, // 37: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	2,  // 38: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	1,  // 39: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 40: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	29, // 41: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	48, // 42: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	28, // 43: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	27, // 44: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	27, // 45: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	27, // 46: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	27, // 47: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	30, // 48: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	4,  // 49: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	47, // 50: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	47, // 51: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	47, // 52: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	32, // 53: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	23, // 54: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	47, // 55: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	5,  // 56: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	38, // 57: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	39, // 58: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	36, // 59: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	34, // 60: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	35, // 61: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	5,  // 62: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	37, // 63: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	49, // 64: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	49, // 65: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	40, // 66: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	41, // 67: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	47, // 68: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	47, // 69: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	33, // 70: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	50, // 71: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
