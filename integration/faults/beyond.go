@@ -22,6 +22,10 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.DiskSlows:    slowDown,
 	script.ClockErrs:    errClock,
 	script.Saved:        saveMemory,
+	script.PoolFills:    fillPool,
+	script.BackUp:       backUp,
+	script.HandOn:       handOn,
+	script.Restore:      restore,
 	script.Deafens:      deafen,
 }
 

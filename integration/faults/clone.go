@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"berth/coordinator/state"
-	"berth/integration/faults/machine"
+	"berth/integration/faults/drive"
 	"berth/integration/faults/script"
 )
 
@@ -40,7 +40,7 @@ func (h *host) decide(tries int) {
 		if node, known := m.view().Node(h.ID); known && node.Held() && node.Decide(h.Hardware) {
 			m.propose(state.Command{
 				Key: w.newKey(), Kind: "set node", Caller: "sim", At: m.now(),
-				Expect: []state.Expectation{unmoved(&node)}, Nodes: append(w.store.Snapshot().Nodes()[:0:0], node),
+				Expect: []state.Expectation{drive.Unmoved(&node)}, Nodes: append(w.store.Snapshot().Nodes()[:0:0], node),
 			}, func(state.Result, error) {})
 		}
 	}
@@ -48,5 +48,3 @@ func (h *host) decide(tries int) {
 		w.After(3*time.Second, func() { h.decide(tries - 1) })
 	}
 }
-
-var _ = machine.Machine{}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -269,6 +270,10 @@ func mayShow(bug plant.Bug, played *script.Script) bool {
 		return len(played.Old) > 0 && played.Draws(script.PausedHost)
 	case plant.RemovedSentAway:
 		return played.Draws(script.Removed)
+	case plant.PausedRuns:
+		return played.Draws(script.PoolFills)
+	case plant.RestoredRuns, plant.DiskUnasked:
+		return played.Draws(script.Restore)
 	case plant.SickAtOnce:
 		return played.SickAfter > 0
 	default:
@@ -281,8 +286,14 @@ func TestTheLogGivesOneState(t *testing.T) {
 	each(1, 20, func(seed uint64) bool {
 		w := play(script.Generate(seed), nil, plant.None)
 		replayed := state.NewStore()
+		if w.shelf.Base != nil {
+			var err error
+			if replayed, err = state.Load(bytes.NewReader(w.shelf.Base)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i, data := range w.log {
-			replayed.FSM().Apply(&raft.Log{Index: uint64(i + 1), Data: data})
+			replayed.FSM().Apply(&raft.Log{Index: w.shelf.Since + uint64(i+1), Data: data})
 		}
 		if want, got := w.store.Hash(), replayed.Hash(); want != got {
 			t.Errorf("seed %d: the log gives %s, then %s", seed, want, got)

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
 	"berth/coordinator/evidence"
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
@@ -23,6 +24,8 @@ const (
 	leaseEvery   = 2 * time.Second
 	disarmAfter  = 30 * time.Second
 	followEvery  = 5 * time.Second
+
+	reconcileEvery = 2 * time.Second
 )
 
 // keeper is what a leader knows and does where nodes are fenced: it hears what they report, proves silent ones off, and keeps VMs
@@ -72,6 +75,7 @@ func (k *keeper) watch() {
 	k.every(silenceEvery, k.lookAtSilence)
 	k.every(leaseEvery, k.giveLeases)
 	k.every(restartEvery, k.restart)
+	k.every(reconcileEvery, k.reconcile)
 	k.every(followEvery, k.follow)
 	k.every(silenceEvery, k.suspendRemoved)
 	k.every(restampEvery, k.restamp)
@@ -108,7 +112,10 @@ func (k *keeper) lookAtSilence() {
 	if k.open > 0 {
 		return
 	}
-	for _, verdict := range k.verdicts(moment) {
+	if lead.Quarantined(k.view()) != nil {
+		return // nothing is switched off, and nothing is let go
+	}
+	for _, verdict := range k.world.bug.Verdicts(k.fencer, moment, k.world.Now.Sub(k.since), rackLabel) {
 		node, _ := moment.Node(verdict.Node)
 		switch verdict.Act {
 		case evidence.FenceAsk:

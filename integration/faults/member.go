@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/drive"
 	"berth/integration/faults/plant"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -25,7 +26,7 @@ type member struct {
 	stale    *state.Snapshot // what it still sees, when it was deposed and does not know
 	sessions map[string]*session
 	lost     map[string]time.Time // by node: when its last session of this leadership ended
-	runners  map[string]*runner
+	runners  map[string]*drive.Runner
 	pending  []*proposal
 	offset   time.Duration // of its wall clock
 	slow     bool          // its disk takes seconds for a write
@@ -121,7 +122,7 @@ func (m *member) lead() {
 	w.term++
 	w.leader = m
 	m.term, m.stale, m.since = w.term, nil, w.Now
-	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*runner{}, nil
+	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*drive.Runner{}, nil
 	m.lost = map[string]time.Time{}
 	w.Note("leads", m.id, "", "")
 	w.endUnseen()
@@ -175,7 +176,7 @@ func (m *member) stepDown() {
 		w.After(w.Between(time.Millisecond, 200*time.Millisecond), func() { s.hangUp() })
 	}
 	m.keeper.strayed.session.hangUp()
-	m.sessions, m.runners = map[string]*session{}, map[string]*runner{}
+	m.sessions, m.runners = map[string]*session{}, map[string]*drive.Runner{}
 }
 
 func (m *member) crash() {
@@ -277,7 +278,7 @@ func (m *member) answered(s *session, answer operation.Answer) {
 		return
 	}
 	if r := m.runners[answer.Operation]; r != nil {
-		r.take(m.world.bug.Heard(answer))
+		r.Take(m.world.bug.Heard(answer))
 	}
 }
 
@@ -291,168 +292,83 @@ func (m *member) doubts(s *session) bool {
 func (m *member) wakeAll() {
 	for _, id := range sortedKeys(m.runners) {
 		if r := m.runners[id]; r != nil {
-			r.wake()
+			r.Wake()
 		}
 	}
 }
 
-// runner drives one operation, as control's does.
-type runner struct {
-	member  *member
-	id      string
-	driver  *operation.Driver
-	turn    uint64 // of waiting
-	busy    bool   // a step is being committed
-	kicked  bool   // meanwhile something has happened
-	answers []operation.Answer
-}
+// leader is a member as those who drive its operations meet it.
+type leader struct{ *member }
 
 func (m *member) drive(id string) {
-	if m.term == 0 || m.runners[id] != nil {
-		return
-	}
-	r := &runner{member: m, id: id, driver: operation.NewDriver(uint16(m.world.Random.Uint32()))}
-	m.runners[id] = r
-	m.world.After(0, func() { m.awake(r.look) })
-}
-
-func (r *runner) isVoid() bool { return r.member.runners[r.id] != r }
-
-func (r *runner) wake() {
-	if r.busy {
-		r.kicked = true
-		return
-	}
-	r.look()
-}
-
-func (r *runner) look() {
-	m := r.member
-	if r.isVoid() || r.busy {
-		return
-	}
-	r.turn++
-	snapshot := m.view()
-	op, known := snapshot.Operation(r.id)
-	if !known {
-		delete(m.runners, r.id)
-		return
-	}
-	vm, _ := snapshot.VM(op.VM)
-	todo := r.driver.Look(m.inputOf(snapshot, op, vm), m.now())
-	switch {
-	case todo.Over:
-		delete(m.runners, r.id)
-	case todo.Place:
-		r.place(snapshot, op, vm)
-	case todo.Commit != nil:
-		r.commit(op, vm, *todo.Commit)
-	default:
-		for _, order := range m.world.bug.Orders(&op, todo.Orders) {
-			// What a node was told before it was proven to be off is void, and until it has booted anew it is told nothing.
-			if node, known := snapshot.Node(order.Node); known && node.Fenced() {
-				continue
-			}
-			if s := m.sessions[order.Node]; s != nil && !m.doubts(s) && !s.lacks(order) {
-				s.order(m.term, order)
-			}
-		}
-		for _, order := range todo.Cancels {
-			if s := m.sessions[order.Node]; s != nil {
-				s.down(func() { s.life.jobs.Cancel(order.Operation, order.Step) })
-			}
-		}
-		r.lookAgain(todo.Pause)
+	if m.term != 0 && m.runners[id] == nil {
+		m.runners[id] = drive.New(leader{m}, id, uint16(m.world.Random.Uint32()))
+		leader{m}.After(0, m.runners[id].Look)
 	}
 }
 
-func (r *runner) lookAgain(after time.Duration) {
-	m, turn := r.member, r.turn
-	m.world.After(after, func() {
-		m.awake(func() {
-			if r.turn == turn {
-				r.look()
-			}
-		})
-	})
+// View implements drive.Leader.
+func (m leader) View() *state.Snapshot { return m.view() }
+
+// Clock implements drive.Leader.
+func (m leader) Clock() time.Time { return m.now() }
+
+// NewKey implements drive.Leader.
+func (m leader) NewKey() string { return m.world.newKey() }
+
+// After implements drive.Leader.
+func (m leader) After(pause time.Duration, due func()) {
+	m.world.After(pause, func() { m.awake(due) })
 }
 
-// take feeds an answer to the driver; while a step is being committed it waits.
-func (r *runner) take(answer operation.Answer) {
-	if r.busy {
-		if len(r.answers) < 16 {
-			r.answers = append(r.answers, answer)
-		}
-		return
-	}
-	if next, moved := r.driver.Answer(answer, r.member.now()); moved {
-		r.commit(next.Operation, next.VM, next)
-	}
+// Has implements drive.Leader.
+func (m leader) Has(id string, r *drive.Runner) bool { return m.runners[id] == r }
+
+// Ended implements drive.Leader.
+func (m leader) Ended(id string) { delete(m.runners, id) }
+
+// Input implements drive.Leader.
+func (m leader) Input(snapshot *state.Snapshot, op operation.Operation, vm model.VM) operation.Input {
+	return m.inputOf(snapshot, op, vm)
 }
 
-// commit makes a step durable and goes on. Op and VM are those that it was decided on: their revisions are expected.
-func (r *runner) commit(op operation.Operation, vm model.VM, next operation.Next, read ...state.Expectation) {
-	m := r.member
-	r.busy = true
-	r.turn++
-	command := state.Command{
-		Key: m.world.newKey(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
-		Expect: append([]state.Expectation{
-			{Table: state.Operations, ID: op.ID, Revision: op.Revision}, {Table: state.VMs, ID: vm.ID, Revision: vm.Revision},
-		}, read...),
-		Operations: []operation.Operation{next.Operation},
-	}
-	if next.DeleteVM {
-		command.Delete = []state.Record{{Table: state.VMs, ID: vm.ID}}
-	} else {
-		command.VMs = []model.VM{next.VM}
-	}
-	m.propose(command, func(result state.Result, err error) {
-		if r.isVoid() {
-			return
-		}
-		r.busy = false
-		switch {
-		case err != nil:
-			r.lookAgain(operation.LookEvery)
-			return
-		case result.Refusal != nil && result.Refusal.Code != state.Stale:
-			m.world.Broken("refused", op.ID, "a step was refused: %s", result.Refusal.Message)
-		}
-		r.look()
-		waiting := r.answers
-		r.answers = nil
-		for _, answer := range waiting {
-			if !r.isVoid() {
-				r.take(answer)
-			}
-		}
-		if r.kicked && !r.isVoid() {
-			r.kicked = false
-			r.wake()
-		}
-	})
+// Propose implements drive.Leader.
+func (m leader) Propose(command state.Command, done func(state.Result, error)) {
+	m.propose(command, done)
 }
 
-// place finds the next node for a start.
-func (r *runner) place(snapshot *state.Snapshot, op operation.Operation, vm model.VM) {
-	m := r.member
-	if op.Cancel {
-		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; not placed again because it was cancelled", m.now()))
-		return
-	}
-	node := m.choose(snapshot, vm, op.Pinned, op.Excluded)
-	switch {
-	case node == nil && m.world.Now.Sub(m.since) < model.SessionGrace:
-		r.lookAgain(time.Second)
-	case node == nil:
-		r.commit(op, vm, operation.Abandon(op, vm, op.Message+"; and no node fits", m.now()))
-	default:
-		r.commit(op, vm, operation.Place(op, vm, m.target(snapshot, &vm, node), m.now()), unmoved(node))
+// Refused implements drive.Leader.
+func (m leader) Refused(op, why string) { m.world.Broken("refused", op, "a step was refused: %s", why) }
+
+// Order implements drive.Leader. What a node was told before it was proven to be off is void, and until it has booted anew it is told
+// nothing.
+func (m leader) Order(snapshot *state.Snapshot, op *operation.Operation, orders []operation.Order) {
+	for _, order := range m.world.bug.Orders(op, orders) {
+		if node, known := snapshot.Node(order.Node); known && node.Fenced() {
+			continue
+		}
+		if s := m.sessions[order.Node]; s != nil && !m.doubts(s) && !s.lacks(order) {
+			s.order(m.term, order)
+		}
 	}
 }
 
-// unmoved expects a node to be as it was when it was chosen.
-func unmoved(node *model.Node) state.Expectation {
-	return state.Expectation{Table: state.Nodes, ID: node.ID, Revision: node.Revision}
+// Cancel implements drive.Leader.
+func (m leader) Cancel(orders []operation.Order) {
+	for _, order := range orders {
+		if s := m.sessions[order.Node]; s != nil {
+			s.down(func() { s.life.jobs.Cancel(order.Operation, order.Step) })
+		}
+	}
+}
+
+// Choose implements drive.Leader.
+func (m leader) Choose(
+	snapshot *state.Snapshot, op *operation.Operation, vm *model.VM,
+) (target operation.Target, node *model.Node, early bool) {
+	node = m.choose(snapshot, *vm, op.Pinned, op.Excluded)
+	if node == nil {
+		return target, nil, m.world.Now.Sub(m.since) < model.SessionGrace
+	}
+	return m.target(snapshot, vm, node), node, false
 }

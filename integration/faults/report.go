@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/integration/faults/machine"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -39,8 +40,25 @@ func (l *life) hello() (*berthv1.Hello, uint64) {
 	l.sequence++
 	return &berthv1.Hello{
 		NodeId: l.host.ID, Incarnation: fmt.Sprintf("%s/%d", l.boot, l.number), WatchdogSeconds: l.host.Dog.Time().Seconds(),
-		Hardware: l.host.Hardware, HardwareSource: model.HardwareProduct, Capabilities: l.host.knows(),
+		RunningOperations: l.running(), Hardware: l.host.Hardware, HardwareSource: model.HardwareProduct, Capabilities: l.host.knows(),
 	}, l.sequence
+}
+
+// running are the operations that the agent works on.
+func (l *life) running() []string {
+	if l.jobs == nil {
+		return nil
+	}
+	return l.jobs.Running()
+}
+
+// ended tells the reports' receiver that the agent works on an operation no more.
+func (s *session) ended(result *berthv1.CommandResult, sequence uint64) {
+	if m := s.member; m.world.shares && m.term == s.term && s.reports != nil && s.reports.Report(&berthv1.SessionRequest{
+		Sequence: sequence, Message: &berthv1.SessionRequest_Result{Result: result},
+	}) {
+		m.keeper.hear(s.life.host.ID)
+	}
 }
 
 // report keeps telling the coordinator about the host, as long as the session lasts: a sample at its pace, and all its domains
@@ -75,7 +93,10 @@ func (s *session) report() {
 // inventory is all that the host shows.
 func (l *life) inventory() *berthv1.InventoryReport {
 	h := l.host
-	report := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{MemoryBytes: h.Memory, Cpus: 64, MigrationUri: h.URI()}}
+	report := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{
+		MemoryBytes: h.Memory, Cpus: 64, MigrationUri: h.URI(),
+		StoragePools: []*berthv1.StoragePool{{Name: machine.Pool, Active: true, CapacityBytes: machine.PoolSize, AvailableBytes: h.Room()}},
+	}}
 	domains, err := l.lister.List(context.Background(), shown{at: h.Machine, bug: h.world.bug}, l.jobs.Known())
 	if err != nil {
 		report.DomainsUnknown, report.DomainsError = true, err.Error()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"berth/coordinator/control/lead"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -17,10 +18,11 @@ const askLimit = 10 * time.Second
 // restart starts VMs that are to be highly available and run nowhere.
 func (k *keeper) restart() {
 	snapshot := k.view()
-	if !k.facts.Settled(snapshot, k.world.Now) {
+	if !k.facts.Settled(snapshot, k.world.Now) || lead.Quarantined(snapshot) != nil {
 		return
 	}
-	ready, resting := evidence.Restartable(k.unheld(snapshot), k.now(), k.world.bug.Again(evidence.Again(snapshot)))
+	silent := func(node string) bool { return k.facts.Facts(node, k.world.Now).Liveness == model.Unreachable }
+	ready, resting := evidence.Restartable(k.world.bug.Unheld(snapshot.VMs(), silent), k.now(), k.world.bug.Again(evidence.Again(snapshot)))
 	for _, id := range sortedKeys(resting) {
 		if vm, _ := snapshot.VM(id); !vm.Condition.Same(resting[id]) {
 			after := vm
@@ -42,7 +44,7 @@ func (k *keeper) restartOne(vm model.VM) bool {
 		return false
 	}
 	node := k.choose(snapshot, vm, "", nil)
-	if node == nil {
+	if node == nil || !k.disksFree(&vm, node.ID) {
 		return false
 	}
 	before := vm.Revision
@@ -63,6 +65,11 @@ func (k *keeper) mayStart(snapshot *state.Snapshot, vm model.VM) bool {
 
 // follow takes note of what has become of VMs that nothing is done to.
 func (k *keeper) follow() {
+	if lead.Quarantined(k.view()) != nil {
+		k.follower = evidence.Follower{}
+		return
+	}
+	resumeTorn(k.world)
 	k.takeUp()
 	k.discard()
 	k.removeCopies()
@@ -74,6 +81,9 @@ func (k *keeper) follow() {
 	}
 	for _, found := range k.follower.Look(survey) {
 		vm := found.VM
+		if k.hasRoom(&found) {
+			k.unpause(vm)
+		}
 		switch found.Verdict {
 		case evidence.StoppedHere:
 			k.refuse(vm, func() {
@@ -94,13 +104,17 @@ func (k *keeper) follow() {
 				after.Whereabouts.Missing = k.now()
 				k.keepBeside(vm, after)
 			}
-		case evidence.OutOfBand:
-			lost := found.Missing && vm.Whereabouts.Missing.IsZero()
-			if lost || !vm.Condition.Same(found.Condition) {
-				after := vm
-				if after.Condition = found.Condition; lost {
-					after.Whereabouts.Missing = k.now()
-				}
+		case evidence.OutOfBand, evidence.HasRoom:
+			after, lost := vm, found.Missing && vm.Whereabouts.Missing.IsZero()
+			// What is said already, and not by this watch, stays: it may be what keeps the VM from being restarted.
+			news := !vm.Condition.Same(found.Condition) && (vm.Condition.Is(model.NoCondition) || evidence.IsOutOfBand(vm.Condition))
+			if news {
+				after.Condition = found.Condition
+			}
+			if lost {
+				after.Whereabouts.Missing = k.now()
+			}
+			if news || lost {
 				k.keepBeside(vm, after)
 			}
 		}

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"cmp"
-	"slices"
 
 	"berth/agent/hypervisor"
 	"berth/coordinator/model"
@@ -10,39 +9,11 @@ import (
 	"berth/coordinator/state"
 	"berth/integration/faults/downtime"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/phases"
+	"berth/integration/faults/promised"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
 )
-
-// follows are the phases that may come after one (I6). Every phase but the last may be its own successor: a cancel and the
-// like change the record and not the phase.
-var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
-	operation.Start: {
-		operation.Queued:     {operation.Dispatched, operation.Placing, operation.Ended},
-		operation.Dispatched: {operation.Judging, operation.Placing, operation.Clearing, operation.Ended},
-		operation.Judging:    {operation.Placing, operation.Clearing, operation.Ended},
-		operation.Placing:    {operation.Queued, operation.Dispatched, operation.Ended},
-		operation.Clearing:   {operation.Placing, operation.Ended},
-	},
-	operation.Adopt: {
-		operation.Dispatched: {operation.Judging, operation.Ended},
-		operation.Judging:    {operation.Ended},
-	},
-	operation.Stop: {
-		operation.Dispatched: {operation.Judging, operation.Ended},
-		operation.Judging:    {operation.Dispatched, operation.Ended},
-	},
-	operation.Reboot: {operation.Dispatched: {operation.Ended}},
-	operation.Migrate: {
-		operation.Preparing:  {operation.Copying, operation.Clearing, operation.Ended},
-		operation.Copying:    {operation.HandedOver, operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},
-		operation.Judging:    {operation.HandedOver, operation.Discarding, operation.Clearing, operation.Ended},
-		operation.HandedOver: {operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},
-		operation.Discarding: {operation.Reverting, operation.Judging, operation.Clearing, operation.Ended},
-		operation.Reverting:  {operation.Judging, operation.Ended},
-		operation.Clearing:   {operation.Ended},
-	},
-}
 
 // rules compare what is committed, and what agents do, with what really is on the hosts (FAULTS.md, "Invariants").
 type rules struct {
@@ -74,6 +45,7 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	switch {
 	case !known:
 		r.result.Operations++
+		r.checkRestored(op)
 		if op.Kind == operation.Start && !op.Restart {
 			r.spareKiller(op.VM)
 		}
@@ -92,7 +64,7 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		}
 	case !was.Live():
 		r.Broken("I6", op.ID, "goes on from its end")
-	case was.Phase != op.Phase && !slices.Contains(follows[op.Kind][was.Phase], op.Phase):
+	case was.Phase != op.Phase && !phases.Follows(op.Kind, was.Phase, op.Phase):
 		r.Broken("I6", op.ID, "goes from %s to %s", was.Phase, op.Phase)
 	case op.Step < was.Step:
 		r.Broken("I6", op.ID, "its step goes back from %d to %d", was.Step, op.Step)
@@ -165,7 +137,7 @@ func (r *rules) checkRoom(node string) {
 	if h == nil {
 		return
 	}
-	if used := usage(r.store.Snapshot())[node]; used > units.Bytes(h.Memory) {
+	if used := promised.Memory(r.store.Snapshot())[node]; used > units.Bytes(h.Memory) {
 		r.Broken("I7", node, "%d bytes are promised of %d", used, h.Memory)
 	}
 }
@@ -201,6 +173,7 @@ func (r *rules) Runs(d *machine.Domain) {
 	op, _ := r.store.Snapshot().LiveOperationOf(d.UUID)
 	r.down.Ends(d.UUID, op.Restart, r.Now, r.result.Back)
 	r.killSoon(d)
+	r.checkDisks(d)
 }
 
 // IsStopping tells whether a VM is to be stopped on a host.
@@ -211,7 +184,7 @@ func (r *rules) IsStopping(vm string, on *machine.Machine) bool {
 
 // Ends is asked when an agent has a guest shut down or destroyed: somebody wants that, or another copy is the guest.
 func (r *rules) Ends(d *machine.Domain, kind string) {
-	if r.IsStopping(d.UUID, d.At) || r.excused[d.UUID] {
+	if r.IsStopping(d.UUID, d.At) || r.excused[d.UUID] || r.shelf.Torn[d.UUID] {
 		return
 	}
 	op, live := r.store.Snapshot().LiveOperationOf(d.UUID)
@@ -277,7 +250,7 @@ func (r *rules) judge() {
 	records := map[string]model.VM{}
 	for _, vm := range snapshot.VMs() {
 		records[vm.ID] = vm
-		if vm.Operation != "" {
+		if vm.Operation != "" || r.shelf.Torn[vm.ID] {
 			continue
 		}
 		if h := r.host(vm.Holder); h != nil && h.Domains[vm.ID] == nil && !r.excused[vm.ID] &&
@@ -288,7 +261,7 @@ func (r *rules) judge() {
 	for _, h := range r.hosts {
 		for _, d := range h.Sorted() {
 			vm, known := records[d.UUID]
-			if vm.Operation != "" {
+			if vm.Operation != "" || r.shelf.Torn[d.UUID] || r.quarantined() {
 				continue
 			}
 			runs, held := d.State == hypervisor.Running || d.State == hypervisor.Starting, vm.Holder == h.ID && !d.ByOwner

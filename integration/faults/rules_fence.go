@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/promised"
 )
 
 // checkNodes compares what a command says of nodes, and of VMs that they have no more, with the machines.
@@ -82,32 +83,15 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 
 // checkMass asks whether not too many others are silent, a rack that is dark as a whole counted once.
 func (r *rules) checkMass(before *state.Snapshot, node *model.Node) {
-	many, all, dark, racked := 0, 0, 0, 0
-	of := func(i int) bool { return i < r.rack }
+	site := promised.Silence{Racked: len(node.Labels) > 0 && node.Labels[0] == rackLabel}
 	for i, h := range r.hosts {
 		if record, _ := before.Node(h.ID); record.Fenced() && (record.Fencing.Method == model.FenceManual ||
 			r.Now.Sub(record.Fencing.EndedAt) > evidence.FencedCounts/2) {
 			continue // somebody has seen what is wrong with it, or it is off for long
 		}
-		all++
-		if of(i) {
-			racked++
-		}
-		if r.silence(h.ID) > model.UnreachableAfter+untilLogged {
-			many++
-			if of(i) {
-				dark++
-			}
-		}
+		site.Count(r.silence(h.ID) > model.UnreachableAfter+untilLogged, i < r.rack)
 	}
-	tooMany := func(silent, all int) bool {
-		return silent > model.MaxSilentNodes || silent > 1 && silent*100 > all*model.MaxSilentPercent
-	}
-	inRack := len(node.Labels) > 0 && node.Labels[0] == rackLabel
-	if racked > 1 && dark == racked && 2*racked < all && (!inRack || !tooMany(racked, all)) {
-		many, all = many-dark+1, all-dark+1
-	}
-	if tooMany(many, all) {
+	if many, all, tooMany := site.TooMany(); tooMany {
 		r.Broken("cause", node.ID, "is fenced while %d of %d are silent", many, all)
 	}
 }
@@ -158,10 +142,13 @@ func (r *rules) judgeNodes(snapshot *state.Snapshot) {
 // waiting are the VMs that are to be highly available and run nowhere, though a node has room for them.
 func (r *rules) waiting() []model.VM {
 	snapshot := r.store.Snapshot()
+	if r.quarantined() {
+		return nil // a node has not told yet
+	}
 	if slices.ContainsFunc(snapshot.Nodes(), func(node model.Node) bool { return node.Fenced() && r.unheard[node.ID] && r.host(node.ID).On }) {
 		return nil // nobody knows whether it has booted since it was proven to be off: what it shows is not believed, and VMs wait for it
 	}
-	used := usage(snapshot)
+	used := promised.Memory(snapshot)
 	return slices.DeleteFunc(snapshot.VMs(), func(vm model.VM) bool {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity() && (vm.Home == "" || vm.Home == h.ID)
@@ -173,6 +160,7 @@ func (r *rules) waiting() []model.VM {
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
 		// A dead machine keeps its memory, or has told so last: until somebody gives that up it is started nowhere (W24).
 		kept := slices.ContainsFunc(r.hosts, func(h *host) bool { return h.Lost && (machine.Keeps(h.Machine, vm.ID) || r.showed(h, vm.ID)) })
-		return !down || !roomy || held || kept || r.vmWaits(snapshot, &vm) || r.diskless(&vm) || vm.Restarts >= evidence.MaxRestarts
+		nowhere := vm.Condition.Is(model.NowhereSeen) || r.shelf.Torn[vm.ID] // after a restore: until somebody starts it
+		return !down || nowhere || !roomy || held || kept || r.vmWaits(snapshot, &vm) || r.diskless(&vm) || vm.Restarts >= evidence.MaxRestarts
 	})
 }

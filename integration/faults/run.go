@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -74,7 +75,7 @@ func (w *World) isQuiet() bool {
 			return false
 		}
 	}
-	return len(w.rules.waiting()) == 0 && !w.isComing(snapshot)
+	return len(w.rules.waiting()) == 0 && !starving(w) && !w.isComing(snapshot)
 }
 
 // isComing tells whether something is to come that records and hosts cannot agree before: a machine that is switched on again, or a time
@@ -151,7 +152,7 @@ func (w *World) wish(what script.What, h *host, name string, hard bool) bool {
 		return false
 	}
 	for _, m := range w.members {
-		if m.leads() && !m.frozen {
+		if m.leads() && !m.frozen && (what == script.Word || lead.Quarantined(m.view()) == nil) {
 			do(m)
 			break
 		}

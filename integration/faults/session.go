@@ -6,7 +6,6 @@ import (
 	"berth/coordinator/agents"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
-	"berth/integration/faults/stage"
 )
 
 // session is a stream between an agent and the coordinator that it takes for the leader.
@@ -70,7 +69,12 @@ func (l *life) deliverResults() {
 				result.GetOutcome().String()+" "+result.GetErrorCode()+" "+result.GetError())
 			l.host.forget(result.GetDomain())
 			answer := agents.Answer(l.host.ID, l.boot, result)
-			s.up(func() { s.member.answered(s, answer) })
+			l.sequence++
+			sequence := l.sequence
+			s.up(func() {
+				s.ended(result, sequence)
+				s.member.answered(s, answer)
+			})
 		case <-l.jobs.Progress():
 		default:
 			return
@@ -106,32 +110,13 @@ func (s *session) down(deliver func()) {
 	})
 }
 
-// carry takes one message over the network. In order and once, or, in a wild one, late, lost, double and in any order.
+// carry takes one message over the network, unless the link is cut.
 func (s *session) carry(last *time.Time, deliver func()) {
 	w := s.member.world
 	if w.IsCut(s.life.host.ID, s.member.id) {
 		return
 	}
-	delay := w.Between(100*time.Microsecond, w.Mix.Delay)
-	if !w.Mix.Wild {
-		at := w.Now.Add(delay)
-		if at.Before(*last) {
-			at = *last
-		}
-		*last = at
-		w.After(at.Sub(w.Now), deliver)
-		return
-	}
-	if w.Chance(w.Mix.Lost) {
-		return
-	}
-	if w.Chance(50) {
-		delay += w.Between(0, stage.LateMost)
-	}
-	w.After(delay, deliver)
-	if w.Chance(w.Mix.Doubled) {
-		w.After(delay+w.Between(0, stage.AgainMost), deliver)
-	}
+	w.Carry(last, deliver)
 }
 
 // order gives an order to the agent.

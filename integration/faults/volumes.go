@@ -40,6 +40,9 @@ func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
 
 // withDisk gives a VM that is made the disk that it has.
 func (w *World) withDisk(vm *model.VM) {
+	if w.shares && !w.hasDisk(vm.ID) {
+		vm.Spec.Disks = []model.Disk{{Path: "/shared/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
+	}
 	for _, order := range w.volumesOf(vm) {
 		vm.Spec.Disks = []model.Disk{{Pool: order.PoolName, Volume: order.Name, Format: order.Format, Bus: "virtio"}}
 	}
@@ -148,7 +151,7 @@ func (k *keeper) removeCopies() {
 // lost with its machine nothing can be asked: what is left elsewhere is older.
 func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 	for _, vm := range snapshot.VMs() {
-		if vm.Home == "" || !r.hasDisk(vm.ID) || vm.Operation != "" {
+		if vm.Home == "" || !r.hasDisk(vm.ID) || vm.Operation != "" || r.shelf.Torn[vm.ID] {
 			continue
 		}
 		name := diskName(vm.ID)

@@ -7,13 +7,15 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/drive"
+	"berth/integration/faults/promised"
 	"berth/shared/units"
 )
 
 // choose is a simple placement: any node that is heard and has room.
 func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, excluded []string) *model.Node {
 	var fit []model.Node
-	used := usage(snapshot)
+	used := promised.Memory(snapshot)
 	for _, p := range m.pending { // decisions see the ones before them, as control's do
 		for i := range p.command.Operations {
 			op := &p.command.Operations[i]
@@ -73,24 +75,6 @@ func (m *member) startsUnderWay(snapshot *state.Snapshot, node string, phase ope
 	return n
 }
 
-// usage is the memory that is promised on each node.
-func usage(snapshot *state.Snapshot) map[string]units.Bytes {
-	used := map[string]units.Bytes{}
-	for _, vm := range snapshot.VMs() {
-		if vm.Holder != "" {
-			used[vm.Holder] += vm.Spec.Memory
-		}
-	}
-	for _, op := range snapshot.LiveOperations() {
-		if reservation, holds := op.Reservation(); holds {
-			if vm, _ := snapshot.VM(op.VM); vm.Holder != reservation.Node {
-				used[reservation.Node] += reservation.Memory
-			}
-		}
-	}
-	return used
-}
-
 // start, stop, migrate and cancel are what operators ask for, with the checks that control makes.
 func start(m *member, name string, memory units.Bytes) {
 	w, snapshot := m.world, m.view()
@@ -123,7 +107,7 @@ func start(m *member, name string, memory units.Bytes) {
 
 // place begins the start of a VM on a node that has room, if one has.
 func (m *member) place(vm model.VM) {
-	if node := m.choose(m.view(), vm, "", nil); node != nil {
+	if node := m.choose(m.view(), vm, "", nil); node != nil && (!m.world.fencing || m.keeper.disksFree(&vm, node.ID)) {
 		vm.Restarts, vm.RestartedAt, vm.Losses = 0, time.Time{}, nil
 		m.beginStart(vm, vm.Revision, node, false)
 	}
@@ -139,7 +123,7 @@ func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, rest
 	}
 	next := operation.Place(op, vm, m.target(m.view(), &vm, node), at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = model.Running, op.ID, "", model.Condition{}
-	m.begin(next, revision, unmoved(node))
+	m.begin(next, revision, drive.Unmoved(node))
 }
 
 func stop(m *member, name string, force bool) {
@@ -204,7 +188,7 @@ func migrate(m *member, name string) {
 	}
 	before := vm.Revision
 	vm.Operation = op.ID
-	m.begin(operation.Next{Operation: op, VM: vm}, before, unmoved(node))
+	m.begin(operation.Next{Operation: op, VM: vm}, before, drive.Unmoved(node))
 }
 
 func cancel(m *member, name string) {
@@ -222,7 +206,7 @@ func cancel(m *member, name string) {
 		Operations: []operation.Operation{op},
 	}, func(result state.Result, err error) {
 		if r := m.runners[op.ID]; r != nil && err == nil && result.Refusal == nil {
-			r.wake()
+			r.Wake()
 		}
 	})
 }

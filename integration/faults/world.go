@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/backup"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
@@ -46,6 +47,9 @@ type World struct {
 	cause      string            // why guests end now; empty: nothing in particular
 	disked     map[string]bool   // VMs that have a disk on their node, by UUID
 	sourceDies *script.Happening // of the next migration with disks; nil: it does not
+
+	shelf  backup.Shelf
+	shares bool // VMs have disks that all hosts see
 
 	result Result
 }
@@ -92,6 +96,7 @@ func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 		disked: map[string]bool{},
 		rack:   script.Rack, sickAfter: script.SickAfter,
 	}
+	w.shares = script.Draws(restored)
 	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
 	w.Witness = w.rules
@@ -161,7 +166,8 @@ func (w *World) apply(command state.Command) state.Result {
 		panic(err)
 	}
 	w.log = append(w.log, data)
-	result, ok := w.store.FSM().Apply(&raft.Log{Index: uint64(len(w.log)), Term: w.term, Data: data}).(state.Result)
+	index := w.shelf.Since + uint64(len(w.log))
+	result, ok := w.store.FSM().Apply(&raft.Log{Index: index, Term: w.term, Data: data}).(state.Result)
 	if !ok {
 		panic("the state machine gave no result")
 	}
@@ -170,7 +176,7 @@ func (w *World) apply(command state.Command) state.Result {
 		return result
 	}
 	w.Note("committed", command.Key, command.Kind, "")
-	if result.Index == uint64(len(w.log)) { // not a repetition
+	if result.Index == index { // not a repetition
 		for i := range command.Operations {
 			w.rules.checkStep(before, &command.Operations[i])
 		}

@@ -173,6 +173,9 @@ func (h *Machine) Set(d *Domain, state hypervisor.State, reason string) {
 		d.guest.version++
 		d.version, d.guest.running = d.guest.version, d
 		h.write(d)
+		if h.filled {
+			starve(d)
+		}
 	}
 	h.changed(d)
 }
@@ -281,6 +284,7 @@ func (h *Machine) Heal() {
 	h.Unhang()
 	h.StartDaemon()
 	endOrphans(h)
+	EmptyPool(h)
 	for _, uuid := range slices.Sorted(maps.Keys(h.saved)) {
 		DropMemory(h, uuid)
 	}

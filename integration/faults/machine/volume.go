@@ -22,6 +22,7 @@ type volume struct {
 type pool struct {
 	of      *Machine
 	volumes map[string]*volume
+	filled  bool // there is no room
 }
 
 // disksOf are the volumes that a domain of this document has.

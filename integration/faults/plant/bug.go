@@ -58,6 +58,9 @@ const (
 	SickAtOnce         Bug = "a sick node is fenced long before it is sick for as long as it may be"
 	CloneBelieved      Bug = "a second machine with a node's identity is believed"
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
+	PausedRuns         Bug = "whoever has paused a guest, it is let run when there is room"
+	DiskUnasked        Bug = "nobody asks whether another guest has a disk of a VM that is started"
+	RestoredRuns       Bug = "after a restore a VM is restarted that people had stopped"
 )
 
 // Bugs are those that any site can show, and FenceBugs those that only one can where nodes are fenced.
@@ -93,6 +96,7 @@ var FenceBugs = []Bug{
 	RemovedSentAway,
 	SickAtOnce,
 	StampsKept,
+	PausedRuns, RestoredRuns, DiskUnasked,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
 }
 

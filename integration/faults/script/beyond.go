@@ -62,6 +62,8 @@ var beyond = []struct {
 	{AilingJournal, befall(JournalFull)},
 	{DeafTarget, befall(TargetCut)},
 	{Volumes, drawVolumes},
+	{NoSpace, drawNoSpace},
+	{Restored, drawRestored},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -93,19 +93,10 @@ func (s *Stage) Sum() uint64 { return s.hash.Sum64() }
 // Quieten ends what goes wrong by itself.
 func (s *Stage) Quieten() {
 	if s.Mix.Wild {
-		s.calm = s.Now.Add(LateMost + AgainMost)
+		s.calm = s.Now.Add(lateMost + againMost)
 	}
 	s.Mix, s.healed = s.Mix.Quiet(), true
 }
-
-// How much later than others a message of a wild network may come, and how long after it the same one may come again.
-const (
-	LateMost  = 30 * time.Second
-	AgainMost = 20 * time.Second
-)
-
-// IsWild tells whether messages may be late, lost, double and out of order.
-func (s *Stage) IsWild() bool { return s.Mix.Wild || s.Now.Before(s.calm) }
 
 // Later ends a fault, unless all have ended before.
 func (s *Stage) Later(after time.Duration, end func()) {

@@ -1,0 +1,84 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"berth/agent/hypervisor"
+)
+
+// How large a machine's pool is, and how much of it is left when it is full.
+const (
+	PoolSize = 100 << 30
+	poolRest = 1 << 20
+)
+
+// Room is what is left of the machine's pool.
+func (p *pool) Room() int64 {
+	if p != nil && p.filled { // a copy of a machine has none
+		return poolRest
+	}
+	return PoolSize / 2
+}
+
+// FillPool takes the room of the machine's pool. Its guests are paused as they write.
+func FillPool(h *Machine) {
+	h.Note("pool is full", h.ID, "", "")
+	h.filled = true
+	for _, d := range h.Sorted() {
+		starve(d)
+	}
+}
+
+// EmptyPool makes room. Guests stay as they are.
+func EmptyPool(h *Machine) {
+	if h.filled {
+		h.Note("pool has room", h.ID, "", "")
+		h.filled = false
+	}
+}
+
+// starve pauses a guest at its next write, as its hypervisor does when there is no room for it.
+func starve(d *Domain) {
+	h := d.At
+	const most = 3 * time.Second
+	h.After(h.Between(0, most), func() {
+		switch {
+		case !h.filled || h.Domains[d.UUID] != d || d.State != hypervisor.Running:
+		case d.move != nil || h.Frozen:
+			h.After(most, func() { starve(d) })
+		default:
+			h.Set(d, hypervisor.Paused, hypervisor.ReasonIOError)
+		}
+	})
+}
+
+// Starves tells whether a guest stands still because there was no room for what it wrote.
+func (d *Domain) Starves() bool {
+	return d.State == hypervisor.Paused && d.Reason == hypervisor.ReasonIOError
+}
+
+// PauseStarved is somebody who lets such a guest run with virsh, and pauses it then for a while.
+func PauseStarved(d *Domain, lasts time.Duration) bool {
+	h := d.At
+	if h.Domains[d.UUID] != d || !d.Starves() || d.move != nil || !h.Up || h.Hung || h.Frozen {
+		return false
+	}
+	h.Set(d, hypervisor.Running, "unpaused")
+	d.ByOwner = true
+	h.Set(d, hypervisor.Paused, "user")
+	h.After(lasts, func() {
+		if h.Domains[d.UUID] == d && d.ByOwner && d.State == hypervisor.Paused {
+			d.ByOwner = false
+			h.Set(d, hypervisor.Running, "unpaused")
+		}
+	})
+	return true
+}
+
+// Shares tells whether two guests write to one disk that all machines see.
+func (d *Domain) Shares(other *Domain) bool {
+	return d.UUID != other.UUID && slices.ContainsFunc(d.Sources, func(source hypervisor.Source) bool {
+		return source.Path != "" && slices.Contains(other.Sources, source)
+	})
+}

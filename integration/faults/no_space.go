@@ -1,0 +1,80 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"berth/agent/tasks"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
+	"berth/integration/faults/script"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// fillPool takes the room of a host's pool, and makes room later.
+func fillPool(w *World, what script.Happening, h *host) {
+	if !h.On || len(h.Domains) == 0 {
+		return
+	}
+	w.Draw(script.NoSpace)
+	machine.FillPool(h.Machine)
+	w.Later(what.For, func() {
+		machine.EmptyPool(h.Machine)
+		for _, d := range h.Sorted() {
+			if what.Hard && d.Starves() {
+				w.Later(w.Between(0, 20*time.Second), func() { pauseByHand(w, d) })
+			}
+		}
+	})
+}
+
+// pauseByHand is the owner of a guest that found no room, who lets it run and pauses it then. Nobody can tell that to an agent that has
+// just looked whether it may let the guest run.
+func pauseByHand(w *World, d *machine.Domain) {
+	if m := w.leader; m == nil || !m.keeper.asking[unpauses(d.At.ID, d.UUID)] {
+		machine.PauseStarved(d, w.Between(10*time.Second, 2*time.Minute))
+	}
+}
+
+func unpauses(node, vm string) string { return "unpauses " + node + " " + vm }
+
+// unpause has a guest run on for which there is room again.
+func (k *keeper) unpause(vm model.VM) {
+	k.perform("unpauses", vm.Holder, vm.ID, func(l *life) error {
+		all := tasks.Tasks{Hypervisor: l.host.Libvirt(l), Logger: hclog.NewNullLogger()}
+		if k.world.bug == plant.PausedRuns {
+			return all.Hypervisor.Resume(context.Background(), vm.ID, vm.Epoch)
+		}
+		order := &berthv1.Task{Action: &berthv1.Task_Unpause{Unpause: &berthv1.UnpauseTask{VmId: vm.ID, Epoch: vm.Epoch}}}
+		if result := all.Do(context.Background(), order, nil); !result.GetDone() {
+			return errors.New(result.GetError())
+		}
+		return nil
+	}, func() {})
+}
+
+// hasRoom tells whether a look has found that a guest may run on.
+func (k *keeper) hasRoom(found *evidence.Found) bool {
+	facts := k.facts.Facts(found.VM.Holder, k.world.Now)
+	domain := facts.Domain(found.VM.ID)
+	paused := k.world.bug == plant.PausedRuns && domain != nil && domain.State == model.DomainPaused
+	return found.Verdict == evidence.HasRoom || paused && found.Verdict == evidence.OutOfBand
+}
+
+// starving tells whether a guest stands still where its record has it, though there is room.
+func starving(w *World) bool {
+	return w.fencing && slices.ContainsFunc(w.store.Snapshot().VMs(), func(vm model.VM) bool {
+		h := w.host(vm.Holder)
+		if h == nil || h.Domains[vm.ID] == nil {
+			return false
+		}
+		d := h.Domains[vm.ID]
+		return d.Starves() && d.Epoch == vm.Epoch
+	})
+}

@@ -1,0 +1,43 @@
+// Package phases says which phases of an operation may come one after the other.
+package phases
+
+import (
+	"slices"
+
+	"berth/coordinator/operation"
+)
+
+// follows are the phases that may come after one (I6). Every phase but the last may be its own successor: a cancel and the
+// like change the record and not the phase.
+var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
+	operation.Start: {
+		operation.Queued:     {operation.Dispatched, operation.Placing, operation.Ended},
+		operation.Dispatched: {operation.Judging, operation.Placing, operation.Clearing, operation.Ended},
+		operation.Judging:    {operation.Placing, operation.Clearing, operation.Ended},
+		operation.Placing:    {operation.Queued, operation.Dispatched, operation.Ended},
+		operation.Clearing:   {operation.Placing, operation.Ended},
+	},
+	operation.Adopt: {
+		operation.Dispatched: {operation.Judging, operation.Ended},
+		operation.Judging:    {operation.Ended},
+	},
+	operation.Stop: {
+		operation.Dispatched: {operation.Judging, operation.Ended},
+		operation.Judging:    {operation.Dispatched, operation.Ended},
+	},
+	operation.Reboot: {operation.Dispatched: {operation.Ended}},
+	operation.Migrate: {
+		operation.Preparing:  {operation.Copying, operation.Clearing, operation.Ended},
+		operation.Copying:    {operation.HandedOver, operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},
+		operation.Judging:    {operation.HandedOver, operation.Discarding, operation.Clearing, operation.Ended},
+		operation.HandedOver: {operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},
+		operation.Discarding: {operation.Reverting, operation.Judging, operation.Clearing, operation.Ended},
+		operation.Reverting:  {operation.Judging, operation.Ended},
+		operation.Clearing:   {operation.Ended},
+	},
+}
+
+// Follows tells whether a phase may come after another one, in operations of this kind.
+func Follows(kind operation.Kind, was, is operation.Phase) bool {
+	return slices.Contains(follows[kind][was], is)
+}

@@ -1,0 +1,64 @@
+package plant
+
+import (
+	"time"
+
+	"berth/coordinator/control/fencing"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+)
+
+// Verdicts are what follows from the nodes' silence, for a leader that leads for so long. Rack is the label of the rack that is dark.
+func (b Bug) Verdicts(fencer *fencing.Fencer, moment evidence.Moment, leads time.Duration, rack string) []evidence.FenceVerdict {
+	verdicts, _ := fencer.Look(moment)
+	switch b {
+	case ManySilent:
+		verdicts = nil
+		for _, one := range fencer.Silences(moment) {
+			verdicts = append(verdicts, evidence.Fencing(leads, []evidence.Silence{one})...)
+		}
+	case RackFenced:
+		for _, one := range fencer.Silences(moment) {
+			if one.Domain == rack {
+				verdicts = append(verdicts, evidence.Fencing(leads, []evidence.Silence{one})...)
+			}
+		}
+	case WatchdogUnwaited:
+		all := fencer.Silences(moment)
+		for i := range all {
+			all[i].Leased = time.Hour
+		}
+		verdicts = evidence.Fencing(leads, all)
+	case SickAtOnce:
+		all := fencer.Silences(moment)
+		for i := range all {
+			all[i].Sick *= 10
+		}
+		verdicts = evidence.Fencing(leads, all)
+	case FencedUnasked:
+		for i := range verdicts {
+			if verdicts[i].Act == evidence.FenceAsk {
+				verdicts[i].Act = evidence.FenceProven
+			}
+		}
+	}
+	return verdicts
+}
+
+// Unheld are the VMs as a restart looks at them.
+func (b Bug) Unheld(vms []model.VM, silent func(node string) bool) []model.VM {
+	for i := range vms {
+		vm := &vms[i]
+		switch {
+		case b == LossesForgotten:
+			vm.Losses = nil
+		case b == StorageFails && vm.Condition.Is(model.StorageLate):
+			vm.Desired = model.Stopped
+		case b == SilenceIsDeath && vm.Holder != "" && silent(vm.Holder):
+			vm.Holder = ""
+		case b == RestoredRuns && vm.Condition.Is(model.NowhereSeen):
+			vm.Condition = model.Condition{}
+		}
+	}
+	return vms
+}
