@@ -151,6 +151,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		Control:    m.control,
 		Imports:    m.imports,
 		Disconnect: func(node, _ string) { m.gone = append(m.gone, node) },
+		Removed:    func() []evidence.Removed { return nil },
 	})
 	served, err := pki.ServerConfig(m.files, tls.VerifyClientCertIfGiven)
 	c.check(err)

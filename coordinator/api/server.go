@@ -68,6 +68,7 @@ type Config struct {
 	Imports string // directory for files of images on their way; it is made when it is needed
 	// Disconnect ends the session of a node that was removed.
 	Disconnect func(node, reason string)
+	Removed    func() []evidence.Removed // the nodes that were removed and speak all the same
 	Limits     gate.Limits
 }
 
@@ -94,6 +95,7 @@ type (
 	queryCalls struct {
 		*answer.Source
 		Control Control
+		Removed func() []evidence.Removed
 	}
 )
 
@@ -125,7 +127,7 @@ func New(config Config) *Server {
 		nodeCalls:     nodeCalls{Source: source, Control: control, Disconnect: config.Disconnect},
 		vmCalls:       vmCalls{Source: source, Control: control},
 		planCalls:     planCalls{Source: source, Control: control},
-		queryCalls:    queryCalls{Source: source, Control: control},
+		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed},
 		Calls:         members.Calls{Source: source},
 		VolumeCalls:   estates.NewVolumeCalls(source, control, config.Imports),
 		ResourceCalls: estates.ResourceCalls{Source: source, Control: control},

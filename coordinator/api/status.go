@@ -45,7 +45,7 @@ func (s *queryCalls) Status(
 	}
 	coordinators := members.Messages(s.Source, p)
 	status := s.status(p, coordinators)
-	removed := problems{p}.removedNodes(s.Control.Survey(p.Snapshot).Removed)
+	removed := problems{p}.removedNodes(s.Removed())
 	status.Problems = slices.Concat(s.fenceProblems(p), removed, problems{p}.all(coordinators))
 	return connect.NewResponse(status), nil
 }

@@ -161,7 +161,8 @@ func (d *daemon) assemble() (err error) {
 			Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
-		Control: d.control, Disconnect: d.agents.Disconnect, Imports: d.home.imports(), Limits: gate.Limits(d.config.Limits),
+		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
+		Limits: gate.Limits(d.config.Limits),
 	})
 	return nil
 }

@@ -7,13 +7,22 @@ import (
 	"berth/coordinator/model"
 )
 
+// Copies are the guests that a removed node has shown last.
+func (r *Removed) Copies() []Copy {
+	all := make([]Copy, len(r.Domains))
+	for i, domain := range r.Domains {
+		all[i] = Copy{Node: r.Node, Name: r.Name, Domain: domain}
+	}
+	return all
+}
+
 // RemovedCopies are the copies of a VM on nodes that were removed.
 func (m Moment) RemovedCopies(vm *model.VM) []Copy {
 	var all []Copy
 	for i := range m.Removed {
-		for _, domain := range m.Removed[i].Domains {
-			if domain.UUID == vm.ID {
-				all = append(all, Copy{Node: m.Removed[i].Node, Name: m.Removed[i].Name, Domain: domain})
+		for _, one := range m.Removed[i].Copies() {
+			if one.Domain.UUID == vm.ID {
+				all = append(all, one)
 			}
 		}
 	}

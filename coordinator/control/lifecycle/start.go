@@ -112,7 +112,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	}
 	target, err := search.target(snapshot, decision)
 	if err == nil {
-		err = l.disksFree(snapshot, &vm, target.Node)
+		err = disksFree(now, &vm, target.Node)
 	}
 	if err != nil || request.DryRun {
 		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: err}

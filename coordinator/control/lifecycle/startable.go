@@ -66,7 +66,7 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 			),
 		}
 	}
-	if err := l.onRemoved(now.snapshot, &vm); err != nil {
+	if err := onRemoved(now.survey(), &vm); err != nil {
 		return vm, err
 	}
 	if lying := l.fencing.Showing(snapshot, vm.ID, true); lying != "" {
@@ -90,8 +90,8 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 }
 
 // onRemoved refuses to start a VM of which a copy runs on a node that was removed. It is suspended as soon as that node can be told.
-func (l *Lifecycle) onRemoved(snapshot *state.Snapshot, vm *model.VM) error {
-	for _, one := range evidence.Running(l.Moment(snapshot).RemovedCopies(vm)) {
+func onRemoved(survey *evidence.Survey, vm *model.VM) error {
+	for _, one := range evidence.Running(survey.RemovedCopies(vm)) {
 		return &lead.Error{
 			Code: lead.Conflict, Subject: "vm/" + vm.Name,
 			Message: fmt.Sprintf("VM %q runs on %s, a node that was removed and whose agent speaks: a start would be a second copy",
@@ -142,11 +142,11 @@ func (l *Lifecycle) accounted(now scene, vm *model.VM, request startRequest) err
 
 // disksFree refuses to start a VM while another domain writes to one of its disks. No word overrides that: whoever means it makes the
 // disk shareable.
-func (l *Lifecycle) disksFree(snapshot *state.Snapshot, vm *model.VM, target string) error {
+func disksFree(now scene, vm *model.VM, target string) error {
 	if len(vm.Disks)+len(vm.Spec.Disks) == 0 && vm.Spec.XML == "" {
 		return nil
 	}
-	use, used := l.fencing.Survey(snapshot).UsedDisk(vm, target)
+	use, used := now.survey().UsedDisk(vm, target)
 	if !used {
 		return nil
 	}

@@ -12,13 +12,11 @@ import (
 
 // suspendRemoved suspends the copies of VMs that run on nodes which were removed. Follow tells of them at the VM.
 func (w *Watch) suspendRemoved(ctx context.Context, snapshot *state.Snapshot, beside *errands) {
-	moment := w.Moment(snapshot)
-	if len(moment.Removed) == 0 {
-		return
-	}
-	for _, vm := range snapshot.VMs() {
-		for _, one := range evidence.Running(moment.RemovedCopies(&vm)) {
-			beside.once("removed "+one.Node+" "+vm.ID, func() { w.suspendOnRemoved(ctx, vm, one) })
+	for _, removed := range w.Agents.Removed() {
+		for _, one := range evidence.Running(removed.Copies()) {
+			if vm, exists := snapshot.VM(one.Domain.UUID); exists {
+				beside.once("removed "+one.Node+" "+vm.ID, func() { w.suspendOnRemoved(ctx, vm, one) })
+			}
 		}
 	}
 }
@@ -32,12 +30,7 @@ func (w *Watch) suspendOnRemoved(ctx context.Context, vm model.VM, one evidence.
 		}
 		return
 	}
-	w.Try(ctx, state.Command{
-		Key: w.NewID(), Kind: "follow vm", Caller: lead.Berth, At: w.Now(),
-		Events: []model.Event{{
-			At: w.Now(), Kind: "vm.copy-suspended", Subject: "vm/" + vm.Name, Caller: lead.Berth,
-			Message: fmt.Sprintf("the copy on %s, a node that was removed, epoch %d, is suspended; its memory is as it was",
-				one.Name, one.Domain.Epoch),
-		}},
-	})
+	w.tell(ctx, vm, "vm.copy-suspended", fmt.Sprintf(
+		"the copy on %s, a node that was removed, epoch %d, is suspended; its memory is as it was", one.Name, one.Domain.Epoch,
+	))
 }

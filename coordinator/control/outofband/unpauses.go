@@ -1,6 +1,7 @@
 package outofband
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -13,8 +14,9 @@ const (
 
 // unpauses are when guests were let run again, by VM ID. The zero value is ready.
 type unpauses struct {
-	mu    sync.Mutex
-	tries map[string]unpaused
+	mu     sync.Mutex
+	tries  map[string]unpaused
+	pruned time.Time
 }
 
 type unpaused struct {
@@ -38,6 +40,10 @@ func (u *unpauses) due(vm string, now time.Time) bool {
 	}
 	if u.tries == nil {
 		u.tries = map[string]unpaused{}
+	}
+	if now.Sub(u.pruned) >= unpauseMost {
+		maps.DeleteFunc(u.tries, func(_ string, last unpaused) bool { return now.Sub(last.at) >= 2*unpauseMost })
+		u.pruned = now
 	}
 	u.tries[vm] = last
 	return true
