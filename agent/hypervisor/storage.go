@@ -28,6 +28,8 @@ type NewVolume struct {
 	// What it is a thin copy of; empty: nothing. The format is never probed, because a guest can write what a probe would
 	// believe.
 	BackingPool, BackingName, BackingFormat string
+
+	Readable bool // by everybody on its hosts
 }
 
 // Storage is what the agent asks of a node's storage pools. A pool that is not there, or not active, is ErrNoPool
@@ -52,4 +54,10 @@ type Storage interface {
 	// VolumesInUse are the paths of all disks of all domains, running or defined, and of what those are thin copies of,
 	// each with the UUID of one domain that has it.
 	VolumesInUse(ctx context.Context) (map[string]string, error)
+	// HoldLock makes a small volume, of which nothing else is known, in place of one that is left of an earlier try. It locks it as QEMU
+	// locks an image that it writes to, until release, which removes it.
+	HoldLock(ctx context.Context, pool, name string) (release func(context.Context) error, err error)
+	// LockHeld tells whether somebody, on this host or on another one, holds the lock of a volume: ErrNoVolume when it is positively
+	// not there.
+	LockHeld(ctx context.Context, pool, name string) (bool, error)
 }

@@ -46,6 +46,7 @@ type Tasks struct {
 
 	mu       sync.Mutex
 	fetching map[string]chan struct{} // by volume; closed when the fetch has ended
+	locks    map[string]heldLock      // by volume
 }
 
 // Do does a task and returns how it ended. Dig opens the tunnel if the task has a ticket.
@@ -59,6 +60,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	}()
 	var allocated int64
 	var described, reached string
+	var locked bool
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -85,6 +87,8 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		err = t.EndCrashed(ctx, task.GetEndCrashed().GetVmId(), task.GetEndCrashed().GetEpoch())
 	case task.GetReach() != nil:
 		reached = reach.Any(ctx, task.GetReach().GetAddresses())
+	case task.GetLock() != nil:
+		locked, err = t.lock(ctx, task.GetLock())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -92,7 +96,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		t.Logger.Warn("task failed", "task", task.GetId(), "error", err)
 	}
 	result = answer(task, err)
-	result.AllocatedBytes, result.DomainXml, result.Reached = allocated, described, reached
+	result.AllocatedBytes, result.DomainXml, result.Reached, result.Locked = allocated, described, reached, locked
 	return result
 }
 

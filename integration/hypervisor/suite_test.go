@@ -57,7 +57,8 @@ func raise(t *testing.T) (l *lab.Lab, bench hypervisortest.Bench) {
 func open(t *testing.T, host *lab.Host) *libvirt.Hypervisor {
 	t.Helper()
 	return openWith(t, host, libvirt.Options{
-		RunDir: host.Path("/run/libvirt/qemu"), LogDir: host.Path("/var/log/libvirt/qemu"), ProcDir: host.Path("/proc"), VirtType: "qemu",
+		RunDir: host.Path("/run/libvirt/qemu"), LogDir: host.Path("/var/log/libvirt/qemu"), ProcDir: host.Path("/proc"), RootDir: host.Path("/"),
+		VirtType: "qemu",
 	})
 }
 

@@ -31,6 +31,7 @@ type volume struct {
 	capacity           int64
 	content            []byte // what was written into it
 	backing            *volume
+	lockedBy           *storage // the host that holds its lock for trying it; nil: none does
 }
 
 // read is what a guest would see at the beginning of its disk.
@@ -56,6 +57,7 @@ type storage struct {
 	*daemon
 	domains *domains // which use it
 	pools   map[string]*pool
+	noLocks bool // its locks reach no other host, nor others' this one
 }
 
 // AddPool gives the host a pool of its own, active and empty. It replaces one of the same name.

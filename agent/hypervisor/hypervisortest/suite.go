@@ -80,6 +80,7 @@ func Cases() []Case {
 		{"uploads", uploads},
 		{"uploads that fail leave nothing", brokenUploads},
 		{"a shared pool is seen by both", sharedPool},
+		{"a lock is seen by both hosts of a shared pool", sharedLock},
 		{"a volume in use is not removed", inUse},
 		{"disks grow under a running guest", growing},
 		{"a disk without its volume", lostVolume},

@@ -56,6 +56,8 @@ type Options struct {
 	VirtType string
 	// ProcDir and CgroupDir are where the host's processes and control groups are seen, if not in /proc and /sys/fs/cgroup.
 	ProcDir, CgroupDir string
+	// RootDir is where the host's own files are seen, if not in /.
+	RootDir string
 }
 
 // ParseVersion reads a version such as 9.0.0 the way libvirt counts.
@@ -83,7 +85,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	leaving := &migrations{connection: c, runDir: runDir, logDir: cmp.Or(options.LogDir, defaultLogDir)}
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
-		volumes: &volumes{connection: c}, virt: options.VirtType,
+		volumes: &volumes{connection: c, rootDir: options.RootDir}, virt: options.VirtType,
 		seen:   seen{proc: cmp.Or(options.ProcDir, "/proc"), cgroups: cmp.Or(options.CgroupDir, "/sys/fs/cgroup")},
 		cancel: cancel, ended: make(chan struct{}),
 	}

@@ -47,6 +47,9 @@ func volumeXML(volume hypervisor.NewVolume, backing *hypervisor.Volume) (string,
 		Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
 		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: volume.Format}},
 	}
+	if volume.Readable {
+		model.Target.Permissions = &libvirtxml.StorageVolumeTargetPermissions{Mode: "0644"}
+	}
 	switch {
 	case volume.CapacityBytes <= 0:
 		return "", fmt.Errorf("%w: a volume of %d bytes", hypervisor.ErrUnsupported, volume.CapacityBytes)

@@ -49,6 +49,7 @@ func browse[T any](ctx context.Context, h *connection, do func(context.Context, 
 // volumes are the storage pools and what is in them.
 type volumes struct {
 	*connection
+	rootDir string             // where the host's files are seen; empty: in /
 	gates   sync.Map           // channels by the name of a storage pool: the calls to it that libvirtd works on
 	listing singleflight.Group // of storage pools: one at a time, because a file system may hang
 	overdue atomic.Bool        // the one under way has been waited for in vain

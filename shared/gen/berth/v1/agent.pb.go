@@ -196,6 +196,58 @@ func (CommandOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
 }
 
+type LockStep int32
+
+const (
+	LockStep_LOCK_STEP_UNSPECIFIED LockStep = 0
+	LockStep_LOCK_STEP_HOLD        LockStep = 1 // make the volume and lock it; a lock that nobody releases ends after a minute
+	LockStep_LOCK_STEP_LOOK        LockStep = 2 // is it locked, seen from here
+	LockStep_LOCK_STEP_RELEASE     LockStep = 3
+)
+
+// Enum value maps for LockStep.
+var (
+	LockStep_name = map[int32]string{
+		0: "LOCK_STEP_UNSPECIFIED",
+		1: "LOCK_STEP_HOLD",
+		2: "LOCK_STEP_LOOK",
+		3: "LOCK_STEP_RELEASE",
+	}
+	LockStep_value = map[string]int32{
+		"LOCK_STEP_UNSPECIFIED": 0,
+		"LOCK_STEP_HOLD":        1,
+		"LOCK_STEP_LOOK":        2,
+		"LOCK_STEP_RELEASE":     3,
+	}
+)
+
+func (x LockStep) Enum() *LockStep {
+	p := new(LockStep)
+	*p = x
+	return p
+}
+
+func (x LockStep) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LockStep) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_agent_proto_enumTypes[2].Descriptor()
+}
+
+func (LockStep) Type() protoreflect.EnumType {
+	return &file_berth_v1_agent_proto_enumTypes[2]
+}
+
+func (x LockStep) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LockStep.Descriptor instead.
+func (LockStep) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
 type TunnelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ticket        string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"` // in the first message, which has nothing else
@@ -2554,6 +2606,7 @@ type Task struct {
 	//	*Task_Unpause
 	//	*Task_EndCrashed
 	//	*Task_Reach
+	//	*Task_Lock
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2711,6 +2764,15 @@ func (x *Task) GetReach() *ReachTask {
 	return nil
 }
 
+func (x *Task) GetLock() *LockTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Lock); ok {
+			return x.Lock
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2763,6 +2825,10 @@ type Task_Reach struct {
 	Reach *ReachTask `protobuf:"bytes,20,opt,name=reach,proto3,oneof"`
 }
 
+type Task_Lock struct {
+	Lock *LockTask `protobuf:"bytes,21,opt,name=lock,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2786,6 +2852,8 @@ func (*Task_Unpause) isTask_Action() {}
 func (*Task_EndCrashed) isTask_Action() {}
 
 func (*Task_Reach) isTask_Action() {}
+
+func (*Task_Lock) isTask_Action() {}
 
 // ReachTask tries to connect to addresses of another node, of which somebody says that it is off.
 type ReachTask struct {
@@ -3176,6 +3244,67 @@ func (x *EndCrashedTask) GetEpoch() uint64 {
 	return 0
 }
 
+// LockTask tries, on two nodes together, whether locks of files in a storage pool reach other nodes.
+type LockTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`     // libvirt's name of it
+	Volume        string                 `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"` // that the node which holds the lock makes for it, and removes
+	Step          LockStep               `protobuf:"varint,3,opt,name=step,proto3,enum=berth.v1.LockStep" json:"step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockTask) Reset() {
+	*x = LockTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockTask) ProtoMessage() {}
+
+func (x *LockTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockTask.ProtoReflect.Descriptor instead.
+func (*LockTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *LockTask) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *LockTask) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *LockTask) GetStep() LockStep {
+	if x != nil {
+		return x.Step
+	}
+	return LockStep_LOCK_STEP_UNSPECIFIED
+}
+
 // SuspendTask pauses a copy of a VM that another node holds. It does nothing to a domain of another epoch.
 type SuspendTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3187,7 +3316,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3328,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3341,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -3240,7 +3369,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3252,7 +3381,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3265,7 +3394,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -3287,7 +3416,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3428,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3441,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -3341,7 +3470,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3482,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3495,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -3395,7 +3524,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3536,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3549,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -3448,13 +3577,14 @@ type TaskResult struct {
 	DomainXml      string                 `protobuf:"bytes,6,opt,name=domain_xml,json=domainXml,proto3" json:"domain_xml,omitempty"`                 // of describe
 	Code           AgentErrorCode         `protobuf:"varint,7,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"`              // an agent of a release up to 0.6 sends the word alone
 	Reached        string                 `protobuf:"bytes,20,opt,name=reached,proto3" json:"reached,omitempty"`                                     // of reach: the address that answered; empty: none did
+	Locked         bool                   `protobuf:"varint,21,opt,name=locked,proto3" json:"locked,omitempty"`                                      // of lock, to look: somebody holds the lock
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3466,7 +3596,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3479,7 +3609,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3536,6 +3666,13 @@ func (x *TaskResult) GetReached() string {
 		return x.Reached
 	}
 	return ""
+}
+
+func (x *TaskResult) GetLocked() bool {
+	if x != nil {
+		return x.Locked
+	}
+	return false
 }
 
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
@@ -3709,7 +3846,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xf9\x04\n" +
+	" \x01(\bR\x04seed\"\xa3\x05\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -3725,7 +3862,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\aunpause\x18\r \x01(\v2\x15.berth.v1.UnpauseTaskH\x00R\aunpause\x12;\n" +
 	"\vend_crashed\x18\x0e \x01(\v2\x18.berth.v1.EndCrashedTaskH\x00R\n" +
 	"endCrashed\x12+\n" +
-	"\x05reach\x18\x14 \x01(\v2\x13.berth.v1.ReachTaskH\x00R\x05reachB\b\n" +
+	"\x05reach\x18\x14 \x01(\v2\x13.berth.v1.ReachTaskH\x00R\x05reach\x12(\n" +
+	"\x04lock\x18\x15 \x01(\v2\x12.berth.v1.LockTaskH\x00R\x04lockB\b\n" +
 	"\x06action\")\n" +
 	"\tReachTask\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\"I\n" +
@@ -3751,7 +3889,11 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\";\n" +
 	"\x0eEndCrashedTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"^\n" +
+	"\bLockTask\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12&\n" +
+	"\x04step\x18\x03 \x01(\x0e2\x12.berth.v1.LockStepR\x04step\"8\n" +
 	"\vSuspendTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"#\n" +
@@ -3766,7 +3908,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xf5\x01\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x8d\x02\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -3778,7 +3920,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"domain_xml\x18\x06 \x01(\tR\tdomainXml\x12,\n" +
 	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x18\n" +
-	"\areached\x18\x14 \x01(\tR\areached*\xa5\x06\n" +
+	"\areached\x18\x14 \x01(\tR\areached\x12\x16\n" +
+	"\x06locked\x18\x15 \x01(\bR\x06locked*\xa5\x06\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -3812,7 +3955,12 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x16COMMAND_OUTCOME_FAILED\x10\x02\x12\x1b\n" +
 	"\x17COMMAND_OUTCOME_REFUSED\x10\x03\x12\x1d\n" +
 	"\x19COMMAND_OUTCOME_AMBIGUOUS\x10\x04\x12\x1d\n" +
-	"\x19COMMAND_OUTCOME_CANCELLED\x10\x052\xb0\x01\n" +
+	"\x19COMMAND_OUTCOME_CANCELLED\x10\x05*d\n" +
+	"\bLockStep\x12\x19\n" +
+	"\x15LOCK_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eLOCK_STEP_HOLD\x10\x01\x12\x12\n" +
+	"\x0eLOCK_STEP_LOOK\x10\x02\x12\x15\n" +
+	"\x11LOCK_STEP_RELEASE\x10\x032\xb0\x01\n" +
 	"\fAgentService\x12R\n" +
 	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -3832,137 +3980,141 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 	return file_berth_v1_agent_proto_rawDescData
 }
 
-var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
-	(*TunnelRequest)(nil),         // 2: berth.v1.TunnelRequest
-	(*TunnelResponse)(nil),        // 3: berth.v1.TunnelResponse
-	(*SessionRequest)(nil),        // 4: berth.v1.SessionRequest
-	(*Hello)(nil),                 // 5: berth.v1.Hello
-	(*InventoryReport)(nil),       // 6: berth.v1.InventoryReport
-	(*InventoryDigest)(nil),       // 7: berth.v1.InventoryDigest
-	(*DomainChange)(nil),          // 8: berth.v1.DomainChange
-	(*LibvirtStatus)(nil),         // 9: berth.v1.LibvirtStatus
-	(*CommandProgress)(nil),       // 10: berth.v1.CommandProgress
-	(*CommandResult)(nil),         // 11: berth.v1.CommandResult
-	(*SessionResponse)(nil),       // 12: berth.v1.SessionResponse
-	(*Members)(nil),               // 13: berth.v1.Members
-	(*Lease)(nil),                 // 14: berth.v1.Lease
-	(*Welcome)(nil),               // 15: berth.v1.Welcome
-	(*Redirect)(nil),              // 16: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 17: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 18: berth.v1.CancelCommand
-	(*Command)(nil),               // 19: berth.v1.Command
-	(*StartCommand)(nil),          // 20: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 21: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 22: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 23: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 24: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 25: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 26: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 27: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),          // 28: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),        // 29: berth.v1.ReleaseCommand
-	(*RebootCommand)(nil),         // 30: berth.v1.RebootCommand
-	(*Volume)(nil),                // 31: berth.v1.Volume
-	(*Task)(nil),                  // 32: berth.v1.Task
-	(*ReachTask)(nil),             // 33: berth.v1.ReachTask
-	(*GrowTask)(nil),              // 34: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 35: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 36: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 37: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),           // 38: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),        // 39: berth.v1.EndCrashedTask
-	(*SuspendTask)(nil),           // 40: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 41: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 42: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 43: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 44: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 45: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 46: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 47: berth.v1.NodeInventory
-	(*Domain)(nil),                // 48: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 50: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 51: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 52: berth.v1.VMSpec
+	(LockStep)(0),                 // 2: berth.v1.LockStep
+	(*TunnelRequest)(nil),         // 3: berth.v1.TunnelRequest
+	(*TunnelResponse)(nil),        // 4: berth.v1.TunnelResponse
+	(*SessionRequest)(nil),        // 5: berth.v1.SessionRequest
+	(*Hello)(nil),                 // 6: berth.v1.Hello
+	(*InventoryReport)(nil),       // 7: berth.v1.InventoryReport
+	(*InventoryDigest)(nil),       // 8: berth.v1.InventoryDigest
+	(*DomainChange)(nil),          // 9: berth.v1.DomainChange
+	(*LibvirtStatus)(nil),         // 10: berth.v1.LibvirtStatus
+	(*CommandProgress)(nil),       // 11: berth.v1.CommandProgress
+	(*CommandResult)(nil),         // 12: berth.v1.CommandResult
+	(*SessionResponse)(nil),       // 13: berth.v1.SessionResponse
+	(*Members)(nil),               // 14: berth.v1.Members
+	(*Lease)(nil),                 // 15: berth.v1.Lease
+	(*Welcome)(nil),               // 16: berth.v1.Welcome
+	(*Redirect)(nil),              // 17: berth.v1.Redirect
+	(*ResyncRequest)(nil),         // 18: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),         // 19: berth.v1.CancelCommand
+	(*Command)(nil),               // 20: berth.v1.Command
+	(*StartCommand)(nil),          // 21: berth.v1.StartCommand
+	(*StopCommand)(nil),           // 22: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 23: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 24: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 25: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 26: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 27: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 28: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),          // 29: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),        // 30: berth.v1.ReleaseCommand
+	(*RebootCommand)(nil),         // 31: berth.v1.RebootCommand
+	(*Volume)(nil),                // 32: berth.v1.Volume
+	(*Task)(nil),                  // 33: berth.v1.Task
+	(*ReachTask)(nil),             // 34: berth.v1.ReachTask
+	(*GrowTask)(nil),              // 35: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 36: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 37: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 38: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),           // 39: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),        // 40: berth.v1.EndCrashedTask
+	(*LockTask)(nil),              // 41: berth.v1.LockTask
+	(*SuspendTask)(nil),           // 42: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 43: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 44: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 45: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 46: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 47: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 48: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 49: berth.v1.NodeInventory
+	(*Domain)(nil),                // 50: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 52: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 53: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 54: berth.v1.VMSpec
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
-	5,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
-	6,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	46, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
-	8,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
-	11, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
-	10, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
-	9,  // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	45, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	7,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	47, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	48, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	49, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	50, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	48, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	51, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	6,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
+	7,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
+	48, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	9,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
+	12, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
+	11, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
+	10, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
+	47, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	8,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
+	49, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	50, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	51, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	52, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	50, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	53, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	48, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	51, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	50, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	53, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
-	15, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	16, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	19, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	17, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	18, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	32, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	14, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	13, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	49, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	20, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	21, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	22, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	23, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	24, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	25, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	26, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	27, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	28, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	29, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	30, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	52, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	31, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	52, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	31, // 42: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	31, // 43: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	31, // 44: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	31, // 45: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	52, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	31, // 47: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	34, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	35, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	36, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	37, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	40, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	41, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	42, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	43, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	44, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	38, // 57: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	39, // 58: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	33, // 59: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	31, // 60: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	31, // 61: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	31, // 62: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	0,  // 63: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	4,  // 64: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	2,  // 65: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	12, // 66: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	3,  // 67: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	66, // [66:68] is the sub-list for method output_type
-	64, // [64:66] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	16, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	17, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	20, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	18, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	19, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	33, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	15, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	14, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
+	51, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	21, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	22, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	23, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	24, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	25, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	26, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	27, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	28, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	29, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	30, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	31, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
+	54, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	32, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	54, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	32, // 42: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	32, // 43: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	32, // 44: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	32, // 45: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	54, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	32, // 47: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	35, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	36, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	37, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	38, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	42, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	43, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	44, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	45, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	46, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	39, // 57: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	40, // 58: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	34, // 59: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	41, // 60: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	32, // 61: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	32, // 62: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	32, // 63: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	2,  // 64: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
+	0,  // 65: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	5,  // 66: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	3,  // 67: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	13, // 68: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	4,  // 69: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	68, // [68:70] is the sub-list for method output_type
+	66, // [66:68] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -4019,14 +4171,15 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_Unpause)(nil),
 		(*Task_EndCrashed)(nil),
 		(*Task_Reach)(nil),
+		(*Task_Lock)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   44,
+			NumEnums:      3,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
