@@ -57,6 +57,7 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			tunnel.drain()
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
+				Locked: result.GetLocked(),
 			}, nil
 		case <-taken:
 			late.Stop()
@@ -108,6 +109,10 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_Unpause{Unpause: &berthv1.UnpauseTask{VmId: task.Unpause.VM, Epoch: task.Unpause.Epoch}}
 	case task.Crashed != nil:
 		m.Action = &berthv1.Task_EndCrashed{EndCrashed: &berthv1.EndCrashedTask{VmId: task.Crashed.VM, Epoch: task.Crashed.Epoch}}
+	case task.Lock != nil:
+		m.Action = &berthv1.Task_Lock{Lock: &berthv1.LockTask{
+			Pool: task.Lock.Pool, Volume: task.Lock.Volume, Step: berthv1.LockStep(task.Lock.Step),
+		}}
 	case task.Discard != nil:
 		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
 	case len(task.Reach) > 0:

@@ -395,6 +395,7 @@ type fakeControl struct {
 	held         map[string]evidence.FenceVerdict // by node ID, as the next
 	identities   map[string]model.FenceIdentities // by node ID
 	contradicted map[string]string
+	locks        map[string]evidence.Locks // by pool
 	survey       func(*state.Snapshot) *evidence.Survey
 	adopt        func(adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
 	resolve      func(lifecycle.ResolveOperation) (operation.Operation, error)
@@ -424,6 +425,10 @@ func (f *fakeControl) IdentityOf(node *model.Node) model.FenceIdentities {
 }
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
+
+func (f *fakeControl) PoolLocks(_ *state.Snapshot, pool *model.Resource) evidence.Locks {
+	return f.locks[pool.Name]
+}
 
 func (f *fakeControl) Survey(snapshot *state.Snapshot) *evidence.Survey {
 	if f.survey == nil {

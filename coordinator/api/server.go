@@ -51,6 +51,8 @@ type Control interface {
 	Contradicted(node string) string
 	// IdentityOf is what a node's fence devices say about which machine they switch.
 	IdentityOf(node *model.Node) model.FenceIdentities
+	// PoolLocks is what is known of the locks of files in a shared pool.
+	PoolLocks(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks
 	// Survey is what every node's word is worth now.
 	Survey(snapshot *state.Snapshot) *evidence.Survey
 

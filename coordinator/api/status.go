@@ -7,9 +7,11 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/answer"
+	"berth/coordinator/api/estates"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/wire"
 	"berth/shared/buildinfo"
@@ -46,7 +48,8 @@ func (s *queryCalls) Status(
 	coordinators := members.Messages(s.Source, p)
 	status := s.status(p, coordinators)
 	removed := problems{p}.removedNodes(s.Removed())
-	status.Problems = slices.Concat(s.fenceProblems(p), removed, problems{p}.all(coordinators))
+	locks := estates.LockProblems(p, func(pool *model.Resource) evidence.Locks { return s.Control.PoolLocks(p.Snapshot, pool) })
+	status.Problems = slices.Concat(s.fenceProblems(p), removed, locks, problems{p}.all(coordinators))
 	return connect.NewResponse(status), nil
 }
 

@@ -143,6 +143,11 @@ func (s *vmCalls) ChangeVM(
 		if changes = estate.VMFields(now, before, vm); len(changes) == 0 {
 			return state.Command{}, answer.ErrUnchanged
 		}
+		if touchesHA(changes) {
+			if err := estates.MayBeHA(p, &vm, s.locksAt(p)); err != nil {
+				return state.Command{}, err
+			}
+		}
 		command := state.Command{Kind: "change vm", Expect: []state.Expectation{answer.ExpectVM(before)}}
 		command.VMs = []model.VM{vm}
 		p.ExpectLinks(&command, slices.Concat([]string{vm.VDC, vm.Within, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)

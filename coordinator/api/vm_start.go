@@ -121,6 +121,9 @@ func (s *vmCalls) startOn(
 	if err := attach(p, &wanted, message.GetVm()); err != nil {
 		return started, err
 	}
+	if err := s.mayBeHA(p, &wanted); err != nil {
+		return started, err
+	}
 	return answer.WhenLeading(ctx, s.Source, func() (lifecycle.Started, error) { return s.Control.StartVM(ctx, wanted) })
 }
 
@@ -144,6 +147,9 @@ func (s *vmCalls) AddVM(
 		return nil, err
 	}
 	if err := attach(p, &wanted, message.GetVm()); err != nil {
+		return nil, err
+	}
+	if err := s.mayBeHA(p, &wanted); err != nil {
 		return nil, err
 	}
 	added, err := answer.WhenLeading(ctx, s.Source, func() (lifecycle.Added, error) { return s.Control.AddVM(ctx, lifecycle.AddVM(wanted)) })

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/control/locks"
 	"berth/coordinator/control/outofband"
 	"berth/coordinator/control/plans"
 	"berth/coordinator/control/recovery"
@@ -28,6 +29,7 @@ type Control struct {
 	*lead.Leader
 	*volumes.Volumes
 	*fencing.Fencing
+	*locks.Locks
 	*lifecycle.Lifecycle
 	*adoption.Adoption
 	*plans.Plans
@@ -39,7 +41,7 @@ type Control struct {
 // New makes a Control that does nothing until Lead is called.
 func New(config Config) *Control {
 	leader := lead.New(config.Config)
-	c := &Control{Leader: leader, Volumes: volumes.New(leader)}
+	c := &Control{Leader: leader, Volumes: volumes.New(leader), Locks: locks.New(leader)}
 	c.Fencing = fencing.New(leader, config.Fences, func(node string) { c.AgentConnected(node) })
 	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing)
 	c.Adoption = adoption.New(leader, c.Lifecycle, c.Fencing)
@@ -62,6 +64,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	var loops sync.WaitGroup
 	loops.Go(func() { c.RunPasses(ctx) })
 	loops.Go(func() { c.Fencing.Watch(ctx) })
+	loops.Go(func() { c.TryLocks(ctx) })
 	loops.Go(func() { c.outOfBand.Follow(ctx) })
 	loops.Go(func() { c.outOfBand.WatchCopies(ctx) })
 	loops.Go(func() { c.recovery.RunRestarts(ctx) })

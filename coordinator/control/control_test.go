@@ -91,6 +91,7 @@ type nodes struct {
 	volumes map[string]string                       // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
 	tasks   []done                                  // that were performed
 	task    func(node string, task lead.Task) error // what becomes of a task; nil: it is done
+	lock    func(node string, order *lead.TryLock) (locked bool, err error)
 }
 
 // done is a task that a node did, or refused to.
@@ -191,6 +192,10 @@ func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.Ta
 		if err := n.task(node, task); err != nil {
 			return lead.TaskDone{}, err
 		}
+	}
+	if task.Lock != nil && n.lock != nil {
+		locked, err := n.lock(node, task.Lock)
+		return lead.TaskDone{Locked: locked}, err
 	}
 	if len(task.Reach) > 0 {
 		return lead.TaskDone{Reached: n.reached[node]}, nil

@@ -84,6 +84,7 @@ const (
 	SettingScope            = "scope"
 	SettingPoolSource       = "source" // libvirt's name of the pool on the nodes; the pool's own name if left out
 	SettingOverProvisioning = "over_provisioning"
+	SettingHAWithoutLock    = "ha_without_lock"
 )
 
 // Sizes of a volume.
@@ -103,6 +104,7 @@ type PoolSettings struct {
 	Scope            PoolScope
 	Source           string  // libvirt's name of the pool on the nodes
 	OverProvisioning float64 // how much of its capacity is promised: 2 promises it twice
+	HAWithoutLock    bool    // VMs with ha may have disks there although locks of files do not reach all nodes
 }
 
 // PoolSettingsOf reads the settings of a pool's record; what it does not set, or sets to what cannot be read, is as by
@@ -118,6 +120,7 @@ func PoolSettingsOf(record *Resource) PoolSettings {
 	if f, err := strconv.ParseFloat(record.Settings[SettingOverProvisioning], 64); err == nil {
 		settings.OverProvisioning = f
 	}
+	settings.HAWithoutLock = record.Settings[SettingHAWithoutLock] == "true"
 	return settings
 }
 

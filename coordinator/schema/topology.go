@@ -63,6 +63,10 @@ var poolForm = Form{
 			Doc:   fmt.Sprintf("how many times its capacity is promised, 1 to %g", model.MaxOverProvisioning),
 			check: number(model.SettingOverProvisioning, 1, model.MaxOverProvisioning),
 		},
+		{
+			Name: model.SettingHAWithoutLock, Default: "false", Words: truth,
+			Doc: "true: VMs with ha may have disks there although a lock of a file does not reach all nodes",
+		},
 	},
 }
 

@@ -3,15 +3,35 @@ package wire
 import (
 	"slices"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"berth/coordinator/evidence"
 	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 )
+
+var lockVerdicts = map[evidence.LockVerdict]berthv1.PoolLocksVerdict{
+	evidence.LocksReach: berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_REACH,
+	evidence.LocksStay:  berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_STAY,
+	evidence.NotShared:  berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_NOT_SHARED,
+}
+
+// PoolLocks makes the message of what is known of the locks of a shared pool.
+func PoolLocks(locks evidence.Locks) *berthv1.PoolLocks {
+	message := &berthv1.PoolLocks{
+		Verdict: lockVerdicts[locks.Verdict], Why: locks.Why, Tried: int32(locks.Tried), Nodes: int32(locks.Nodes),
+	}
+	if !locks.At.IsZero() {
+		message.TriedAt = timestamppb.New(locks.At)
+	}
+	return message
+}
 
 // Pool makes the message of one storage pool, without what is in it. Name tells what people call a node.
 func Pool(pool view.PoolView, name func(node string) string) *berthv1.Pool {
 	message := &berthv1.Pool{
 		Name: pool.Record.Name, Cluster: pool.Cluster, Scope: string(pool.Settings.Scope), Source: pool.Settings.Source,
-		OverProvisioning: pool.Settings.OverProvisioning,
+		OverProvisioning: pool.Settings.OverProvisioning, HaWithoutLock: pool.Settings.HAWithoutLock,
 	}
 	for _, share := range pool.Shares {
 		m := &berthv1.PoolShare{

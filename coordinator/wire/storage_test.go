@@ -2,8 +2,10 @@ package wire
 
 import (
 	"testing"
+	"time"
 
 	"berth/coordinator/control/plans"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/view"
 )
@@ -11,14 +13,16 @@ import (
 func TestPoolIsWhole(t *testing.T) {
 	message := Pool(view.PoolView{
 		Record: model.Resource{ID: "p1", Kind: model.KindPool, Name: "fast"}, Cluster: "prod",
-		Settings: model.PoolSettings{Scope: model.PoolLocal, Source: "default", OverProvisioning: 2},
+		Settings: model.PoolSettings{Scope: model.PoolLocal, Source: "default", OverProvisioning: 2, HAWithoutLock: true},
 		Shares: []view.PoolShare{{
 			Nodes: []string{"n1"}, Missing: []view.PoolLacks{{Node: "n2", Has: view.HasInactive}},
 			Capacity: 4, Available: 3, Promised: 2, Limit: 8, Disks: 1, Images: 1,
 		}},
 	}, func(node string) string { return "name-" + node })
 	message.Disks, message.Images = 1, 1 // counted by the server, over all shares
+	message.Locks = PoolLocks(evidence.Locks{Verdict: evidence.LocksStay, Why: "x", Tried: 1, Nodes: 2, At: time.Unix(1, 0)})
 	whole(t, message)
+	whole(t, message.GetLocks())
 	share := message.GetShares()[0]
 	if share.GetNodes()[0] != "name-n1" || share.GetMissing()[0] != "name-n2: the pool is not active there" {
 		t.Errorf("shown %v", share)

@@ -38,8 +38,8 @@ var layers = []struct {
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
-	{"rooms of the leader's work: disks and images, proving that silent nodes are off, and plans", []string{
-		"coordinator/control/volumes", "coordinator/control/fencing", "coordinator/control/plans",
+	{"rooms of the leader's work: disks and images and their locks, proving that silent nodes are off, and plans", []string{
+		"coordinator/control/volumes", "coordinator/control/locks", "coordinator/control/fencing", "coordinator/control/plans",
 	}},
 	{"the room that starts, moves and stops single VMs", []string{"coordinator/control/lifecycle"}},
 	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},
@@ -55,6 +55,7 @@ var layers = []struct {
 	{"program", []string{"coordinator"}},
 
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
+	{"the lock that a guest has on its disk", []string{"agent/hypervisor/imagelock"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
 	}},

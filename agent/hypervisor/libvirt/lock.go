@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"golang.org/x/sys/unix"
+	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/imagelock"
 )
-
-// What QEMU locks of an image that it writes to, and that nobody else may write to: one byte of the file for each permission that it
-// uses, and one for each that it leaves to nobody (block/file-posix.c). It reads these locks with a test for the opposite one.
-var writerLocks = []int64{100 + 1, 200 + 1}
 
 // lockVolume is the size of a volume for trying locks. The locked bytes need not exist.
 const lockVolume = 4096
@@ -33,7 +31,7 @@ func (h *volumes) HoldLock(ctx context.Context, pool, name string) (func(context
 	}
 	file, err := h.openVolume(ctx, pool, name)
 	if err == nil {
-		err = lock(file)
+		err = imagelock.Hold(file)
 	}
 	if err != nil {
 		if file != nil {
@@ -53,7 +51,7 @@ func (h *volumes) LockHeld(ctx context.Context, pool, name string) (bool, error)
 		return false, err
 	}
 	defer file.Close()
-	return locked(file)
+	return imagelock.Held(file)
 }
 
 func (h *volumes) removeLock(ctx context.Context, pool, name string) error {
@@ -64,27 +62,45 @@ func (h *volumes) removeLock(ctx context.Context, pool, name string) error {
 	return err
 }
 
-// openVolume opens the file of a volume for reading. A file system that hangs is left behind.
+// openVolume opens the file of a volume for reading. It does not ask libvirt for the volume, because a node that has NFS lists a folder as
+// it was up to a minute ago, and finds a file by its name as it is now. A file system that hangs is left behind.
 func (h *volumes) openVolume(ctx context.Context, pool, name string) (*os.File, error) {
-	found, err := h.LookupVolume(ctx, pool, name)
+	folder, err := browse(ctx, h.connection, func(ctx context.Context, conn *libvirtgo.Connect) (folder string, err error) {
+		err = h.within(ctx, conn, pool, func(p *libvirtgo.StoragePool) error {
+			kind, err := poolModel(p)
+			if err == nil && (!slices.Contains(filePools, kind.Type) || kind.Target == nil) {
+				err = fmt.Errorf("%w: pool %s is of type %s, which has no files", hypervisor.ErrUnsupported, pool, kind.Type)
+			}
+			if err == nil {
+				folder = kind.Target.Path
+			}
+			return err
+		})
+		return folder, err
+	})
 	if err != nil {
 		return nil, err
 	}
+	path := filepath.Join(folder, name)
 	type opened struct {
 		file *os.File
 		err  error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		file, err := os.Open(filepath.Join(h.rootDir, found.Path))
+		file, err := os.Open(filepath.Join(h.rootDir, path))
 		done <- opened{file, err}
 	}()
 	select {
 	case one := <-done:
-		if errors.Is(one.err, os.ErrPermission) {
-			return nil, fmt.Errorf("%w: the agent may not read %s: let everybody pass its folders with chmod o+x", hypervisor.ErrUnsupported, found.Path)
+		switch {
+		case errors.Is(one.err, os.ErrNotExist):
+			return nil, fmt.Errorf("%w: %s", hypervisor.ErrNoVolume, path)
+		case errors.Is(one.err, os.ErrPermission):
+			return nil, fmt.Errorf("%w: the agent may not read %s: let everybody pass its folders with chmod o+x", hypervisor.ErrUnsupported, path)
+		default:
+			return one.file, one.err
 		}
-		return one.file, one.err
 	case <-ctx.Done():
 		go func() {
 			if late := <-done; late.file != nil {
@@ -93,27 +109,4 @@ func (h *volumes) openVolume(ctx context.Context, pool, name string) (*os.File, 
 		}()
 		return nil, ctx.Err()
 	}
-}
-
-func lock(file *os.File) error {
-	for _, at := range writerLocks {
-		one := unix.Flock_t{Type: unix.F_RDLCK, Start: at, Len: 1}
-		if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &one); err != nil {
-			return fmt.Errorf("%w: lock %s: %w", hypervisor.ErrUnsupported, file.Name(), err)
-		}
-	}
-	return nil
-}
-
-func locked(file *os.File) (bool, error) {
-	for _, at := range writerLocks {
-		one := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
-		if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &one); err != nil {
-			return false, fmt.Errorf("%w: see the locks of %s: %w", hypervisor.ErrUnsupported, file.Name(), err)
-		}
-		if one.Type == unix.F_UNLCK {
-			return false, nil
-		}
-	}
-	return true, nil
 }

@@ -6,7 +6,9 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/control/plans"
 	"berth/coordinator/control/volumes"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
+	"berth/coordinator/state"
 )
 
 // Control does to volumes what needs the leader, and knows what its loops found. Package control implements it.
@@ -17,6 +19,8 @@ type Control interface {
 	DeleteImage(ctx context.Context, request volumes.DeleteImage) error
 	// Spread is that of a customer, by its ID.
 	Spread(customer string) (plans.Spread, error)
+	// PoolLocks is what is known of the locks of files in a shared pool.
+	PoolLocks(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks
 	// LastPass is what the last look of the leader's loop at a cluster, by its name, came to.
 	LastPass(cluster string) (plans.LastPass, bool)
 }

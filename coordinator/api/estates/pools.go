@@ -58,6 +58,9 @@ func (s *VolumeCalls) ListPools(
 	response := &berthv1.ListPoolsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
 	for _, pool := range pools {
 		message := wire.Pool(pool, p.NodeName)
+		if pool.Settings.Scope == model.PoolShared {
+			message.Locks = wire.PoolLocks(s.Control.PoolLocks(p.Snapshot, &pool.Record))
+		}
 		message.Disks, message.Images = disks[pool.Record.ID], images[pool.Record.ID]
 		response.Pools = append(response.Pools, message)
 	}

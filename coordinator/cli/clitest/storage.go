@@ -1,6 +1,8 @@
 package clitest
 
 import (
+	"time"
+
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
@@ -71,6 +73,10 @@ func cannedPools() []*berthv1.Pool {
 			Shares: []*berthv1.PoolShare{{
 				Nodes: []string{"node4", "node5"}, CapacityBytes: 4096 * Gib, AvailableBytes: 4000 * Gib, LimitBytes: 4096 * Gib,
 			}},
+			Locks: &berthv1.PoolLocks{
+				Verdict: berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_STAY, Why: "node5 did not see that node4 had locked a file there",
+				TriedAt: Ago(5 * time.Minute), Tried: 2, Nodes: 2,
+			},
 		},
 	}
 }

@@ -97,7 +97,7 @@ func poolShowCommand(a *term.App) *cobra.Command {
 				Message: answer, Names: term.Prefixed("pool/", answer.GetPools(), (*berthv1.Pool).GetName),
 				Text: func(p *term.Page, _ bool) {
 					for _, pool := range answer.GetPools() {
-						poolText(p, pool)
+						poolText(a, p, pool)
 					}
 				},
 			})
@@ -106,16 +106,43 @@ func poolShowCommand(a *term.App) *cobra.Command {
 	}
 }
 
-func poolText(p *term.Page, pool *berthv1.Pool) {
+// locksText is what the nodes of a shared pool have found when they tried locks, and how long ago.
+func locksText(a *term.App, locks *berthv1.PoolLocks) string {
+	at := func(said string) string {
+		if locks.GetTriedAt() == nil {
+			return said
+		}
+		return fmt.Sprintf("%s, %s ago", said, a.Since(locks.GetTriedAt()))
+	}
+	switch locks.GetVerdict() {
+	case berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_REACH:
+		return at(fmt.Sprintf("each of %d nodes sees those of another one", locks.GetNodes()))
+	case berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_STAY:
+		return at("do not reach other nodes: " + locks.GetWhy())
+	case berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_NOT_SHARED:
+		return at("the pool is not shared: " + locks.GetWhy())
+	default:
+		return "not known: " + locks.GetWhy()
+	}
+}
+
+func poolText(a *term.App, p *term.Page, pool *berthv1.Pool) {
 	p.Line("pool/%s", pool.GetName())
-	p.Fields("  ",
-		[2]string{"cluster", pool.GetCluster()},
-		[2]string{"scope", pool.GetScope()},
-		[2]string{"source", pool.GetSource()},
-		[2]string{"over_provisioning", term.Number(pool.GetOverProvisioning())},
-		[2]string{"disks", strconv.Itoa(int(pool.GetDisks()))},
-		[2]string{"images", strconv.Itoa(int(pool.GetImages()))},
-	)
+	fields := [][2]string{
+		{"cluster", pool.GetCluster()},
+		{"scope", pool.GetScope()},
+		{"source", pool.GetSource()},
+		{"over_provisioning", term.Number(pool.GetOverProvisioning())},
+		{"disks", strconv.Itoa(int(pool.GetDisks()))},
+		{"images", strconv.Itoa(int(pool.GetImages()))},
+	}
+	if pool.GetLocks() != nil {
+		fields = append(fields, [2]string{"locks", locksText(a, pool.GetLocks())})
+	}
+	if pool.GetHaWithoutLock() {
+		fields = append(fields, [2]string{"ha_without_lock", "true"})
+	}
+	p.Fields("  ", fields...)
 	var rows [][]string
 	var missing []string
 	for _, share := range pool.GetShares() {

@@ -56,9 +56,26 @@ type Task struct {
 	Undefine *CopyOf // remove the definition that is left of it; it fails if it is not off
 	Unpause  *CopyOf // let it run on if its hypervisor has paused it because a disk failed or found no room
 	Crashed  *CopyOf // remove what is left of it if it has crashed, and refuse orders for it up to its epoch from now on
+	Lock     *TryLock
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
 
 	Reach []string // addresses of another node: try to connect to them
+}
+
+// LockStep is one of the steps of trying whether locks of files reach other nodes.
+type LockStep int
+
+// The steps.
+const (
+	HoldLock    LockStep = iota + 1 // make a volume and lock it
+	LookAtLock                      // tell whether it is locked, as seen from the node
+	ReleaseLock                     // release it and remove the volume
+)
+
+// TryLock is one step of such a trial.
+type TryLock struct {
+	Pool, Volume string // libvirt's names
+	Step         LockStep
 }
 
 // CopyOf is a VM on a node, under one epoch.
@@ -93,6 +110,7 @@ type OpenConsole struct {
 type TaskDone struct {
 	Allocated units.Bytes // of Fetch: what the volume takes in its pool
 	DomainXML string      // of Describe
+	Locked    bool        // of Lock, to look
 	Reached   string      // of Reach: the address that answers; empty: none does
 }
 

@@ -22,6 +22,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type PoolLocksVerdict int32
+
+const (
+	PoolLocksVerdict_POOL_LOCKS_VERDICT_UNSPECIFIED PoolLocksVerdict = 0 // not known
+	PoolLocksVerdict_POOL_LOCKS_VERDICT_REACH       PoolLocksVerdict = 1 // all nodes
+	PoolLocksVerdict_POOL_LOCKS_VERDICT_STAY        PoolLocksVerdict = 2 // on the node that has them
+	PoolLocksVerdict_POOL_LOCKS_VERDICT_NOT_SHARED  PoolLocksVerdict = 3 // a node does not see what another one writes
+)
+
+// Enum value maps for PoolLocksVerdict.
+var (
+	PoolLocksVerdict_name = map[int32]string{
+		0: "POOL_LOCKS_VERDICT_UNSPECIFIED",
+		1: "POOL_LOCKS_VERDICT_REACH",
+		2: "POOL_LOCKS_VERDICT_STAY",
+		3: "POOL_LOCKS_VERDICT_NOT_SHARED",
+	}
+	PoolLocksVerdict_value = map[string]int32{
+		"POOL_LOCKS_VERDICT_UNSPECIFIED": 0,
+		"POOL_LOCKS_VERDICT_REACH":       1,
+		"POOL_LOCKS_VERDICT_STAY":        2,
+		"POOL_LOCKS_VERDICT_NOT_SHARED":  3,
+	}
+)
+
+func (x PoolLocksVerdict) Enum() *PoolLocksVerdict {
+	p := new(PoolLocksVerdict)
+	*p = x
+	return p
+}
+
+func (x PoolLocksVerdict) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PoolLocksVerdict) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_api_proto_enumTypes[0].Descriptor()
+}
+
+func (PoolLocksVerdict) Type() protoreflect.EnumType {
+	return &file_berth_v1_api_proto_enumTypes[0]
+}
+
+func (x PoolLocksVerdict) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PoolLocksVerdict.Descriptor instead.
+func (PoolLocksVerdict) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{0}
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stale         bool                   `protobuf:"varint,1,opt,name=stale,proto3" json:"stale,omitempty"` // answer from this member, without the leader
@@ -9644,7 +9696,9 @@ type Pool struct {
 	OverProvisioning float64                `protobuf:"fixed64,5,opt,name=over_provisioning,json=overProvisioning,proto3" json:"over_provisioning,omitempty"`
 	Disks            int32                  `protobuf:"varint,6,opt,name=disks,proto3" json:"disks,omitempty"`
 	Images           int32                  `protobuf:"varint,7,opt,name=images,proto3" json:"images,omitempty"`
-	Shares           []*PoolShare           `protobuf:"bytes,8,rep,name=shares,proto3" json:"shares,omitempty"` // one of a shared pool; of a local one, one a node
+	Shares           []*PoolShare           `protobuf:"bytes,8,rep,name=shares,proto3" json:"shares,omitempty"`                                        // one of a shared pool; of a local one, one a node
+	Locks            *PoolLocks             `protobuf:"bytes,9,opt,name=locks,proto3" json:"locks,omitempty"`                                          // of a shared pool: whether locks of files there reach all its nodes
+	HaWithoutLock    bool                   `protobuf:"varint,10,opt,name=ha_without_lock,json=haWithoutLock,proto3" json:"ha_without_lock,omitempty"` // VMs with ha may have disks there although locks do not
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -9735,6 +9789,97 @@ func (x *Pool) GetShares() []*PoolShare {
 	return nil
 }
 
+func (x *Pool) GetLocks() *PoolLocks {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *Pool) GetHaWithoutLock() bool {
+	if x != nil {
+		return x.HaWithoutLock
+	}
+	return false
+}
+
+// PoolLocks are what the nodes of a shared pool have tried: one locks a file, and another one looks.
+type PoolLocks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verdict       PoolLocksVerdict       `protobuf:"varint,1,opt,name=verdict,proto3,enum=berth.v1.PoolLocksVerdict" json:"verdict,omitempty"`
+	Why           string                 `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`                        // in words; empty: they reach all nodes
+	TriedAt       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=tried_at,json=triedAt,proto3" json:"tried_at,omitempty"` // absent: not known
+	Tried         int32                  `protobuf:"varint,4,opt,name=tried,proto3" json:"tried,omitempty"`                   // nodes that have looked
+	Nodes         int32                  `protobuf:"varint,5,opt,name=nodes,proto3" json:"nodes,omitempty"`                   // that have the pool in use
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolLocks) Reset() {
+	*x = PoolLocks{}
+	mi := &file_berth_v1_api_proto_msgTypes[154]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolLocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolLocks) ProtoMessage() {}
+
+func (x *PoolLocks) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[154]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
+func (*PoolLocks) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+}
+
+func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return PoolLocksVerdict_POOL_LOCKS_VERDICT_UNSPECIFIED
+}
+
+func (x *PoolLocks) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *PoolLocks) GetTriedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TriedAt
+	}
+	return nil
+}
+
+func (x *PoolLocks) GetTried() int32 {
+	if x != nil {
+		return x.Tried
+	}
+	return 0
+}
+
+func (x *PoolLocks) GetNodes() int32 {
+	if x != nil {
+		return x.Nodes
+	}
+	return 0
+}
+
 // PoolShare is what of a pool is in one place.
 type PoolShare struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -9751,7 +9896,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9763,7 +9908,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9776,7 +9921,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9837,7 +9982,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9849,7 +9994,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9862,7 +10007,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -9887,7 +10032,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9899,7 +10044,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9912,7 +10057,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -9977,7 +10122,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9989,7 +10134,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10002,7 +10147,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -10044,7 +10189,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10056,7 +10201,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10069,7 +10214,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -10102,7 +10247,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10114,7 +10259,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10127,7 +10272,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -10927,7 +11072,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x11ListPoolsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
 	"\x05pools\x18\x02 \x03(\v2\x0e.berth.v1.PoolR\x05pools\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xea\x01\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xbd\x02\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x14\n" +
@@ -10936,7 +11081,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x11over_provisioning\x18\x05 \x01(\x01R\x10overProvisioning\x12\x14\n" +
 	"\x05disks\x18\x06 \x01(\x05R\x05disks\x12\x16\n" +
 	"\x06images\x18\a \x01(\x05R\x06images\x12+\n" +
-	"\x06shares\x18\b \x03(\v2\x13.berth.v1.PoolShareR\x06shares\"\xe9\x01\n" +
+	"\x06shares\x18\b \x03(\v2\x13.berth.v1.PoolShareR\x06shares\x12)\n" +
+	"\x05locks\x18\t \x01(\v2\x13.berth.v1.PoolLocksR\x05locks\x12&\n" +
+	"\x0fha_without_lock\x18\n" +
+	" \x01(\bR\rhaWithoutLock\"\xb6\x01\n" +
+	"\tPoolLocks\x124\n" +
+	"\averdict\x18\x01 \x01(\x0e2\x1a.berth.v1.PoolLocksVerdictR\averdict\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x125\n" +
+	"\btried_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\atriedAt\x12\x14\n" +
+	"\x05tried\x18\x04 \x01(\x05R\x05tried\x12\x14\n" +
+	"\x05nodes\x18\x05 \x01(\x05R\x05nodes\"\xe9\x01\n" +
 	"\tPoolShare\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x18\n" +
 	"\amissing\x18\x02 \x03(\tR\amissing\x12%\n" +
@@ -10966,7 +11120,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xe40\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data*\x94\x01\n" +
+	"\x10PoolLocksVerdict\x12\"\n" +
+	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
+	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xe40\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -11175,481 +11334,487 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 168)
+var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 169)
 var file_berth_v1_api_proto_goTypes = []any{
-	(*StatusRequest)(nil),              // 0: berth.v1.StatusRequest
-	(*StatusResponse)(nil),             // 1: berth.v1.StatusResponse
-	(*HAPause)(nil),                    // 2: berth.v1.HAPause
-	(*PauseHARequest)(nil),             // 3: berth.v1.PauseHARequest
-	(*PauseHAResponse)(nil),            // 4: berth.v1.PauseHAResponse
-	(*ListNodesRequest)(nil),           // 5: berth.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),          // 6: berth.v1.ListNodesResponse
-	(*GetNodeRequest)(nil),             // 7: berth.v1.GetNodeRequest
-	(*GetNodeResponse)(nil),            // 8: berth.v1.GetNodeResponse
-	(*SetNodeRequest)(nil),             // 9: berth.v1.SetNodeRequest
-	(*SetNodeResponse)(nil),            // 10: berth.v1.SetNodeResponse
-	(*SetNodeMaintenanceRequest)(nil),  // 11: berth.v1.SetNodeMaintenanceRequest
-	(*SetNodeMaintenanceResponse)(nil), // 12: berth.v1.SetNodeMaintenanceResponse
-	(*FenceNodeRequest)(nil),           // 13: berth.v1.FenceNodeRequest
-	(*FenceNodeResponse)(nil),          // 14: berth.v1.FenceNodeResponse
-	(*RemoveNodeRequest)(nil),          // 15: berth.v1.RemoveNodeRequest
-	(*RemoveNodeResponse)(nil),         // 16: berth.v1.RemoveNodeResponse
-	(*ListResourcesRequest)(nil),       // 17: berth.v1.ListResourcesRequest
-	(*ListResourcesResponse)(nil),      // 18: berth.v1.ListResourcesResponse
-	(*GetResourceRequest)(nil),         // 19: berth.v1.GetResourceRequest
-	(*GetResourceResponse)(nil),        // 20: berth.v1.GetResourceResponse
-	(*AddResourceRequest)(nil),         // 21: berth.v1.AddResourceRequest
-	(*AddResourceResponse)(nil),        // 22: berth.v1.AddResourceResponse
-	(*ChangeResourceRequest)(nil),      // 23: berth.v1.ChangeResourceRequest
-	(*ChangeResourceResponse)(nil),     // 24: berth.v1.ChangeResourceResponse
-	(*DeleteResourceRequest)(nil),      // 25: berth.v1.DeleteResourceRequest
-	(*DeleteResourceResponse)(nil),     // 26: berth.v1.DeleteResourceResponse
-	(*SetKeyRequest)(nil),              // 27: berth.v1.SetKeyRequest
-	(*SetKeyResponse)(nil),             // 28: berth.v1.SetKeyResponse
-	(*UnsetKeyRequest)(nil),            // 29: berth.v1.UnsetKeyRequest
-	(*UnsetKeyResponse)(nil),           // 30: berth.v1.UnsetKeyResponse
-	(*ListKeysRequest)(nil),            // 31: berth.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 32: berth.v1.ListKeysResponse
-	(*CompiledKeysRequest)(nil),        // 33: berth.v1.CompiledKeysRequest
-	(*CompiledKeysResponse)(nil),       // 34: berth.v1.CompiledKeysResponse
-	(*DeclareNodeKeyRequest)(nil),      // 35: berth.v1.DeclareNodeKeyRequest
-	(*DeclareNodeKeyResponse)(nil),     // 36: berth.v1.DeclareNodeKeyResponse
-	(*DropNodeKeyRequest)(nil),         // 37: berth.v1.DropNodeKeyRequest
-	(*DropNodeKeyResponse)(nil),        // 38: berth.v1.DropNodeKeyResponse
-	(*ApplyEstateRequest)(nil),         // 39: berth.v1.ApplyEstateRequest
-	(*ApplyEstateResponse)(nil),        // 40: berth.v1.ApplyEstateResponse
-	(*ExportEstateRequest)(nil),        // 41: berth.v1.ExportEstateRequest
-	(*ExportEstateResponse)(nil),       // 42: berth.v1.ExportEstateResponse
-	(*ListVMsRequest)(nil),             // 43: berth.v1.ListVMsRequest
-	(*ListVMsResponse)(nil),            // 44: berth.v1.ListVMsResponse
-	(*GetVMRequest)(nil),               // 45: berth.v1.GetVMRequest
-	(*GetVMResponse)(nil),              // 46: berth.v1.GetVMResponse
-	(*StartVMRequest)(nil),             // 47: berth.v1.StartVMRequest
-	(*StartVMResponse)(nil),            // 48: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 49: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 50: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 51: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 52: berth.v1.ChangeVMResponse
-	(*StopVMRequest)(nil),              // 53: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 54: berth.v1.StopVMResponse
-	(*RebootVMRequest)(nil),            // 55: berth.v1.RebootVMRequest
-	(*RebootVMResponse)(nil),           // 56: berth.v1.RebootVMResponse
-	(*MigrateVMRequest)(nil),           // 57: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 58: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 59: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 60: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 61: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 62: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 63: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 64: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 65: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 66: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 67: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 68: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 69: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 70: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 71: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 72: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 73: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 74: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 75: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 76: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 77: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 78: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 79: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 80: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 81: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 82: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 83: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 84: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 85: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 86: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 87: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 88: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 89: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 90: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 91: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 92: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 93: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 94: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 95: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 96: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 97: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 98: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 99: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 100: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 101: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 102: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 103: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 104: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 105: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 106: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 107: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 108: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 109: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 110: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 111: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 112: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 113: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 114: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 115: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 116: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 117: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 118: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 119: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 120: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 121: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 122: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 123: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 124: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 125: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 126: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 127: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 128: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 129: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 130: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 131: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 132: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 133: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 134: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 135: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 136: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 137: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 138: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 139: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 140: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 141: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 142: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 143: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 144: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 145: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 146: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 147: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 148: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 149: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 150: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 151: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 152: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 153: berth.v1.Pool
-	(*PoolShare)(nil),                  // 154: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 155: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 156: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 157: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 158: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 159: berth.v1.ConsoleResponse
-	nil,                                // 160: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 161: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 162: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 163: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 164: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 165: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 166: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 167: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 168: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 169: google.protobuf.Timestamp
-	(*Node)(nil),                       // 170: berth.v1.Node
-	(*Domain)(nil),                     // 171: berth.v1.Domain
-	(*NodeSettings)(nil),               // 172: berth.v1.NodeSettings
-	(*Names)(nil),                      // 173: berth.v1.Names
-	(*FenceDevice)(nil),                // 174: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 175: berth.v1.Resource
-	(*Key)(nil),                        // 176: berth.v1.Key
-	(*NodeKey)(nil),                    // 177: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 178: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 179: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 180: berth.v1.Conflict
-	(*VM)(nil),                         // 181: berth.v1.VM
-	(*Operation)(nil),                  // 182: berth.v1.Operation
-	(*NewVM)(nil),                      // 183: berth.v1.NewVM
-	(*Decision)(nil),                   // 184: berth.v1.Decision
-	(*VMChange)(nil),                   // 185: berth.v1.VMChange
-	(*FieldChange)(nil),                // 186: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 187: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 188: berth.v1.Group
-	(*AffinityRule)(nil),               // 189: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 190: berth.v1.Plan
-	(*MigrationStats)(nil),             // 191: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 192: berth.v1.DecisionNode
-	(*Event)(nil),                      // 193: berth.v1.Event
+	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
+	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
+	(*StatusResponse)(nil),             // 2: berth.v1.StatusResponse
+	(*HAPause)(nil),                    // 3: berth.v1.HAPause
+	(*PauseHARequest)(nil),             // 4: berth.v1.PauseHARequest
+	(*PauseHAResponse)(nil),            // 5: berth.v1.PauseHAResponse
+	(*ListNodesRequest)(nil),           // 6: berth.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),          // 7: berth.v1.ListNodesResponse
+	(*GetNodeRequest)(nil),             // 8: berth.v1.GetNodeRequest
+	(*GetNodeResponse)(nil),            // 9: berth.v1.GetNodeResponse
+	(*SetNodeRequest)(nil),             // 10: berth.v1.SetNodeRequest
+	(*SetNodeResponse)(nil),            // 11: berth.v1.SetNodeResponse
+	(*SetNodeMaintenanceRequest)(nil),  // 12: berth.v1.SetNodeMaintenanceRequest
+	(*SetNodeMaintenanceResponse)(nil), // 13: berth.v1.SetNodeMaintenanceResponse
+	(*FenceNodeRequest)(nil),           // 14: berth.v1.FenceNodeRequest
+	(*FenceNodeResponse)(nil),          // 15: berth.v1.FenceNodeResponse
+	(*RemoveNodeRequest)(nil),          // 16: berth.v1.RemoveNodeRequest
+	(*RemoveNodeResponse)(nil),         // 17: berth.v1.RemoveNodeResponse
+	(*ListResourcesRequest)(nil),       // 18: berth.v1.ListResourcesRequest
+	(*ListResourcesResponse)(nil),      // 19: berth.v1.ListResourcesResponse
+	(*GetResourceRequest)(nil),         // 20: berth.v1.GetResourceRequest
+	(*GetResourceResponse)(nil),        // 21: berth.v1.GetResourceResponse
+	(*AddResourceRequest)(nil),         // 22: berth.v1.AddResourceRequest
+	(*AddResourceResponse)(nil),        // 23: berth.v1.AddResourceResponse
+	(*ChangeResourceRequest)(nil),      // 24: berth.v1.ChangeResourceRequest
+	(*ChangeResourceResponse)(nil),     // 25: berth.v1.ChangeResourceResponse
+	(*DeleteResourceRequest)(nil),      // 26: berth.v1.DeleteResourceRequest
+	(*DeleteResourceResponse)(nil),     // 27: berth.v1.DeleteResourceResponse
+	(*SetKeyRequest)(nil),              // 28: berth.v1.SetKeyRequest
+	(*SetKeyResponse)(nil),             // 29: berth.v1.SetKeyResponse
+	(*UnsetKeyRequest)(nil),            // 30: berth.v1.UnsetKeyRequest
+	(*UnsetKeyResponse)(nil),           // 31: berth.v1.UnsetKeyResponse
+	(*ListKeysRequest)(nil),            // 32: berth.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 33: berth.v1.ListKeysResponse
+	(*CompiledKeysRequest)(nil),        // 34: berth.v1.CompiledKeysRequest
+	(*CompiledKeysResponse)(nil),       // 35: berth.v1.CompiledKeysResponse
+	(*DeclareNodeKeyRequest)(nil),      // 36: berth.v1.DeclareNodeKeyRequest
+	(*DeclareNodeKeyResponse)(nil),     // 37: berth.v1.DeclareNodeKeyResponse
+	(*DropNodeKeyRequest)(nil),         // 38: berth.v1.DropNodeKeyRequest
+	(*DropNodeKeyResponse)(nil),        // 39: berth.v1.DropNodeKeyResponse
+	(*ApplyEstateRequest)(nil),         // 40: berth.v1.ApplyEstateRequest
+	(*ApplyEstateResponse)(nil),        // 41: berth.v1.ApplyEstateResponse
+	(*ExportEstateRequest)(nil),        // 42: berth.v1.ExportEstateRequest
+	(*ExportEstateResponse)(nil),       // 43: berth.v1.ExportEstateResponse
+	(*ListVMsRequest)(nil),             // 44: berth.v1.ListVMsRequest
+	(*ListVMsResponse)(nil),            // 45: berth.v1.ListVMsResponse
+	(*GetVMRequest)(nil),               // 46: berth.v1.GetVMRequest
+	(*GetVMResponse)(nil),              // 47: berth.v1.GetVMResponse
+	(*StartVMRequest)(nil),             // 48: berth.v1.StartVMRequest
+	(*StartVMResponse)(nil),            // 49: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 50: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 51: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 52: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 53: berth.v1.ChangeVMResponse
+	(*StopVMRequest)(nil),              // 54: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 55: berth.v1.StopVMResponse
+	(*RebootVMRequest)(nil),            // 56: berth.v1.RebootVMRequest
+	(*RebootVMResponse)(nil),           // 57: berth.v1.RebootVMResponse
+	(*MigrateVMRequest)(nil),           // 58: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 59: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 60: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 61: berth.v1.DeleteVMResponse
+	(*StartVMsRequest)(nil),            // 62: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 63: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 64: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 65: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 66: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 67: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 68: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 69: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 70: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 71: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 72: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 73: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 74: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 75: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 76: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 77: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 78: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 79: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 80: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 81: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 82: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 83: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 84: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 85: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 86: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 87: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 88: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 89: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 90: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 91: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 92: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 93: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 94: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 95: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 96: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 97: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 98: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 99: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 100: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 101: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 102: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 103: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 104: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 105: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 106: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 107: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 108: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 109: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 110: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 111: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 112: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 113: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 114: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 115: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 116: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 117: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 118: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 119: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 120: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 121: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 122: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 123: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 124: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 125: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 126: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 127: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 128: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 129: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 130: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 131: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 132: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 133: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 134: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 135: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 136: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 137: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 138: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 139: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 140: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 141: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 142: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 143: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 144: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 145: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 146: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 147: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 148: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 149: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 150: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 151: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 152: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 153: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 154: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 155: berth.v1.PoolLocks
+	(*PoolShare)(nil),                  // 156: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 157: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 158: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 159: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 160: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 161: berth.v1.ConsoleResponse
+	nil,                                // 162: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 163: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 164: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 165: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 166: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 167: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 168: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 169: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 170: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 171: google.protobuf.Timestamp
+	(*Node)(nil),                       // 172: berth.v1.Node
+	(*Domain)(nil),                     // 173: berth.v1.Domain
+	(*NodeSettings)(nil),               // 174: berth.v1.NodeSettings
+	(*Names)(nil),                      // 175: berth.v1.Names
+	(*FenceDevice)(nil),                // 176: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 177: berth.v1.Resource
+	(*Key)(nil),                        // 178: berth.v1.Key
+	(*NodeKey)(nil),                    // 179: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 180: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 181: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 182: berth.v1.Conflict
+	(*VM)(nil),                         // 183: berth.v1.VM
+	(*Operation)(nil),                  // 184: berth.v1.Operation
+	(*NewVM)(nil),                      // 185: berth.v1.NewVM
+	(*Decision)(nil),                   // 186: berth.v1.Decision
+	(*VMChange)(nil),                   // 187: berth.v1.VMChange
+	(*FieldChange)(nil),                // 188: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 189: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 190: berth.v1.Group
+	(*AffinityRule)(nil),               // 191: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 192: berth.v1.Plan
+	(*MigrationStats)(nil),             // 193: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 194: berth.v1.DecisionNode
+	(*Event)(nil),                      // 195: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	168, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	2,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	169, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	169, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
-	2,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	170, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	170, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	171, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	172, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	160, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	173, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	174, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	170, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	170, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	170, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	175, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	175, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	161, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	162, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	163, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	175, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	164, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	165, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	166, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	175, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	176, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	176, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	176, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	176, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	176, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	177, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	167, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	178, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	178, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	177, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	175, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	175, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	179, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	180, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	181, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	181, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	182, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	183, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	182, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	184, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	181, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	183, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	181, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	184, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	185, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	181, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	186, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	182, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	182, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	182, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	184, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	182, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	63,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	182, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	184, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	187, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	188, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	188, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	188, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	188, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	180, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	173, // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	173, // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	173, // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	173, // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	189, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	189, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	188, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	180, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	186, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	180, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	190, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	170, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	190, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	190, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	190, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	190, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	190, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	190, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	190, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	190, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	182, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	182, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	182, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	191, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	182, // 90: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	104, // 91: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	182, // 92: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	182, // 93: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	182, // 94: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	184, // 95: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	184, // 96: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	184, // 97: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	184, // 98: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	119, // 99: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	169, // 100: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	169, // 101: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	122, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	169, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	192, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	127, // 105: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	193, // 106: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	168, // 107: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	169, // 108: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	169, // 109: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	169, // 110: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	147, // 111: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	175, // 112: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	175, // 113: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	153, // 114: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	154, // 115: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	157, // 116: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	157, // 117: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	157, // 118: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	157, // 119: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	173, // 120: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	173, // 121: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	0,   // 122: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	5,   // 123: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	7,   // 124: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	9,   // 125: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	11,  // 126: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	13,  // 127: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	3,   // 128: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	15,  // 129: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	17,  // 130: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	19,  // 131: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	21,  // 132: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	23,  // 133: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	25,  // 134: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	27,  // 135: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	29,  // 136: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	31,  // 137: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	33,  // 138: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	35,  // 139: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	37,  // 140: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	39,  // 141: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	41,  // 142: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	43,  // 143: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	45,  // 144: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	49,  // 145: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	51,  // 146: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	47,  // 147: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	53,  // 148: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	55,  // 149: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	57,  // 150: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	59,  // 151: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	102, // 152: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	105, // 153: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	61,  // 154: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	64,  // 155: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	66,  // 156: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	68,  // 157: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	70,  // 158: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	72,  // 159: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	74,  // 160: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	76,  // 161: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	78,  // 162: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	80,  // 163: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	82,  // 164: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	84,  // 165: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	86,  // 166: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	88,  // 167: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	90,  // 168: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	92,  // 169: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	94,  // 170: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	96,  // 171: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	98,  // 172: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	107, // 173: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	100, // 174: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	109, // 175: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	111, // 176: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	113, // 177: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	115, // 178: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	117, // 179: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	120, // 180: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	123, // 181: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	125, // 182: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	146, // 183: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	149, // 184: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	151, // 185: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	155, // 186: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	158, // 187: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	128, // 188: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	130, // 189: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	132, // 190: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	134, // 191: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	136, // 192: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	138, // 193: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	140, // 194: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	142, // 195: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	144, // 196: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	1,   // 197: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	6,   // 198: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	8,   // 199: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	10,  // 200: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	12,  // 201: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	14,  // 202: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	4,   // 203: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	16,  // 204: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	18,  // 205: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	20,  // 206: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	22,  // 207: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	24,  // 208: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	26,  // 209: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	28,  // 210: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	30,  // 211: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	32,  // 212: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	34,  // 213: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	36,  // 214: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	38,  // 215: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	40,  // 216: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	42,  // 217: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	44,  // 218: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	46,  // 219: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	50,  // 220: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	52,  // 221: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	48,  // 222: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	54,  // 223: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	56,  // 224: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	58,  // 225: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	60,  // 226: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	103, // 227: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	106, // 228: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	62,  // 229: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	65,  // 230: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	67,  // 231: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	69,  // 232: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	71,  // 233: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	73,  // 234: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	75,  // 235: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	77,  // 236: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	79,  // 237: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	81,  // 238: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	83,  // 239: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	85,  // 240: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	87,  // 241: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	89,  // 242: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	91,  // 243: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	93,  // 244: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	95,  // 245: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	97,  // 246: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	99,  // 247: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	108, // 248: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	101, // 249: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	110, // 250: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	112, // 251: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	114, // 252: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	116, // 253: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	118, // 254: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	121, // 255: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	124, // 256: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	126, // 257: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	148, // 258: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	150, // 259: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	152, // 260: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	156, // 261: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	159, // 262: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	129, // 263: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	131, // 264: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	133, // 265: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	135, // 266: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	137, // 267: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	139, // 268: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	141, // 269: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	143, // 270: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	145, // 271: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	197, // [197:272] is the sub-list for method output_type
-	122, // [122:197] is the sub-list for method input_type
-	122, // [122:122] is the sub-list for extension type_name
-	122, // [122:122] is the sub-list for extension extendee
-	0,   // [0:122] is the sub-list for field type_name
+	170, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
+	171, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	171, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
+	172, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	172, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	173, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	174, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	162, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	175, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	176, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	172, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	172, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	172, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	177, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	177, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	163, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	164, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	165, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	177, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	166, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	167, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	168, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	177, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	178, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	178, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	178, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	178, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	178, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	179, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	169, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	180, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	180, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	179, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	177, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	177, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	181, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	182, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	183, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	183, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	184, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	185, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	184, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	186, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	183, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	185, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	183, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	186, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	187, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	183, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	188, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	184, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	184, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	184, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	186, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	184, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	64,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	184, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	186, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	189, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	190, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	190, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	190, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	190, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	182, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	175, // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	175, // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	175, // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	175, // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	191, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	191, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	190, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	182, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	188, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	182, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	192, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	172, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	192, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	192, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	192, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	192, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	192, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	192, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	192, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	192, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	184, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	184, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	184, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	193, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	184, // 90: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	105, // 91: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	184, // 92: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	184, // 93: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	184, // 94: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	186, // 95: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	186, // 96: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	186, // 97: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	186, // 98: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	120, // 99: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	171, // 100: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	171, // 101: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	123, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	171, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	194, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	128, // 105: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	195, // 106: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	170, // 107: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	171, // 108: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	171, // 109: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	171, // 110: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	148, // 111: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	177, // 112: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	177, // 113: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	154, // 114: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	156, // 115: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	155, // 116: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	0,   // 117: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	171, // 118: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	159, // 119: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	159, // 120: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	159, // 121: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	159, // 122: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	175, // 123: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	175, // 124: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	1,   // 125: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	6,   // 126: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	8,   // 127: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	10,  // 128: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	12,  // 129: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	14,  // 130: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	4,   // 131: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	16,  // 132: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	18,  // 133: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	20,  // 134: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	22,  // 135: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	24,  // 136: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	26,  // 137: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	28,  // 138: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	30,  // 139: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	32,  // 140: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	34,  // 141: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	36,  // 142: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	38,  // 143: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	40,  // 144: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	42,  // 145: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	44,  // 146: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	46,  // 147: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	50,  // 148: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	52,  // 149: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	48,  // 150: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	54,  // 151: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	56,  // 152: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	58,  // 153: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	60,  // 154: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	103, // 155: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	106, // 156: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	62,  // 157: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	65,  // 158: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	67,  // 159: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	69,  // 160: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	71,  // 161: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	73,  // 162: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	75,  // 163: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	77,  // 164: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	79,  // 165: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	81,  // 166: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	83,  // 167: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	85,  // 168: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	87,  // 169: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	89,  // 170: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	91,  // 171: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	93,  // 172: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	95,  // 173: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	97,  // 174: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	99,  // 175: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	108, // 176: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	101, // 177: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	110, // 178: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	112, // 179: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	114, // 180: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	116, // 181: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	118, // 182: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	121, // 183: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	124, // 184: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	126, // 185: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	147, // 186: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	150, // 187: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	152, // 188: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	157, // 189: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	160, // 190: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	129, // 191: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	131, // 192: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	133, // 193: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	135, // 194: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	137, // 195: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	139, // 196: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	141, // 197: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	143, // 198: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	145, // 199: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 200: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 201: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 202: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 203: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 204: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 205: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 206: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 207: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 208: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 209: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 210: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 211: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 212: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 213: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 214: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 215: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 216: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 217: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 218: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 219: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 220: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 221: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 222: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 223: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 224: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 225: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 226: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 227: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	59,  // 228: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	61,  // 229: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	104, // 230: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	107, // 231: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	63,  // 232: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	66,  // 233: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	68,  // 234: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	70,  // 235: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	72,  // 236: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	74,  // 237: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	76,  // 238: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	78,  // 239: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	80,  // 240: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	82,  // 241: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	84,  // 242: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	86,  // 243: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	88,  // 244: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	90,  // 245: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	92,  // 246: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	94,  // 247: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	96,  // 248: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	98,  // 249: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	100, // 250: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	109, // 251: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	102, // 252: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	111, // 253: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	113, // 254: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	115, // 255: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	117, // 256: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	119, // 257: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	122, // 258: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	125, // 259: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	127, // 260: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	149, // 261: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	151, // 262: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	153, // 263: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	158, // 264: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	161, // 265: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	130, // 266: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	132, // 267: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	134, // 268: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	136, // 269: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	138, // 270: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	140, // 271: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	142, // 272: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	144, // 273: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	146, // 274: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	200, // [200:275] is the sub-list for method output_type
+	125, // [125:200] is the sub-list for method input_type
+	125, // [125:125] is the sub-list for extension type_name
+	125, // [125:125] is the sub-list for extension extendee
+	0,   // [0:125] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -11668,13 +11833,14 @@ func file_berth_v1_api_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   168,
+			NumEnums:      1,
+			NumMessages:   169,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
 		GoTypes:           file_berth_v1_api_proto_goTypes,
 		DependencyIndexes: file_berth_v1_api_proto_depIdxs,
+		EnumInfos:         file_berth_v1_api_proto_enumTypes,
 		MessageInfos:      file_berth_v1_api_proto_msgTypes,
 	}.Build()
 	File_berth_v1_api_proto = out.File

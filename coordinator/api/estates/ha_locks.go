@@ -1,0 +1,115 @@
+package estates
+
+import (
+	"fmt"
+	"slices"
+
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
+	"berth/shared/rpc"
+)
+
+// A VM with ha is started elsewhere on the proof that its node is off. If that proof were wrong, the lock of its disk would end the second
+// copy. Where it was seen that a lock would not, somebody has to say that fencing alone is to be relied on.
+
+// LocksOf is what is known of the locks of a shared pool.
+type LocksOf func(pool *model.Resource) evidence.Locks
+
+// MayBeHA refuses a VM with ha that has a disk in a pool whose locks were seen not to stop another node. More are disks that are made
+// with it.
+func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource) error {
+	if !vm.HA {
+		return nil
+	}
+	for _, pool := range poolsOf(p, vm, more...) {
+		settings := model.PoolSettingsOf(&pool)
+		if settings.Scope != model.PoolShared || settings.HAWithoutLock {
+			continue
+		}
+		if locks := of(&pool); locks.Doubtful() {
+			return refusal.New(rpc.Conflict, "vm/"+vm.Name, haNext(&pool, &locks),
+				"VM %q with ha has a disk in pool %s, where nothing would stop a second copy of it: %s", vm.Name, pool.Name, locks.Why)
+		}
+	}
+	return nil
+}
+
+// haNext is what to do about a pool whose locks do not stop another node.
+func haNext(pool *model.Resource, locks *evidence.Locks) string {
+	if locks.Verdict == evidence.NotShared {
+		return fmt.Sprintf("mount the same storage on both, or declare pool %s with scope local", pool.Name)
+	}
+	return fmt.Sprintf("let locks reach the server (NFS: mount it without nolock and local_lock), or, if fencing alone is to be relied on, "+
+		"'berth pool set %s --ha-without-lock true'", pool.Name)
+}
+
+// poolsOf are the pools that a VM has disks in, or will have.
+func poolsOf(p *answer.Moment, vm *model.VM, more ...model.Resource) []model.Resource {
+	var ids []string
+	note := func(disk *model.Resource) {
+		ids = append(ids, disk.Links[schema.LinkPool])
+		for volume := range disk.Volumes() {
+			ids = append(ids, volume.Pool)
+		}
+	}
+	for i := range more {
+		note(&more[i])
+	}
+	for _, id := range vm.Disks {
+		if disk, known := p.Resource(id); known {
+			note(&disk)
+		}
+	}
+	var all []model.Resource
+	for _, pool := range p.Resources(model.KindPool) {
+		source := model.PoolSettingsOf(&pool).Source
+		named := func(disk model.Disk) bool { return disk.Pool == source }
+		if slices.Contains(ids, pool.ID) || slices.ContainsFunc(vm.Spec.Disks, named) {
+			all = append(all, pool)
+		}
+	}
+	return all
+}
+
+// LockProblems are the pools that are not what VMs with ha need: another node does not see what is written there, or its locks.
+func LockProblems(p *answer.Moment, of LocksOf) []string {
+	var lines []string
+	for _, pool := range p.Resources(model.KindPool) {
+		settings := model.PoolSettingsOf(&pool)
+		if settings.Scope != model.PoolShared {
+			continue
+		}
+		switch locks := of(&pool); {
+		case locks.Verdict == evidence.NotShared:
+			lines = append(lines, fmt.Sprintf("pool %s is declared as shared, and %s: a VM that is moved or restarted there finds no disk: %s",
+				pool.Name, locks.Why, haNext(&pool, &locks)))
+		case locks.Verdict == evidence.LocksStay && !settings.HAWithoutLock:
+			if names := haIn(p, &pool); len(names) > 0 {
+				lines = append(lines, fmt.Sprintf("no lock in pool %s would stop a second copy of VMs with ha (%s): %s: %s",
+					pool.Name, evidence.SomeOf(names), locks.Why, haNext(&pool, &locks)))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// haIn are the VMs with ha that have disks in a pool.
+func haIn(p *answer.Moment, pool *model.Resource) []string {
+	var names []string
+	for _, vm := range p.VMs() {
+		if !vm.HA {
+			continue
+		}
+		for _, one := range poolsOf(p, &vm) {
+			if one.ID == pool.ID {
+				names = append(names, vm.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
