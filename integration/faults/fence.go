@@ -103,6 +103,9 @@ func (k *keeper) lookAtSilence() {
 		if k.world.bug == plant.ReturnUnnoticed && len(notice.Back) > 0 {
 			continue
 		}
+		if k.world.bug == plant.DisarmedUnsaid && !plant.StillArmed(moment, &notice) {
+			continue
+		}
 		k.try(notice.Command, func(stored bool) {
 			if stored && len(notice.Back) > 0 {
 				k.wakeAll()
@@ -183,7 +186,7 @@ func (k *keeper) hearWitnesses(fencer *fencing.Fencer, node model.Node, err erro
 	var look func()
 	look = func() {
 		k.awake(func() {
-			if err == nil && k.world.bug != plant.BelievesTheDevice {
+			if (err == nil || errors.Is(err, errReached)) && k.world.bug != plant.BelievesTheDevice {
 				wait, struck := fencer.Doubt(k.moment(k.view()), &node, said)
 				if wait {
 					k.world.After(500*time.Millisecond, look)
@@ -277,15 +280,19 @@ func (k *keeper) giveLeases() {
 	}
 	guarded := k.moment(k.view()).Guarded()
 	for _, node := range k.view().Nodes() {
+		if guarded[node.ID] {
+			w.host(node.ID).Dog.Needed = w.Now
+		}
+		guarded[node.ID] = guarded[node.ID] || w.bug == plant.ArmedForNobody
 		s := k.sessions[node.ID]
 		if s == nil || s.taken.IsZero() || node.Fence.Method != model.FenceWatchdog || node.Fenced() {
 			continue
 		}
-		if s.needed.IsZero() || (guarded[node.ID] || node.Watchdog > 0) && w.bug != plant.DisarmedUnsaid {
+		if s.needed.IsZero() || guarded[node.ID] || node.Watchdog > 0 && w.bug != plant.DisarmedUnsaid {
 			s.needed = w.Now
 		}
 		armed := k.facts.Facts(node.ID, w.Now).Watchdog > 0
-		if (!guarded[node.ID] || w.bug == plant.DisarmedUnsaid) && (!armed || w.Now.Sub(s.needed) >= disarmAfter) {
+		if !guarded[node.ID] && (!armed || w.Now.Sub(s.needed) >= disarmAfter) {
 			if armed {
 				k.fencer.Leased(node.ID, false, w.Now)
 				s.inOrder(func() {

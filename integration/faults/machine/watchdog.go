@@ -10,7 +10,12 @@ type Watchdog struct {
 	petting bool
 	until   time.Time // the end of the lease
 	turn    uint64    // grows whenever petting begins or ends
+	Needed  time.Time // when a leader has found last that something needs it
 }
+
+// needless is after how long a reset serves nobody: a lease, the watchdog's own time, and what it takes a leader to say that it is
+// disarmed, though elections and lost messages come between.
+const needless = 20 * time.Minute
 
 // Time is after how long without a lease the host is reset; 0: it would not be.
 func (d *Watchdog) Time() time.Duration {
@@ -60,6 +65,9 @@ func (d *Watchdog) Starve() {
 			return
 		}
 		d.at.Note("watchdog fires", d.at.ID, "", "")
+		if d.at.Now.Sub(d.Needed) > needless {
+			d.at.Broken("W11", d.at.ID, "its watchdog resets it, and nothing has needed that for %s or longer", needless)
+		}
 		d.at.PowerCut()
 		d.at.After(d.at.Between(5*time.Second, time.Minute), d.at.PowerOn)
 	})

@@ -44,6 +44,7 @@ const (
 	BelievesTheDevice  Bug = "a device is believed though another machine fell silent at that moment"
 	VetoUnasked        Bug = "a device is believed though other nodes reach the machine"
 	DisarmedUnsaid     Bug = "a watchdog is disarmed while the record says that it would fire"
+	ArmedForNobody     Bug = "watchdogs are armed on nodes that no VM with HA runs on"
 	LeftOff            Bug = "a VM without HA stays off when its host is back"
 	StorageFails       Bug = "a VM is given up whose storage is late"
 	RackFenced         Bug = "the hosts of a dark rack of 40 % are fenced without a word"
@@ -84,6 +85,7 @@ var FenceBugs = []Bug{
 	BelievesTheDevice,
 	VetoUnasked,
 	DisarmedUnsaid,
+	ArmedForNobody,
 	OrphanUnseen,
 	LossesForgotten,
 	RackFenced,

@@ -1,6 +1,7 @@
 package plant
 
 import (
+	"reflect"
 	"time"
 
 	"berth/coordinator/control/fencing"
@@ -61,4 +62,17 @@ func (b Bug) Unheld(vms []model.VM, silent func(node string) bool) []model.VM {
 		}
 	}
 	return vms
+}
+
+// StillArmed leaves it out of a notice that the silence of nodes proves nothing any more. It reports whether anything else is new.
+func StillArmed(moment evidence.Moment, notice *fencing.Notice) (news bool) {
+	for i := range notice.Command.Nodes {
+		after := &notice.Command.Nodes[i]
+		before, _ := moment.Node(after.ID)
+		if before.Boot == after.Boot && after.Watchdog == 0 {
+			after.Watchdog = before.Watchdog
+		}
+		news = news || !reflect.DeepEqual(*after, before)
+	}
+	return news
 }
