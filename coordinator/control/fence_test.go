@@ -453,11 +453,21 @@ func TestANodeThatWasNeverHeardComesBackWithItsNextBoot(t *testing.T) {
 
 // A device with the address of another machine says "off", and that is true, of that machine. The node it was asked about runs on.
 func TestADeviceThatStrikesAnotherMachineIsNotBelieved(t *testing.T) {
+	t.Run("which nobody reaches", func(t *testing.T) { strikesAnother(t, "") })
+	t.Run("which others reach", func(t *testing.T) { strikesAnother(t, "10.0.0.9:16514") })
+}
+
+// strikesAnother plays it, with the address of the machine that is not struck and answers there.
+func strikesAnother(t *testing.T, answers string) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := fencedWorld(t)
 		defer w.lose()
+		w.store(state.RaiseLevel(state.FeatureLevel))
 		vm := w.available("web1")
 		silent := vm.Holder
+		d.reach = answers
+		w.facts.change(silent, func(f *model.NodeFacts) { f.Peers = "10.0.0.9:16514" })
+		time.Sleep(5 * time.Second)
 		struck := "n1"
 		if silent == struck {
 			struck = "n2"

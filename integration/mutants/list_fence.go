@@ -4,7 +4,7 @@ package main
 var fenceMutants = []mutant{
 	{
 		name: "no-veto-of-nodes", file: "coordinator/control/fencing/veto.go", suite: inControl.only("Reaches"),
-		is: "reached[i] = done.Reached", becomes: "_ = done.Reached",
+		is: "reached[i] = done.Reached", becomes: "_, reached[i] = done.Reached, \"\"",
 	},
 	{
 		name: "no-veto-of-the-leader", file: "coordinator/control/fencing/veto.go", suite: inControl.only("Reaches"),
@@ -20,7 +20,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "an-identity-lasts-for-ever", file: "coordinator/control/fencing/silence.go", suite: inControl.only("AnotherMachine"),
-		is: "if c.checkAnew(ctx, node) {", becomes: "if c.IdentityOf(&node).Machine == \"\" && c.checkAnew(ctx, node) {",
+		is: "if c.checkAnew(ctx, node) {", becomes: "if len(c.IdentityOf(&node)) == 0 && c.checkAnew(ctx, node) {",
 	},
 	{
 		name: "any-order-of-bytes", file: "coordinator/model/identity.go", suite: suite{pkg: "./coordinator/model"},
@@ -46,6 +46,11 @@ var fenceMutants = []mutant{
 		name: "a-deaf-leader-leads-on", file: "coordinator/consensus/upkeep.go",
 		suite: suite{pkg: "./coordinator/consensus", run: "HearsNoAgents"},
 		is:    "report.Asking <= own.Hearing", becomes: "report.Asking >= own.Hearing",
+	},
+	{
+		name: "a-veto-hides-a-strike", file: "coordinator/control/fencing/device.go", suite: inControl.only("StrikesAnother"),
+		is:      "reached := c.askPeers(ctx, node)\n",
+		becomes: "reached := c.askPeers(ctx, node)\n\tif reached != nil {\n\t\treturn reached\n\t}\n",
 	},
 	{
 		name: "one-plug-of-two", file: "coordinator/fence/run.go", suite: suite{pkg: "./coordinator/fence", run: "TwoPlugs"},

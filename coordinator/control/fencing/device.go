@@ -54,10 +54,7 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 		}
 		err := c.devices.Off(leading, node.Fence)
 		if err == nil {
-			err = c.askPeers(leading, &node)
-		}
-		if err == nil {
-			err = c.hearWitnesses(leading, &node)
+			err = c.doubt(leading, &node)
 		}
 		if leading.Err() != nil {
 			return // the next leader lets it come to its end, and asks again
@@ -70,6 +67,16 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 		}
 	})
 	return nil
+}
+
+// doubt asks all that may know better than a node's device, which has said that it is off. That another machine was switched off in
+// its place counts more than that this one is still reached: the device would strike the other one again and again.
+func (c *Fencing) doubt(ctx context.Context, node *model.Node) error {
+	reached := c.askPeers(ctx, node)
+	if err := c.hearWitnesses(ctx, node); err != nil {
+		return err
+	}
+	return reached
 }
 
 // witnessEvery is between two looks at whether all have answered again.
