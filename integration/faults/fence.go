@@ -163,7 +163,7 @@ func (k *keeper) askDevice(node model.Node, caller, why string) {
 		reached := func() bool { return k.term == term && !k.frozen && k.alive && k.reachedBy(fencer, &node) != "" }
 		k.world.host(node.ID).SwitchOff(node.Fencing.AskedAt, instead, reached, func(err error) {
 			if who := k.reachedBy(fencer, &node); err == nil && who != "" && k.world.bug != plant.VetoUnasked {
-				err = fmt.Errorf("%s reaches it: %w", who, errReached)
+				err = fmt.Errorf("%s reaches it: %w", who, machine.ErrReached)
 			}
 			k.hearWitnesses(fencer, node, err, func(node model.Node, err error) {
 				if k.term != term {
@@ -186,14 +186,14 @@ func (k *keeper) hearWitnesses(fencer *fencing.Fencer, node model.Node, err erro
 	var look func()
 	look = func() {
 		k.awake(func() {
-			if (err == nil || errors.Is(err, errReached)) && k.world.bug != plant.BelievesTheDevice {
+			if (err == nil || errors.Is(err, machine.ErrReached)) && k.world.bug != plant.BelievesTheDevice {
 				wait, struck := fencer.Doubt(k.moment(k.view()), &node, said)
 				if wait {
 					k.world.After(500*time.Millisecond, look)
 					return
 				}
 				if struck != "" {
-					err = errStruck
+					err = machine.ErrStruck
 				}
 			}
 			done(node, err)
@@ -201,11 +201,6 @@ func (k *keeper) hearWitnesses(fencer *fencing.Fencer, node model.Node, err erro
 	}
 	look()
 }
-
-var (
-	errStruck  = errors.New("another machine fell silent at that moment")
-	errReached = errors.New("it is not off")
-)
 
 // reachedBy is a node that this leader hears and that reaches another one now; empty: none does.
 func (k *keeper) reachedBy(fencer *fencing.Fencer, node *model.Node) string {

@@ -11,8 +11,12 @@ import (
 // fenceHaste is how long after it was decided a device may be asked at most. Whoever leads next counts on that.
 const fenceHaste = 6 * time.Second
 
-// ErrDeviceOut is what is left of a call whose answer was lost.
-var ErrDeviceOut = errors.New("the device did not answer in time")
+// Why a device's word does not count.
+var (
+	ErrDeviceOut = errors.New("the device did not answer in time") // what is left of a call whose answer was lost
+	ErrStruck    = errors.New("another machine fell silent at that moment")
+	ErrReached   = errors.New("it is not off")
+)
 
 var (
 	errDevice   = errors.New("the device does not answer")
