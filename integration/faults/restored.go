@@ -34,6 +34,9 @@ func restore(w *World, what script.Happening, _ *host) {
 	m.stepDown()
 	w.store, w.log = w.shelf.Restore(w.store.Snapshot(), w.Now), nil
 	clear(w.rules.ran)
+	for vm := range w.shelf.Off { // somebody may have moved it just before it was stopped, and then it runs
+		w.shelf.Off[vm] = w.shelf.Off[vm] && w.rules.truth(vm) == nil
+	}
 	w.elect(time.Second, 3*time.Second)
 }
 

@@ -268,8 +268,8 @@ func (r *rules) judge() {
 			switch {
 			case !runs && !held:
 				// A leftover of which the evidence tells; nobody resumes its epoch.
-			case runs && vm.Condition.Is(model.OutOfBand) && (vm.Holder == "" || d.Is(machine.ByHand)):
-				// Somebody has moved or started it: that is said, and left to people.
+			case runs && (vm.Condition.Is(model.OutOfBand) && vm.Holder == "" || d.Is(machine.ByHand) && !vm.Condition.Is(model.NoCondition)):
+				// Somebody has moved or started it: that is said, beside what was said before, and left to people.
 			case runs && !r.byHand[d.UUID].IsZero() && r.vmWaits(snapshot, &vm):
 				// The node that had it cannot be asked.
 			case !known:
