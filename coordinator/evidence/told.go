@@ -58,10 +58,46 @@ func Agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
 		return after, after.Condition.Text
 	}
 	here := copies[0]
-	if vm.Holder == here.Node && vm.Epoch == here.Domain.Epoch {
+	home := vm.Home
+	if home != "" && here.complete() {
+		home = here.Node // it runs there, so its disk is there: where the backup has it an older one may be left
+	}
+	if vm.Holder == here.Node && vm.Epoch == here.Domain.Epoch && vm.Home == home {
 		return vm, ""
 	}
+	after.Home = home
 	after.Holder, after.LastNode, after.Desired, after.Condition = here.Node, here.Node, model.Running, model.Condition{}
 	after.Epoch = max(vm.Epoch, here.Domain.Epoch)
 	return after, fmt.Sprintf("runs on %s, epoch %d, as its node shows", here.Name, here.Domain.Epoch)
+}
+
+// complete tells whether a copy is no part of a migration that is under way: it has all of the VM's memory, and its disks are whole.
+func (c Copy) complete() bool {
+	return c.Domain.State.Lives() && c.Domain.State != model.DomainPausedMigration && !c.Domain.JobActive
+}
+
+// AgreedDisks are the records of a VM's disks that are elsewhere than a backup says: the only node that shows the VM writes to volumes
+// of these names on its own. What is left of them where the backup has them is older.
+func (m Moment) AgreedDisks(vm *model.VM, copies []Copy) []model.Resource {
+	if len(copies) != 1 || !copies[0].complete() {
+		return nil
+	}
+	var all []model.Resource
+	facts := m.Facts(copies[0].Node)
+	for _, id := range vm.Disks {
+		disk, _ := m.Resource(id)
+		if disk.Volume == nil || len(disk.Volume.Nodes) == 0 || slices.Contains(disk.Volume.Nodes, copies[0].Node) {
+			continue
+		}
+		pool, _ := m.Resource(disk.Volume.Pool)
+		is := model.DiskSource{Pool: model.PoolSettingsOf(&pool).Source, Volume: disk.Volume.Name}
+		if !slices.ContainsFunc(copies[0].Domain.Sources, func(one model.DiskSource) bool { return inPool(one, &facts) == is }) {
+			continue
+		}
+		volume := *disk.Volume
+		volume.Nodes = []string{copies[0].Node}
+		disk.Volume = &volume
+		all = append(all, disk)
+	}
+	return all
 }

@@ -22,6 +22,7 @@ type host struct {
 	lives int   // so far
 
 	sickFrom time.Time // since when its agent says that libvirtd does not answer; zero: it does
+	sickTill time.Time // until when it did so last
 	old      bool      // its agent is of the release before
 	outdated bool      // the certificate of its agent has ended
 

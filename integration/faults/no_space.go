@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/agent/tasks"
-	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
@@ -59,22 +58,10 @@ func (k *keeper) unpause(vm model.VM) {
 	}, func() {})
 }
 
-// hasRoom tells whether a look has found that a guest may run on.
-func (k *keeper) hasRoom(found *evidence.Found) bool {
-	facts := k.facts.Facts(found.VM.Holder, k.world.Now)
-	domain := facts.Domain(found.VM.ID)
-	paused := k.world.bug == plant.PausedRuns && domain != nil && domain.State == model.DomainPaused
-	return found.Verdict == evidence.HasRoom || paused && found.Verdict == evidence.OutOfBand
-}
-
 // starving tells whether a guest stands still where its record has it, though there is room.
 func starving(w *World) bool {
 	return w.fencing && slices.ContainsFunc(w.store.Snapshot().VMs(), func(vm model.VM) bool {
 		h := w.host(vm.Holder)
-		if h == nil || h.Domains[vm.ID] == nil {
-			return false
-		}
-		d := h.Domains[vm.ID]
-		return d.Starves() && d.Epoch == vm.Epoch
+		return h != nil && h.Domains[vm.ID] != nil && h.Domains[vm.ID].Starves()
 	})
 }

@@ -40,16 +40,8 @@ func (l *life) hello() (*berthv1.Hello, uint64) {
 	l.sequence++
 	return &berthv1.Hello{
 		NodeId: l.host.ID, Incarnation: fmt.Sprintf("%s/%d", l.boot, l.number), WatchdogSeconds: l.host.Dog.Time().Seconds(),
-		RunningOperations: l.running(), Hardware: l.host.Hardware, HardwareSource: model.HardwareProduct, Capabilities: l.host.knows(),
+		RunningOperations: l.jobs.Running(), Hardware: l.host.Hardware, HardwareSource: model.HardwareProduct, Capabilities: l.host.knows(),
 	}, l.sequence
-}
-
-// running are the operations that the agent works on.
-func (l *life) running() []string {
-	if l.jobs == nil {
-		return nil
-	}
-	return l.jobs.Running()
 }
 
 // ended tells the reports' receiver that the agent works on an operation no more.
@@ -93,10 +85,7 @@ func (s *session) report() {
 // inventory is all that the host shows.
 func (l *life) inventory() *berthv1.InventoryReport {
 	h := l.host
-	report := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{
-		MemoryBytes: h.Memory, Cpus: 64, MigrationUri: h.URI(),
-		StoragePools: []*berthv1.StoragePool{{Name: machine.Pool, Active: true, CapacityBytes: machine.PoolSize, AvailableBytes: h.Room()}},
-	}}
+	report := &berthv1.InventoryReport{Node: machine.Inventory(h.Machine)}
 	domains, err := l.lister.List(context.Background(), shown{at: h.Machine, bug: h.world.bug}, l.jobs.Known())
 	if err != nil {
 		report.DomainsUnknown, report.DomainsError = true, err.Error()

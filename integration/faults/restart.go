@@ -81,7 +81,8 @@ func (k *keeper) follow() {
 	}
 	for _, found := range k.follower.Look(survey) {
 		vm := found.VM
-		if k.hasRoom(&found) {
+		facts := k.facts.Facts(vm.Holder, k.world.Now)
+		if k.world.bug.HasRoom(&found, facts.Domain(vm.ID)) {
 			k.unpause(vm)
 		}
 		switch found.Verdict {

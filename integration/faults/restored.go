@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"time"
 
 	"berth/agent/hypervisor"
@@ -14,7 +15,6 @@ import (
 	"berth/integration/faults/script"
 )
 
-// restored is what happens to a site whose VMs have disks that all hosts see.
 const restored = script.Restore
 
 // backUp makes a backup of the coordinators' state.
@@ -35,13 +35,20 @@ func restore(w *World, what script.Happening, _ *host) {
 	w.store, w.log = w.shelf.Restore(w.store.Snapshot(), w.Now), nil
 	clear(w.rules.ran)
 	for vm := range w.shelf.Off { // somebody may have moved it just before it was stopped, and then it runs
-		w.shelf.Off[vm] = w.shelf.Off[vm] && w.rules.truth(vm) == nil
+		if w.rules.truth(vm) != nil {
+			delete(w.shelf.Off, vm)
+		}
 	}
 	w.elect(time.Second, 3*time.Second)
 }
 
 // quarantined tells whether no VM is to be touched, because nodes have not told yet what became of a backup's VMs.
 func (w *World) quarantined() bool { return lead.Quarantined(w.store.Snapshot()) != nil }
+
+// quarantineWaits tells whether it waits for a dead host of which nobody says that it is off.
+func (w *World) quarantineWaits() bool {
+	return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.forsaken })
+}
 
 // reconcile lifts the quarantine once every node has told what it runs, as control does.
 func (k *keeper) reconcile() {
@@ -59,16 +66,14 @@ func (k *keeper) reconcile() {
 // only one runs on. Berth does not know any more that it was to let it run.
 func resumeTorn(w *World) {
 	for _, vm := range sortedKeys(w.shelf.Torn) {
-		if !w.shelf.Torn[vm] {
-			continue
-		}
 		var copies []*machine.Domain
 		for _, h := range w.hosts {
 			if d := h.Domains[vm]; d != nil {
 				copies = append(copies, d)
 			}
 		}
-		if len(copies) == 1 && copies[0].IsWhole() && !copies[0].JobActive && !copies[0].Starves() && !w.quarantined() {
+		_, busy := w.store.Snapshot().LiveOperationOf(vm)
+		if len(copies) == 1 && !busy && copies[0].IsWhole() && !copies[0].JobActive && !copies[0].Starves() && !w.quarantined() {
 			if h := copies[0].At; h.Up && !h.Frozen && copies[0].State == hypervisor.Paused && !copies[0].ByOwner {
 				h.Set(copies[0], hypervisor.Running, "unpaused")
 			}
@@ -103,12 +108,12 @@ func (k *keeper) disksFree(vm *model.VM, node string) bool {
 	return !used || k.world.bug == plant.DiskUnasked
 }
 
-// checkDisks asks whether no other guest writes to a disk of one that has got to run, as far as the leader hears of it.
+// checkDisks asks whether no other guest writes to a disk of one that has got to run, as far as its node shows that to the leader.
 func (r *rules) checkDisks(d *machine.Domain) {
 	for _, h := range r.hosts {
 		heard := r.leader != nil && r.leader.sessions[h.ID] != nil && !h.Frozen && r.Now.Sub(r.leader.sessions[h.ID].began) > time.Minute
 		for _, other := range h.Sorted() {
-			if heard && d.Shares(other) && !d.Is(machine.ByHand) && other.State == hypervisor.Running {
+			if heard && d.Shares(other) && d.Reason == "booted" && !d.Is(machine.ByHand) && other.State == hypervisor.Running && !other.Forgotten {
 				r.Broken("disk", d.UUID, "runs on %s with a disk that %s on %s writes to", d.At.ID, other.UUID, h.ID)
 			}
 		}

@@ -174,6 +174,7 @@ func (r *rules) Runs(d *machine.Domain) {
 	r.down.Ends(d.UUID, op.Restart, r.Now, r.result.Back)
 	r.killSoon(d)
 	r.checkDisks(d)
+	delete(r.shelf.Off, d.UUID)
 }
 
 // IsStopping tells whether a VM is to be stopped on a host.
@@ -211,7 +212,7 @@ func (r *rules) Excuse(vm string) {
 	record, _ := r.store.Snapshot().VM(vm)
 	counts := record.HA || r.cause == sitePower
 	if counts && record.Desired == model.Running && record.Operation == "" {
-		r.down.Begins(vm, cmp.Or(r.cause, "host or guest"), r.Now)
+		r.down.Begins(vm, cmp.Or(r.cause, "reset or fenced"), r.Now)
 	}
 }
 
@@ -244,6 +245,12 @@ func (r *rules) judge() {
 			r.Broken("stuck", op.ID, "%s is in phase %s since %s", op.Kind, op.Phase, op.UpdatedAt.Sub(stage.Began))
 		}
 	}
+	if r.quarantined() {
+		if !r.quarantineWaits() {
+			r.Broken("stuck", "quarantine", "every node could have told what it runs")
+		}
+		return
+	}
 	r.judgeNodes(snapshot)
 	r.judgeDisks(snapshot)
 	r.judgeRemoved()
@@ -261,7 +268,7 @@ func (r *rules) judge() {
 	for _, h := range r.hosts {
 		for _, d := range h.Sorted() {
 			vm, known := records[d.UUID]
-			if vm.Operation != "" || r.shelf.Torn[d.UUID] || r.quarantined() {
+			if vm.Operation != "" || r.shelf.Torn[d.UUID] {
 				continue
 			}
 			runs, held := d.State == hypervisor.Running || d.State == hypervisor.Starting, vm.Holder == h.ID && !d.ByOwner

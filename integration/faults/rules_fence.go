@@ -89,7 +89,9 @@ func (r *rules) checkMass(before *state.Snapshot, node *model.Node) {
 			r.Now.Sub(record.Fencing.EndedAt) > evidence.FencedCounts/2) {
 			continue // somebody has seen what is wrong with it, or it is off for long
 		}
-		site.Count(r.silence(h.ID) > model.UnreachableAfter+untilLogged, i < r.rack)
+		lost := r.leader.lost[h.ID]
+		dark := r.leader.sessions[h.ID] == nil && !lost.IsZero() && r.Now.Sub(lost) > model.SessionGrace-untilLogged
+		site.Count(r.silence(h.ID) > model.UnreachableAfter+untilLogged, dark, i < r.rack)
 	}
 	if many, all, tooMany := site.TooMany(); tooMany {
 		r.Broken("cause", node.ID, "is fenced while %d of %d are silent", many, all)

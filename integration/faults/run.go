@@ -75,7 +75,7 @@ func (w *World) isQuiet() bool {
 			return false
 		}
 	}
-	return len(w.rules.waiting()) == 0 && !starving(w) && !w.isComing(snapshot)
+	return (!w.quarantined() || w.quarantineWaits()) && len(w.rules.waiting()) == 0 && !starving(w) && !w.isComing(snapshot)
 }
 
 // isComing tells whether something is to come that records and hosts cannot agree before: a machine that is switched on again, or a time
@@ -123,6 +123,7 @@ func (w *World) happen(what script.Happening) {
 	name := vmName(what.VM)
 	h := w.hosts[what.Host%len(w.hosts)]
 	w.Note("happens", h.ID, name, string(what.What))
+	defer w.because(string(what.What))()
 	if !w.wish(what.What, h, name, what.Hard) && !w.troubleHost(what, h, name) {
 		w.troubleMembers(what)
 	}

@@ -38,8 +38,9 @@ func (s *session) health() {
 	}
 	status := &berthv1.LibvirtStatus{Connected: h.Up && !h.Hung}
 	switch {
+	case status.GetConnected() && !h.sickFrom.IsZero():
+		h.sickFrom, h.sickTill = time.Time{}, h.world.Now
 	case status.GetConnected():
-		h.sickFrom = time.Time{}
 	case h.sickFrom.IsZero():
 		h.sickFrom = h.world.Now
 	}
@@ -49,8 +50,9 @@ func (s *session) health() {
 	s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Libvirt{Libvirt: status}})
 }
 
-// isSick tells whether the agent of a host has said for long enough that its libvirtd does not answer.
+// isSick tells whether the agent of a host has said for long enough that its libvirtd does not answer, or did when that was decided.
 func (r *rules) isSick(node string) bool {
 	h := r.host(node)
-	return r.sickAfter > 0 && !h.sickFrom.IsZero() && r.Now.Sub(h.sickFrom) >= r.sickAfter-untilLogged
+	till := h.sickFrom.IsZero() && r.Now.Sub(h.sickTill) < 12*untilLogged // the leader may not have heard that
+	return r.sickAfter > 0 && (till || !h.sickFrom.IsZero() && r.Now.Sub(h.sickFrom) >= r.sickAfter-untilLogged)
 }

@@ -79,6 +79,9 @@ func (m *member) startsUnderWay(snapshot *state.Snapshot, node string, phase ope
 func start(m *member, name string, memory units.Bytes) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
+	if !exists && w.shelf.Base != nil {
+		return // nobody makes a VM anew that the backup does not know, and that may run
+	}
 	if !exists {
 		id := uuidOf(name)
 		last := snapshot.LastEpoch(id)

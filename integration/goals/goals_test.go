@@ -23,7 +23,8 @@ func TestTheTableHidesNothing(t *testing.T) {
 	var out strings.Builder
 	some := []suite{
 		{goals: []string{"G7"}, command: []string{
-			"sh", "-c", "echo 'faults drawn: rack=3'; echo 'GOAL G7: a | wanted b | met'; echo 'GOAL G7: c | wanted b | not met'",
+			"sh", "-c", "echo 'faults drawn: rack=3'; echo '    x_test.go:1: BACK killer | 7 | 1m5s | 3m52s | 5m42s'; " +
+				"echo 'GOAL G7: a | wanted b | met'; echo 'GOAL G7: c | wanted b | not met'",
 		}},
 		{goals: []string{"G5"}, command: []string{"sh", "-c", "echo \"$SIZE\" | grep large && exit 3"}, release: []string{"SIZE=large"}},
 	}
@@ -33,6 +34,7 @@ func TestTheTableHidesNothing(t *testing.T) {
 	}
 	for _, want := range []string{
 		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no rotation under load",
+		"killer                                    7       1m5s      3m52s      5m42s",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())

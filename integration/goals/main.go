@@ -52,16 +52,18 @@ func chosen(only string) []suite {
 // told is what a suite told of a goal.
 type told struct{ goal, measured, wanted, verdict string }
 
-// measure runs the suites one after the other and prints the table. It returns those that failed, and how often the simulator has drawn
+// measure runs the suites one after the other and prints their tables. It returns those that failed, and how often the simulator has drawn
 // each fault of the world; nil: it was not run.
 func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bool) (failed []string, drawn map[string]int) {
 	found := make(map[string][]told)
+	var times [][]string
 	for i := range some {
 		began := time.Now()
 		heard, err := some[i].run(ctx, w, release, verbose)
 		if heard.drawn != nil {
 			drawn = heard.drawn
 		}
+		times = append(times, heard.back...)
 		for _, line := range heard.goals {
 			found[line.goal] = append(found[line.goal], line)
 		}
@@ -76,6 +78,7 @@ func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bo
 		}
 	}
 	table(w, found, some)
+	back(w, times)
 	return failed, drawn
 }
 
@@ -83,6 +86,7 @@ func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bo
 type heard struct {
 	goals []told
 	drawn map[string]int // how often each fault was
+	back  [][]string     // how long it took from a kind of fault until guests ran again
 }
 
 // run runs the suite and collects what it tells.
@@ -110,6 +114,9 @@ func (s *suite) run(ctx context.Context, w io.Writer, release, verbose bool) (li
 		}
 		if drawn := drawnIn(text); drawn != nil {
 			lines.drawn = drawn
+		}
+		if cells := backIn(text); cells != nil {
+			lines.back = append(lines.back, cells)
 		}
 		if verbose {
 			fmt.Fprintln(w, "   ", text)

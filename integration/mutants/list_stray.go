@@ -31,6 +31,14 @@ var strayMutants = []mutant{
 		is: "!since(one.facts.InventoryAt, vm) && slices.", becomes: "slices.",
 	},
 	{
+		name: "a-disk-is-where-the-backup-has-it", file: "coordinator/evidence/told.go", suite: inEvidence.only("DiskIsWhere"),
+		is: "home = here.Node //", becomes: "_ = here //",
+	},
+	{
+		name: "any-volume-of-the-pool-has-moved", file: "coordinator/evidence/told.go", suite: inEvidence.only("DiskIsWhere"),
+		is: "return inPool(one, &facts) == is })", becomes: "return inPool(one, &facts).Pool == is.Pool })",
+	},
+	{
 		name: "the-last-node-need-not-list", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
 		is:      "case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == one.node.ID:",
 		becomes: "case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == \"\":",

@@ -43,7 +43,7 @@ func (r *Recovery) Reconcile(ctx context.Context) {
 }
 
 func (r *Recovery) lift(ctx context.Context, snapshot *state.Snapshot, running map[string][]evidence.Copy) {
-	at := r.Now()
+	at, moment := r.Now(), r.Moment(snapshot)
 	command := state.Command{
 		Key: r.NewID(), Kind: "reconcile", Caller: lead.Berth, At: at,
 		Meta: map[string]string{state.MetaQuarantine: "", lifecycle.MetaRestored: at.UTC().Format(time.RFC3339Nano)},
@@ -54,6 +54,10 @@ func (r *Recovery) lift(ctx context.Context, snapshot *state.Snapshot, running m
 	}
 	for _, vm := range snapshot.VMs() {
 		after, why := evidence.Agreed(vm, running[vm.ID])
+		for _, disk := range moment.AgreedDisks(&vm, running[vm.ID]) {
+			command.Resources = append(command.Resources, disk)
+			command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: disk.ID, Revision: disk.Revision})
+		}
 		if why == "" && vm.Operation == "" {
 			continue
 		}

@@ -44,8 +44,12 @@ func (s *Shelf) Restore(present *state.Snapshot, at time.Time) *state.Store {
 	s.Off, s.Torn = map[string]bool{}, map[string]bool{}
 	for _, now := range present.VMs() {
 		was, known := then.VM(now.ID)
-		s.Torn[now.ID] = !known || now.Operation != "" || was.Operation != "" || was.Home != now.Home
-		s.Off[now.ID] = known && was.Desired == model.Running && now.Desired == model.Stopped && now.Operation == "" && now.Holder == ""
+		if !known || now.Operation != "" || was.Operation != "" || was.Home != now.Home {
+			s.Torn[now.ID] = true
+		}
+		if known && was.Desired == model.Running && now.Desired == model.Stopped && now.Operation == "" && now.Holder == "" {
+			s.Off[now.ID] = true
+		}
 	}
 	var data bytes.Buffer
 	if err := store.Snapshot().Save(&data); err != nil {

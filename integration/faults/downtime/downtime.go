@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -38,13 +37,14 @@ func (d Down) Ends(vm string, restarted bool, now time.Time, back map[string][]t
 	}
 }
 
-// Text tells how long it took from a failure to running again, by kind of fault: half of them, 99 %, and the worst.
-func Text(back map[string][]time.Duration) string {
-	var texts []string
+// Table has a line for each kind of fault: how many guests ran again, and after which time half of them did, 99 %, and the last one.
+// Package integration/goals prints it.
+func Table(back map[string][]time.Duration) []string {
+	var lines []string
 	for _, cause := range slices.Sorted(maps.Keys(back)) {
 		all := slices.Sorted(slices.Values(back[cause]))
 		at := func(percent int) time.Duration { return all[(len(all)-1)*percent/100].Round(time.Second) }
-		texts = append(texts, fmt.Sprintf("%s %d times %s, %s, %s", cause, len(all), at(50), at(99), at(100)))
+		lines = append(lines, fmt.Sprintf("BACK %s | %d | %s | %s | %s", cause, len(all), at(50), at(99), at(100)))
 	}
-	return strings.Join(texts, "; ")
+	return lines
 }

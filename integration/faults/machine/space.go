@@ -5,20 +5,29 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // How large a machine's pool is, and how much of it is left when it is full.
 const (
-	PoolSize = 100 << 30
+	poolSize = 100 << 30
 	poolRest = 1 << 20
 )
 
-// Room is what is left of the machine's pool.
-func (p *pool) Room() int64 {
+// Inventory is what the machine has, as its agent tells it.
+func Inventory(h *Machine) *berthv1.NodeInventory {
+	return &berthv1.NodeInventory{
+		MemoryBytes: h.Memory, Cpus: 64, MigrationUri: h.URI(),
+		StoragePools: []*berthv1.StoragePool{{Name: Pool, Active: true, CapacityBytes: poolSize, AvailableBytes: h.room()}},
+	}
+}
+
+// room is what is left of the machine's pool.
+func (p *pool) room() int64 {
 	if p != nil && p.filled { // a copy of a machine has none
 		return poolRest
 	}
-	return PoolSize / 2
+	return poolSize / 2
 }
 
 // FillPool takes the room of the machine's pool. Its guests are paused as they write.

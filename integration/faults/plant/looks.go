@@ -76,3 +76,9 @@ func StillArmed(moment evidence.Moment, notice *fencing.Notice) (news bool) {
 	}
 	return news
 }
+
+// HasRoom tells whether a look has found that a guest may run on for which there was no room. Domain is what its node shows of it.
+func (b Bug) HasRoom(found *evidence.Found, domain *model.Domain) bool {
+	paused := b == PausedRuns && domain != nil && domain.State == model.DomainPaused
+	return found.Verdict == evidence.HasRoom || paused && found.Verdict == evidence.OutOfBand
+}

@@ -5,12 +5,12 @@ import "berth/coordinator/model"
 // Silence counts how many nodes of a site are silent when one is fenced without a word: not many, a rack that is dark as a whole counted
 // once.
 type Silence struct {
-	Racked                  bool // the node that is fenced stands in the rack
-	many, all, dark, inRack int
+	Racked                          bool // the node that is fenced stands in the rack
+	many, all, dark, silent, inRack int
 }
 
-// Count counts one node.
-func (s *Silence) Count(silent, inRack bool) {
+// Count counts one node. Dark tells that it has no session any more, though it may be silent for a moment only.
+func (s *Silence) Count(silent, dark, inRack bool) {
 	s.all++
 	if inRack {
 		s.inRack++
@@ -18,8 +18,11 @@ func (s *Silence) Count(silent, inRack bool) {
 	if silent {
 		s.many++
 	}
-	if silent && inRack {
+	if (silent || dark) && inRack {
 		s.dark++
+	}
+	if silent && inRack {
+		s.silent++
 	}
 }
 
@@ -30,7 +33,7 @@ func (s *Silence) TooMany() (many, all int, tooMany bool) {
 	}
 	many, all = s.many, s.all
 	if s.inRack > 1 && s.dark == s.inRack && 2*s.inRack < s.all && (!s.Racked || !isTooMany(s.inRack, s.all)) {
-		many, all = many-s.dark+1, all-s.dark+1
+		many, all = many-s.silent+1, all-s.inRack+1
 	}
 	return many, all, isTooMany(many, all)
 }

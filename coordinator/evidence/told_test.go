@@ -1,0 +1,47 @@
+package evidence
+
+import (
+	"testing"
+
+	"berth/coordinator/model"
+)
+
+// The backup says that a VM's disk is where it ran then. It runs elsewhere now, so its disk is there: what is left of it at its old place
+// is older, and it would be started from that.
+func TestAfterARestoreADiskIsWhereItsVMRuns(t *testing.T) {
+	s := running()
+	s.vm.Disks, s.vm.Home = []string{"d1", "d2", "d3"}, "n1"
+	volume := func(id string, nodes ...string) model.Resource {
+		return model.Resource{ID: id, Kind: model.KindDisk, Volume: &model.Volume{Pool: "p1", Name: id + ".qcow2", Nodes: nodes}}
+	}
+	s.resources = []model.Resource{volume("d1", "n1"), volume("d2"), volume("d3", "n1"), {ID: "p1", Name: "fast", Kind: model.KindPool}}
+	here := Copy{Node: "n2", Name: "node2", Domain: model.Domain{UUID: vmID, State: model.DomainRunning, Managed: true, Epoch: 5}}
+	here.Domain.Sources = []model.DiskSource{{Path: "/srv/fast/d1.qcow2"}, {Pool: "fast", Volume: "d2.qcow2"}}
+	s.change("n2", func(f *model.NodeFacts) { f.Pools = []model.PoolFacts{{Name: "fast", Path: "/srv/fast"}} })
+
+	after, why := Agreed(s.vm, []Copy{here})
+	if after.Holder != "n2" || after.Home != "n2" || why == "" {
+		t.Errorf("its record is %+v (%s)", after, why)
+	}
+	moved := s.survey().AgreedDisks(&s.vm, []Copy{here})
+	if len(moved) != 1 || moved[0].ID != "d1" || len(moved[0].Volume.Nodes) != 1 || moved[0].Volume.Nodes[0] != "n2" {
+		t.Errorf("its disks are %+v", moved)
+	}
+	if s.resources[0].Volume.Nodes[0] != "n1" {
+		t.Error("the record is changed in its place")
+	}
+	if two := s.survey().AgreedDisks(&s.vm, []Copy{here, here}); two != nil {
+		t.Errorf("two copies: %+v", two)
+	}
+	arriving := here
+	arriving.Domain.State = model.DomainPausedMigration
+	after, _ = Agreed(s.vm, []Copy{arriving})
+	if disks := s.survey().AgreedDisks(&s.vm, []Copy{arriving}); disks != nil || after.Home != "n1" {
+		t.Errorf("its disks are still being copied: %+v, home %s", disks, after.Home)
+	}
+	there := here
+	there.Node = "n1"
+	if same := s.survey().AgreedDisks(&s.vm, []Copy{there}); same != nil {
+		t.Errorf("it is where it was: %+v", same)
+	}
+}
