@@ -25,7 +25,8 @@ type vmObservation struct {
 func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 	state, condition := settledState(o)
 	missing := !o.VM.Whereabouts.Missing.IsZero()
-	if o.VM.Condition.Is(model.OutOfBand) && (condition.Is(model.NotRunning) || missing && condition.Is(model.HolderOff, model.NodeSilent)) {
+	vague := condition.Is(model.NotRunning, model.Paused) || missing && condition.Is(model.HolderOff, model.NodeSilent)
+	if vague && o.VM.Condition.Is(model.OutOfBand) {
 		condition = model.Condition{} // what the watch has found out says more, and what ends it
 	}
 	if missing && state == berthv1.VMState_VM_STATE_LOST {

@@ -43,7 +43,7 @@ func TestAGuestRunsOnWhenItsPoolHasRoomAgain(t *testing.T) {
 			t.Error("what somebody has paused is let run")
 		}
 		stands(model.ReasonIOError)
-		time.Sleep(20 * time.Second)
+		time.Sleep(50 * time.Second)
 		if unpaused() != 1 || len(w.told("vm.has-room")) != 1 {
 			t.Errorf("with room it is let run %d times, which is told %d times", unpaused(), len(w.told("vm.has-room")))
 		}

@@ -86,8 +86,9 @@ func (h *Host) StopAgent() error { return h.Stop(Agent) }
 func (h *Host) KillAgent() error { return h.Kill(Agent) }
 
 // Enrol makes the host a node of the cluster. The agent is not started.
-func (h *Host) Enrol(ctx context.Context, with *Coordinator, token string) error {
-	if _, err := h.Exec(ctx, "berth-agent", "join", with.Address, token, "--name", h.Name); err != nil {
+func (h *Host) Enrol(ctx context.Context, with *Coordinator, token string, flags ...string) error {
+	join := append([]string{"berth-agent", "join", with.Address, token, "--name", h.Name}, flags...)
+	if _, err := h.Exec(ctx, join...); err != nil {
 		return err
 	}
 	var coordinators []string

@@ -8,11 +8,11 @@ import (
 
 // A guest that was let run and stands still again is let run again less and less often: its disk may fail for another reason.
 const (
-	unpauseFirst = time.Minute
+	unpauseFirst = 30 * time.Second // and not at once: what its node tells of its pools may be from before it was paused
 	unpauseMost  = time.Hour
 )
 
-// unpauses are when guests were let run again, by VM ID. The zero value is ready.
+// unpauses are when guests were let run again, or could first have been, by VM ID. The zero value is ready.
 type unpauses struct {
 	mu     sync.Mutex
 	tries  map[string]unpaused
@@ -32,19 +32,23 @@ func (u *unpauses) due(vm string, now time.Time) bool {
 	since := now.Sub(last.at)
 	switch {
 	case !tried || since >= 2*unpauseMost:
-		last = unpaused{now, unpauseFirst}
+		u.keep(vm, unpaused{now, unpauseFirst})
+		return false
 	case since < last.rest:
 		return false
 	default:
-		last = unpaused{now, min(2*last.rest, unpauseMost)}
+		u.keep(vm, unpaused{now, min(2*last.rest, unpauseMost)})
+		return true
 	}
+}
+
+func (u *unpauses) keep(vm string, last unpaused) {
 	if u.tries == nil {
 		u.tries = map[string]unpaused{}
 	}
-	if now.Sub(u.pruned) >= unpauseMost {
-		maps.DeleteFunc(u.tries, func(_ string, last unpaused) bool { return now.Sub(last.at) >= 2*unpauseMost })
-		u.pruned = now
+	if last.at.Sub(u.pruned) >= unpauseMost {
+		maps.DeleteFunc(u.tries, func(_ string, old unpaused) bool { return last.at.Sub(old.at) >= 2*unpauseMost })
+		u.pruned = last.at
 	}
 	u.tries[vm] = last
-	return true
 }
