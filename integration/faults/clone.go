@@ -11,14 +11,14 @@ import (
 // clone boots another machine from a copy of a host's disk: the same certificate, the same journal, and no guests. After a while
 // somebody switches it off and says which machine the node is.
 func clone(w *World, what script.Happening, h *host) {
-	if h.clone != nil || !h.On || h.isClone {
+	node, _ := w.store.Snapshot().Node(h.ID)
+	if h.clone != nil || !h.On || h.isClone || node.Hardware == "" { // before a node was heard nobody can tell the two
 		return
 	}
 	w.Draw(script.Clone)
 	c := &host{Machine: w.NewClone(h.Machine), world: w, isClone: true}
 	c.Begin = c.live
-	h.clone = c
-	w.clones = append(w.clones, h)
+	h.clone, w.clones = c, append(w.clones, h)
 	c.live()
 	w.Later(what.For, func() { h.endClone() })
 }
