@@ -4,11 +4,7 @@ import "berth/coordinator/model"
 
 // Paused tells whether somebody has said that nothing is fenced or restarted by itself, and who.
 func (m Moment) Paused() (model.HAPause, bool) {
-	records, has := m.Records.(interface{ Meta(key string) string })
-	if !has {
-		return model.HAPause{}, false
-	}
-	return model.HAPauseOf(records.Meta(model.MetaHAPause), m.At)
+	return model.HAPauseOf(m.Meta(model.MetaHAPause), m.At)
 }
 
 // Guarded are the nodes, by ID, whose silence must be able to prove something: those that a VM which is to be highly available runs

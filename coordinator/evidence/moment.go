@@ -30,6 +30,7 @@ type Records interface {
 	Operations() []operation.Operation
 	LiveOperations() []operation.Operation
 	LiveOperationOf(vm string) (operation.Operation, bool)
+	Meta(key string) string
 }
 
 // Moment is all that a leader knows at one time: the records, and what the nodes have told it.

@@ -32,7 +32,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "fence-while-paused", file: "coordinator/evidence/armed.go", suite: inControl.only("HAIsPaused"),
-		is: "return model.HAPauseOf(records.Meta(model.MetaHAPause), m.At)", becomes: "return model.HAPauseOf(records.Meta(\"?\"), m.At)",
+		is: "return model.HAPauseOf(m.Meta(model.MetaHAPause), m.At)", becomes: "return model.HAPauseOf(m.Meta(\"?\"), m.At)",
 	},
 	{
 		name: "armed-for-nobody", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("NothingNeeds"),
