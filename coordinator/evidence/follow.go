@@ -75,21 +75,30 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 func (s *Survey) Seen() []model.VM {
 	var all []model.VM
 	for _, vm := range s.VMs() {
-		holder := s.of(vm.Holder)
-		if is := s.beside(&vm); vm.Operation == "" && vm.Holder == "" && is != vm.Whereabouts {
-			vm.Whereabouts = is
-			all = append(all, vm)
-		}
-		if vm.Operation != "" || holder == nil || holder.worth != heard || holder.facts.Boot == "" {
+		if vm.Operation != "" {
 			continue
 		}
-		domain := holder.facts.Domain(vm.ID)
-		if is := (model.Whereabouts{Boot: holder.facts.Boot}); domain != nil && domain.State.Lives() && vm.Whereabouts != is {
-			vm.Whereabouts = is
+		if is, kept := s.whereabouts(&vm), s.keeper(&vm); is != vm.Whereabouts || kept != vm.Kept {
+			vm.Whereabouts, vm.Kept = is, kept
 			all = append(all, vm)
 		}
 	}
 	return append(all, s.away()...)
+}
+
+// whereabouts are what is to be kept of a VM that no operation works on.
+func (s *Survey) whereabouts(vm *model.VM) model.Whereabouts {
+	if vm.Holder == "" {
+		return s.beside(vm)
+	}
+	holder := s.of(vm.Holder)
+	if holder == nil || holder.worth != heard || holder.facts.Boot == "" {
+		return vm.Whereabouts
+	}
+	if domain := holder.facts.Domain(vm.ID); domain == nil || !domain.State.Lives() {
+		return vm.Whereabouts
+	}
+	return model.Whereabouts{Boot: holder.facts.Boot}
 }
 
 // beside is what is to be kept of a VM that nobody holds. The node that shows it may not be heard any more when somebody has moved it on,

@@ -17,6 +17,39 @@ func (c Copy) endsMemory() string {
 		c.Domain.Name, c.Name, c.Domain.Name)
 }
 
+// keeper is the node that keeps memory of a VM: the one that shows it, or else the one that has told so last and has not listed its domains
+// without it since. Empty: none does.
+func (s *Survey) keeper(vm *model.VM) string {
+	var keepers []string
+	for _, one := range s.copies(vm) {
+		if one.KeepsMemory() {
+			keepers = append(keepers, one.Node)
+		}
+	}
+	told := s.of(vm.Kept)
+	switch {
+	case slices.Contains(keepers, vm.Kept), told != nil && told.worth != heard:
+		return vm.Kept
+	case len(keepers) > 0:
+		return keepers[0]
+	default:
+		return ""
+	}
+}
+
+// keepsMemory tells whether a node keeps memory of a VM as far as is known, and how somebody ends that.
+func (s *Survey) keepsMemory(vm *model.VM, one *hearing) (ends string, keeps bool) {
+	domain := one.facts.Domain(vm.ID)
+	switch {
+	case domain != nil && (Copy{Domain: *domain}).KeepsMemory():
+		return Copy{Name: one.node.Name, Domain: *domain}.endsMemory(), true
+	case vm.Kept == one.node.ID:
+		return Copy{Name: one.node.Name, Domain: model.Domain{Name: vm.Name}}.endsMemory(), true
+	default:
+		return "", false
+	}
+}
+
 // savedOn is a copy whose memory is kept, on another node than the given one; false: there is none.
 func savedOn(copies []Copy, but string) (Copy, bool) {
 	at := slices.IndexFunc(copies, func(c Copy) bool { return c.KeepsMemory() && c.Node != but })

@@ -30,6 +30,16 @@ func TestAVMWhoseMemoryIsKeptIsStartedNowhere(t *testing.T) {
 			s.silent("n1", time.Minute)
 		},
 		"on a node that is off": func(s *estate) { s.keeps("n1"); s.fenced("n1") },
+		"on a node that is off, as another leader was told": func(s *estate) {
+			s.vm.Kept = "n1"
+			s.fenced("n1")
+			s.change("n1", func(f *model.NodeFacts) { *f = model.NodeFacts{Liveness: model.Unreachable} })
+		},
+		"on a node that is silent, as another leader was told": func(s *estate) {
+			s.vm.Holder, s.vm.Kept = "", "n3"
+			s.gone()
+			s.change("n3", func(f *model.NodeFacts) { *f = model.NodeFacts{Liveness: model.Unreachable} })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := running()
@@ -48,6 +58,41 @@ func TestAVMWhoseMemoryIsKeptIsStartedNowhere(t *testing.T) {
 	if answer := s.survey().Of(&s.vm); !answer.May {
 		t.Errorf("one whose memory was given up: %+v", answer)
 	}
+}
+
+// The next leader may not hear the node that keeps memory of a VM, so it is written down.
+func TestWhoKeepsMemoryIsWrittenDown(t *testing.T) {
+	s := running()
+	seen := func(want string) {
+		t.Helper()
+		for _, vm := range s.survey().Seen() {
+			s.vm = vm
+		}
+		if s.vm.Kept != want {
+			t.Errorf("kept by %q, want %q", s.vm.Kept, want)
+		}
+	}
+	seen("")
+	s.ended(time.Hour, true)
+	s.vm.Holder = ""
+	s.keeps("n3")
+	seen("n3")
+	s.silent("n3", time.Minute)
+	seen("n3")
+	s.change("n3", func(f *model.NodeFacts) { *f = model.NodeFacts{Liveness: model.Unreachable} })
+	s.fenced("n3")
+	seen("n3")
+	s.keeps("n2")
+	seen("n3") // it is in the way while nobody has said otherwise
+	s.nodes[2].Fencing = model.Fencing{}
+	s.change("n3", func(f *model.NodeFacts) {
+		*f = model.NodeFacts{Liveness: model.Up, HeardAt: s.at, Boot: "anew", Inventory: true, DomainsKnown: true, InventoryAt: s.at}
+	})
+	seen("n2")
+	s.lists("n2")
+	seen("")
+	s.vm.Kept = "n9" // it was removed
+	seen("")
 }
 
 func TestPeopleAreToldOfMemoryThatIsKept(t *testing.T) {

@@ -22,11 +22,11 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 	case off:
 		word.Standing, word.At = IsOff, one.node.Fencing.EndedAt
 		word.Boot, word.Why = one.node.Fencing.Boot, "is proven to be off ("+one.node.Fencing.Message+")"
-		if domain != nil && (Copy{Domain: *domain}).KeepsMemory() {
+		if ends, keeps := s.keepsMemory(vm, one); keeps {
 			// Services like libvirt-guests let all that was saved run on as soon as the host boots, before any agent is there.
 			word.Standing, word.InTheWay = KeepsMemory, true
 			word.Why += ", and keeps the VM's memory on its disk"
-			word.Next = fmt.Sprintf("boot %s, and then %s", one.node.Name, Copy{Name: one.node.Name, Domain: *domain}.endsMemory())
+			word.Next = fmt.Sprintf("boot %s, and then %s", one.node.Name, ends)
 		}
 		return word
 	case lying:
@@ -55,14 +55,14 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 			one.node.Name,
 		)
 	}
-	kept := domain != nil && (Copy{Domain: *domain}).KeepsMemory()
+	ends, kept := s.keepsMemory(vm, one)
 	switch {
 	case vm.Holder == one.node.ID:
 		word.InTheWay, word.Why = true, "holds it, and "+word.Why
 	case kept: // silence gives no memory up
 		word.Standing, word.Domain, word.InTheWay = KeepsMemory, domain, true
 		word.Why += ", and keeps the VM's memory, as it has told last"
-		word.Next += "; then " + Copy{Name: one.node.Name, Domain: *domain}.endsMemory()
+		word.Next += "; then " + ends
 	case shows && (one.worth == lying || !s.gone(vm, one) || since(domain.Since, vm)):
 		// Of a node that had it the record knows more, unless the guest has begun again there since Berth started it.
 		word.InTheWay, word.Domain = true, domain

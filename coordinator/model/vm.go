@@ -82,6 +82,9 @@ type VM struct {
 	RestartPriority RestartPriority `json:"restart_priority,omitempty"`
 	// Whereabouts is what was found out about where it runs. It means nothing more once another node holds the VM.
 	Whereabouts Whereabouts `json:"whereabouts,omitzero"`
+	// Kept is the node, by ID, that has told last that its libvirt keeps memory of the VM there; empty: none does. The next leader may not
+	// hear that node before it is proven to be off, and a boot of that host may let the guest run on.
+	Kept string `json:"kept,omitempty"`
 	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.
 	Losses []Loss `json:"losses,omitempty"`
 }

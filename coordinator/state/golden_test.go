@@ -260,6 +260,7 @@ func goldenCommands() []Command {
 	}
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
+	web.Kept = "alpha"
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")

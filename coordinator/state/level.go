@@ -39,7 +39,7 @@ const StruckLevel = 3
 // MachineLevel is the feature level from which the record of a node has which machine it is.
 const MachineLevel = 3
 
-// WhereaboutsLevel is the feature level from which the record of a VM has its whereabouts.
+// WhereaboutsLevel is the feature level from which the record of a VM has its whereabouts, and which node keeps memory of it.
 const WhereaboutsLevel = 3
 
 // LossLevel is the feature level from which the record of a VM has which hosts were lost with it.
@@ -58,7 +58,7 @@ func (c *Command) needed() uint32 {
 		if condition := &c.VMs[i].Condition; condition.Kind != model.NoCondition || condition.About != "" {
 			level = max(level, ConditionLevel)
 		}
-		if c.VMs[i].Whereabouts != (model.Whereabouts{}) {
+		if c.VMs[i].Whereabouts != (model.Whereabouts{}) || c.VMs[i].Kept != "" {
 			level = max(level, WhereaboutsLevel)
 		}
 		if len(c.VMs[i].Losses) > 0 {
@@ -139,7 +139,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
-		older.VMs[i].Losses, older.VMs[i].Copies = nil, nil
+		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Kept = nil, nil, ""
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {

@@ -3,6 +3,18 @@ package main
 // strayMutants are planted bugs in what is known of VMs that nobody holds, and of nodes that had them.
 var strayMutants = []mutant{
 	{
+		name: "kept-memory-is-not-written-down", file: "coordinator/evidence/saved.go", suite: inEvidence.only("WrittenDown"),
+		is: "return keepers[0]", becomes: "return \"\"",
+	},
+	{
+		name: "kept-memory-is-forgotten", file: "coordinator/evidence/saved.go", suite: inEvidence.only("WrittenDown"),
+		is: "told != nil && told.worth != heard:", becomes: "told != nil && told.worth == heard:",
+	},
+	{
+		name: "kept-memory-of-another-leader", file: "coordinator/evidence/saved.go", suite: inEvidence.only("MemoryIsKept"),
+		is: "case vm.Kept == one.node.ID:", becomes: "case vm.Kept == one.node.ID && domain != nil:",
+	},
+	{
 		name: "a-stray-is-not-written-down", file: "coordinator/evidence/follow.go", suite: inEvidence.only("SomebodyHasStarted"),
 		is: `vm.Operation == "" && vm.Holder == "" && is != vm.Whereabouts {`, becomes: `vm.Operation != "" && is != vm.Whereabouts {`,
 	},
