@@ -16,7 +16,7 @@ var strayMutants = []mutant{
 	},
 	{
 		name: "a-stray-is-not-written-down", file: "coordinator/evidence/follow.go", suite: inEvidence.only("SomebodyHasStarted"),
-		is: `vm.Operation == "" && vm.Holder == "" && is != vm.Whereabouts {`, becomes: `vm.Operation != "" && is != vm.Whereabouts {`,
+		is: "return s.beside(vm)", becomes: "return vm.Whereabouts",
 	},
 	{
 		name: "a-stray-that-left-is-forgotten", file: "coordinator/evidence/follow.go", suite: inEvidence.only("SomebodyHasStarted"),

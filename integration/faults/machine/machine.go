@@ -69,6 +69,7 @@ func (s *Site) NewClone(of *Machine) *Machine {
 		moment: make(chan struct{}), Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
+	h.pool = &pool{of: h, volumes: map[string]*volume{}}
 	for name, bucket := range of.disk.buckets {
 		h.disk.buckets[name] = maps.Clone(bucket)
 	}

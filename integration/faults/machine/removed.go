@@ -14,6 +14,7 @@ func (s *Site) NewRemoved(id string, memory int64, runs hypervisor.Domain) *Mach
 		Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
+	h.pool = &pool{of: h, volumes: map[string]*volume{}}
 	h.Dog.at = h
 	runs.State = hypervisor.Running
 	h.Domains[runs.UUID] = &Domain{Domain: runs, At: h, guest: &guest{vm: runs.UUID}}
