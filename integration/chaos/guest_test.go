@@ -171,7 +171,7 @@ func (s *site) killLeader() *lab.Coordinator {
 	return leader
 }
 
-// node waits until a node is in a state, and returns it.
+// node waits until a node is in a state, and returns it. One that is up has sent its inventory too, so that VMs may be placed there.
 func (s *site) node(host *lab.Host, limit time.Duration, state berthv1.NodeState) *berthv1.Node {
 	s.Helper()
 	var answer berthv1.GetNodeResponse
@@ -184,6 +184,9 @@ func (s *site) node(host *lab.Host, limit time.Duration, state berthv1.NodeState
 		}
 		if is := answer.GetNode().GetState(); is != state {
 			return fmt.Errorf("it is %s (%s)", is, answer.GetNode().GetStateReason())
+		}
+		if state == up && answer.GetNode().GetLedgers() == nil {
+			return errors.New("it has sent no inventory")
 		}
 		return nil
 	})
