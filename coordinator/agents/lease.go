@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"berth/coordinator/evidence"
@@ -64,6 +65,15 @@ func (s *Server) giveLeases(ctx context.Context, leases Leases) {
 	}
 }
 
+// lives tells whether a node with a watchdog is to be given leases. One that is armed lives by them until its record says that its silence
+// proves nothing, and has said so for a while: a change of the record that was decided before may still come.
+func (x *session) lives(node *model.Node, guarded bool) bool {
+	if guarded || node.Watchdog > 0 || x.needed.Load() == 0 {
+		x.needed.Store(time.Now().UnixNano())
+	}
+	return guarded || x.armed.Load() && time.Since(time.Unix(0, x.needed.Load())) < disarmAfter
+}
+
 // due are the sessions of nodes that live by leases, with the sequence of what they reported last, and those whose watchdogs
 // are armed and are to be so no more, with none.
 func (s *Server) due() map[*session]*berthv1.Lease {
@@ -74,16 +84,10 @@ func (s *Server) due() map[*session]*berthv1.Lease {
 	}
 	s.mu.Unlock()
 	snapshot, due := s.Records.Snapshot(), map[*session]*berthv1.Lease{}
-	guarded := evidence.Moment{Records: snapshot, At: time.Now()}.Guarded()
+	guarded := sync.OnceValue(evidence.Moment{Records: snapshot, At: time.Now()}.Guarded) // it looks at all VMs: only where watchdogs are
 	for _, x := range open {
 		node, enrolled := snapshot.Node(x.node)
-		// One that is armed lives by leases until its record says that its silence proves nothing, and has said so for a while: a
-		// change of the record that was decided before may still come.
-		if guarded[x.node] || node.Watchdog > 0 || x.needed.Load() == 0 {
-			x.needed.Store(time.Now().UnixNano())
-		}
-		needed := time.Since(time.Unix(0, x.needed.Load())) < disarmAfter
-		leased := node.Fence.Method == model.FenceWatchdog && !node.Fenced() && (guarded[x.node] || needed && x.armed.Load())
+		leased := node.Fence.Method == model.FenceWatchdog && x.lives(&node, guarded()[x.node]) && !node.Fenced()
 		switch taken := x.taken.Load(); {
 		case !enrolled:
 		case leased && !x.armed.Load() && len(capability.Lacks(x.knows, leaseMessage)) > 0: // it would arm what proves nothing

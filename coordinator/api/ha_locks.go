@@ -7,14 +7,8 @@ import (
 	"berth/coordinator/api/estates"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
-	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 )
-
-// locksAt asks control.
-func (s *vmCalls) locksAt(p *answer.Moment) estates.LocksOf {
-	return func(pool *model.Resource) evidence.Locks { return s.Control.PoolLocks(p.Snapshot, pool) }
-}
 
 // mayBeHA refuses a new VM with ha whose disks lie where no lock would stop a second copy of it.
 func (s *vmCalls) mayBeHA(p *answer.Moment, wanted *lifecycle.StartVM) error {
@@ -27,7 +21,7 @@ func (s *vmCalls) mayBeHA(p *answer.Moment, wanted *lifecycle.StartVM) error {
 	}
 	vm := *wanted.VM
 	vm.Name = wanted.Name
-	return estates.MayBeHA(p, &vm, s.locksAt(p), made...)
+	return estates.MayBeHA(p, &vm, s.Control.PoolLocks, made...)
 }
 
 // touchesHA tells whether changes of a VM decide about whether its disks need locks.

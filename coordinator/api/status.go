@@ -11,7 +11,6 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
-	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/wire"
 	"berth/shared/buildinfo"
@@ -48,7 +47,7 @@ func (s *queryCalls) Status(
 	coordinators := members.Messages(s.Source, p)
 	status := s.status(p, coordinators)
 	removed := problems{p}.removedNodes(s.Removed())
-	locks := estates.LockProblems(p, func(pool *model.Resource) evidence.Locks { return s.Control.PoolLocks(p.Snapshot, pool) })
+	locks := estates.LockProblems(p, s.Control.PoolLocks)
 	status.Problems = slices.Concat(s.fenceProblems(p), removed, locks, problems{p}.all(coordinators))
 	return connect.NewResponse(status), nil
 }

@@ -144,7 +144,7 @@ func (s *vmCalls) ChangeVM(
 			return state.Command{}, answer.ErrUnchanged
 		}
 		if touchesHA(changes) {
-			if err := estates.MayBeHA(p, &vm, s.locksAt(p)); err != nil {
+			if err := estates.MayBeHA(p, &vm, s.Control.PoolLocks); err != nil {
 				return state.Command{}, err
 			}
 		}

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -60,11 +59,10 @@ func (s *Survey) accountOf(vm *model.VM) account {
 func (s *Survey) strayAccount(vm *model.VM, out account) account {
 	seen := vm.Whereabouts.Missing
 	out.after = time.Time{}
-	at := slices.IndexFunc(s.nodes, func(one hearing) bool { return one.facts.Boot == vm.Whereabouts.Boot })
-	if at < 0 {
+	one := s.under(vm.Whereabouts.Boot)
+	if one == nil {
 		return out
 	}
-	one := &s.nodes[at]
 	ending, told := one.facts.Endings[vm.ID]
 	switch ended := told && one.facts.DomainsKnown && ending.At.After(seen); {
 	case one.worth == off && !one.seenWithout(vm):

@@ -154,8 +154,9 @@ func (s *Survey) nodesOf(pool *model.Resource) func(*model.Node) bool {
 	return func(node *model.Node) bool { return node.ClusterName() == cluster }
 }
 
-func (s *Survey) clusterOf(record *model.Resource) string {
-	if cluster, known := s.Resource(record.Links[model.LinkCluster]); known {
+// clusterOf is the name of the cluster that a record belongs to.
+func (m Moment) clusterOf(record *model.Resource) string {
+	if cluster, known := m.Resource(record.Links[model.LinkCluster]); known {
 		return cluster.Name
 	}
 	return model.DefaultCluster

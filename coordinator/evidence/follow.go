@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -120,11 +119,11 @@ func (s *Survey) beside(vm *model.VM) model.Whereabouts {
 	if !is.Beside("") {
 		return is
 	}
-	at := slices.IndexFunc(s.nodes, func(one hearing) bool { return one.facts.Boot == is.Boot })
+	one := s.under(is.Boot)
 	switch out := s.accountOf(vm); {
 	case !out.asks:
 		return model.Whereabouts{}
-	case out.watched, at >= 0 && s.nodes[at].worth != heard && s.nodes[at].worth != off:
+	case out.watched, one != nil && one.worth != heard && one.worth != off:
 		return is // its node may tell more
 	}
 	return model.Whereabouts{Missing: s.At}

@@ -86,10 +86,7 @@ func (all LockTrials) Next(m Moment) (next LockTrial, due bool) {
 
 // lockRing are the trials of a shared pool: each node that has it in use looks at the lock of the one before it.
 func (m Moment) lockRing(pool *model.Resource) []LockTrial {
-	source, cluster := model.PoolSettingsOf(pool).Source, model.DefaultCluster
-	if record, known := m.Resource(pool.Links[model.LinkCluster]); known {
-		cluster = record.Name
-	}
+	source, cluster := model.PoolSettingsOf(pool).Source, m.clusterOf(pool)
 	var nodes []model.Node
 	for _, node := range m.Nodes() {
 		if node.ClusterName() != cluster || node.Held() {

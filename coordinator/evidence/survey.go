@@ -92,6 +92,15 @@ func (s *Survey) of(id string) *hearing {
 	return &s.nodes[at]
 }
 
+// under is the node whose host has told this boot last; nil: none has.
+func (s *Survey) under(boot string) *hearing {
+	at := slices.IndexFunc(s.nodes, func(one hearing) bool { return one.facts.Boot == boot })
+	if at < 0 {
+		return nil
+	}
+	return &s.nodes[at]
+}
+
 // copies are those of a VM that nodes show, without those that are to be discarded.
 func (s *Survey) copies(vm *model.VM) []Copy {
 	return slices.DeleteFunc(slices.Clone(s.all()[vm.ID]), func(one Copy) bool { return isLeft(vm, one.Node, &one.Domain) })

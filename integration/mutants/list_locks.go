@@ -24,7 +24,8 @@ var lockMutants = []mutant{
 	},
 	{
 		name: "ha-without-locks", file: "coordinator/api/estates/ha_locks.go", suite: inAPI.only("HANeeds"),
-		is: "if locks := of(&pool); locks.Doubtful() {", becomes: "if locks := of(&pool); locks.Doubtful() && locks.Why == \"\" {",
+		is:      "if locks := of(p.Snapshot, &pool); locks.Doubtful() {",
+		becomes: "if locks := of(p.Snapshot, &pool); locks.Doubtful() && locks.Why == \"\" {",
 	},
 	{
 		name: "a-lock-that-stays", file: "agent/tasks/lock.go", suite: suite{pkg: "./agent/tasks"},

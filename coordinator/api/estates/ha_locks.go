@@ -9,14 +9,15 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
+	"berth/coordinator/state"
 	"berth/shared/rpc"
 )
 
 // A VM with ha is started elsewhere on the proof that its node is off. If that proof were wrong, the lock of its disk would end the second
 // copy. Where it was seen that a lock would not, somebody has to say that fencing alone is to be relied on.
 
-// LocksOf is what is known of the locks of a shared pool.
-type LocksOf func(pool *model.Resource) evidence.Locks
+// LocksOf is what is known of the locks of a shared pool. Package control has it.
+type LocksOf func(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks
 
 // MayBeHA refuses a VM with ha that has a disk in a pool whose locks were seen not to stop another node. More are disks that are made
 // with it.
@@ -24,12 +25,12 @@ func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource)
 	if !vm.HA {
 		return nil
 	}
-	for _, pool := range poolsOf(p, vm, more...) {
+	for _, pool := range p.Resources(model.KindPool) {
 		settings := model.PoolSettingsOf(&pool)
-		if settings.Scope != model.PoolShared || settings.HAWithoutLock {
+		if settings.Scope != model.PoolShared || settings.HAWithoutLock || !liesIn(p, vm, &pool, more...) {
 			continue
 		}
-		if locks := of(&pool); locks.Doubtful() {
+		if locks := of(p.Snapshot, &pool); locks.Doubtful() {
 			return refusal.New(rpc.Conflict, "vm/"+vm.Name, haNext(&pool, &locks),
 				"VM %q with ha has a disk in pool %s, where nothing would stop a second copy of it: %s", vm.Name, pool.Name, locks.Why)
 		}
@@ -46,32 +47,18 @@ func haNext(pool *model.Resource, locks *evidence.Locks) string {
 		"'berth pool set %s --ha-without-lock true'", pool.Name)
 }
 
-// poolsOf are the pools that a VM has disks in, or will have.
-func poolsOf(p *answer.Moment, vm *model.VM, more ...model.Resource) []model.Resource {
-	var ids []string
-	note := func(disk *model.Resource) {
-		ids = append(ids, disk.Links[schema.LinkPool])
-		for volume := range disk.Volumes() {
-			ids = append(ids, volume.Pool)
-		}
+// liesIn tells whether a VM has a disk in a pool, or will have one. More are disks that are made with it.
+func liesIn(p *answer.Moment, vm *model.VM, pool *model.Resource, more ...model.Resource) bool {
+	in := func(disk model.Resource) bool {
+		return disk.Links[schema.LinkPool] == pool.ID || disk.VolumeIn(pool.ID) != nil
 	}
-	for i := range more {
-		note(&more[i])
+	linked := func(id string) bool {
+		disk, known := p.Resource(id)
+		return known && in(disk)
 	}
-	for _, id := range vm.Disks {
-		if disk, known := p.Resource(id); known {
-			note(&disk)
-		}
-	}
-	var all []model.Resource
-	for _, pool := range p.Resources(model.KindPool) {
-		source := model.PoolSettingsOf(&pool).Source
-		named := func(disk model.Disk) bool { return disk.Pool == source }
-		if slices.Contains(ids, pool.ID) || slices.ContainsFunc(vm.Spec.Disks, named) {
-			all = append(all, pool)
-		}
-	}
-	return all
+	source := model.PoolSettingsOf(pool).Source
+	named := func(disk model.Disk) bool { return disk.Pool == source }
+	return slices.ContainsFunc(more, in) || slices.ContainsFunc(vm.Disks, linked) || slices.ContainsFunc(vm.Spec.Disks, named)
 }
 
 // LockProblems are the pools that are not what VMs with ha need: another node does not see what is written there, or its locks.
@@ -82,7 +69,7 @@ func LockProblems(p *answer.Moment, of LocksOf) []string {
 		if settings.Scope != model.PoolShared {
 			continue
 		}
-		switch locks := of(&pool); {
+		switch locks := of(p.Snapshot, &pool); {
 		case locks.Verdict == evidence.NotShared:
 			lines = append(lines, fmt.Sprintf("pool %s is declared as shared, and %s: a VM that is moved or restarted there finds no disk: %s",
 				pool.Name, locks.Why, haNext(&pool, &locks)))
@@ -101,13 +88,8 @@ func LockProblems(p *answer.Moment, of LocksOf) []string {
 func haIn(p *answer.Moment, pool *model.Resource) []string {
 	var names []string
 	for _, vm := range p.VMs() {
-		if !vm.HA {
-			continue
-		}
-		for _, one := range poolsOf(p, &vm) {
-			if one.ID == pool.ID {
-				names = append(names, vm.Name)
-			}
+		if vm.HA && liesIn(p, &vm, pool) {
+			names = append(names, vm.Name)
 		}
 	}
 	slices.Sort(names)

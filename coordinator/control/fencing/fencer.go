@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"berth/coordinator/control/lead"
@@ -400,14 +401,15 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 	var all []Notice
 	records, leveled := p.Records.(interface{ FeatureLevel() uint32 })
 	machines := !leveled || records.FeatureLevel() >= state.MachineLevel // what members would not keep is not noticed again and again
-	guarded := p.Guarded()
+	guarded := sync.OnceValue(p.Guarded)                                 // it looks at all VMs: only where watchdogs are
 	for _, node := range p.Nodes() {
 		facts := p.Facts(node.ID)
 		if !facts.HeardAt.IsZero() && facts.Watchdog == 0 {
 			delete(f.disarmed, node.ID)
 		}
 		silence := f.silence(p, node, facts)
-		silence.Guarded = guarded[node.ID] && !f.disarmed[node.ID]
+		watched := node.Watchdog > 0 || node.Fence.Method == model.FenceWatchdog
+		silence.Guarded = watched && guarded()[node.ID] && !f.disarmed[node.ID]
 		after, event := noticedNode(&silence, facts, machines)
 		if facts.Boot == node.Boot {
 			f.heard[node.ID] = facts.HeardAt

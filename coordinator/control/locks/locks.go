@@ -5,6 +5,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -87,7 +88,7 @@ func (l *Locks) try(ctx context.Context, moment evidence.Moment, trial evidence.
 		order.Step = step
 		done, err := l.Agents.Perform(ctx, node, lead.Task{Lock: &order})
 		if err != nil {
-			err = &nodeError{moment.NodeName(node), err}
+			err = fmt.Errorf("%s: %w", moment.NodeName(node), err)
 		}
 		return done, err
 	}
@@ -114,15 +115,3 @@ func (l *Locks) try(ctx context.Context, moment evidence.Moment, trial evidence.
 		return evidence.LocksStay, nil
 	}
 }
-
-// nodeError says on which node something failed.
-type nodeError struct {
-	node string
-	err  error
-}
-
-// Error implements error.
-func (e *nodeError) Error() string { return e.node + ": " + e.err.Error() }
-
-// Unwrap is what failed.
-func (e *nodeError) Unwrap() error { return e.err }
