@@ -15,8 +15,6 @@ import (
 	"berth/integration/faults/script"
 )
 
-const restored = script.Restore
-
 // backUp makes a backup of the coordinators' state.
 func backUp(w *World, _ script.Happening, _ *host) { w.shelf.Take(w.store.Snapshot()) }
 

@@ -70,7 +70,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		r.Broken("I6", op.ID, "its step goes back from %d to %d", was.Step, op.Step)
 	}
 	if known {
-		r.release(&was, op)
+		if node, epoch := phases.Released(&was, op); node != "" {
+			r.release(node, op.VM, epoch)
+		}
 	}
 	switch {
 	case op.Kind == operation.Start && op.Phase == operation.Dispatched && (!known || was.Step != op.Step):
@@ -93,22 +95,10 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	}
 }
 
-// release notes what a step takes for proven: that an epoch does not run on a host, and never will again (I4).
-func (r *rules) release(was, op *operation.Operation) {
-	left := func(node string, epoch uint64) {
-		key := [2]string{node, op.VM}
-		r.void[key] = max(r.void[key], epoch)
-	}
-	switch {
-	case op.Kind == operation.Start && was.Target != "" && (op.Phase == operation.Placing || op.Result == operation.Failed):
-		left(was.Target, was.Epoch)
-	case op.Kind == operation.Stop && op.Result == operation.Done:
-		left(op.Source, op.Epoch)
-	case op.Phase == operation.HandedOver && was.Phase != operation.HandedOver:
-		left(op.Source, op.SourceEpoch)
-	case op.Phase == operation.Reverting:
-		left(op.Target, op.Epoch)
-	}
+// release takes note that an epoch is known not to run on a node, and never will again (I4).
+func (r *rules) release(node, vm string, epoch uint64) {
+	key := [2]string{node, vm}
+	r.void[key] = max(r.void[key], epoch)
 }
 
 // checkStart is I2: when a start is committed nobody else can run the VM.

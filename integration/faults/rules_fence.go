@@ -109,8 +109,7 @@ func (r *rules) silence(node string) time.Duration {
 
 // checkLetGo asks whether a VM whose record has lost its holder runs nowhere.
 func (r *rules) checkLetGo(was *model.VM) {
-	key := [2]string{was.Holder, was.ID}
-	r.void[key] = max(r.void[key], was.Epoch)
+	r.release(was.Holder, was.ID, was.Epoch)
 	if d := r.truth(was.ID); d != nil {
 		r.Broken("I2", was.ID, "its holder %s is taken away while it is %s on %s, epoch %d", was.Holder, d.State, d.At.ID, d.Epoch)
 	}

@@ -21,15 +21,12 @@ func init() {
 	beyond[script.SourceDies] = func(w *World, what script.Happening, _ *host) { w.sourceDies = &what }
 }
 
-// hasDisk tells whether a VM has a disk on its node.
-func (w *World) hasDisk(vm string) bool { return w.disked[vm] }
-
 // diskName is the volume of a VM's disk. The guest sees it, so it is the same everywhere.
 func diskName(vm string) string { return "berth-" + vm[len(vm)-12:] + ".qcow2" }
 
 // volumesOf are the volumes of a VM as orders have them; nil: it has none.
 func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
-	if !w.hasDisk(vm.ID) {
+	if !w.disked[vm.ID] {
 		return nil
 	}
 	return []model.VolumeOrder{{
@@ -40,7 +37,7 @@ func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
 
 // withDisk gives a VM that is made the disk that it has.
 func (w *World) withDisk(vm *model.VM) {
-	if w.shares && !w.hasDisk(vm.ID) {
+	if w.shares && !w.disked[vm.ID] {
 		vm.Spec.Disks = []model.Disk{{Path: "/shared/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
 	}
 	for _, order := range w.volumesOf(vm) {
@@ -50,7 +47,7 @@ func (w *World) withDisk(vm *model.VM) {
 
 // takeAlong makes a migration one that copies the VM's disks. It reports false when the VM has copies that nobody has decided about.
 func (w *World) takeAlong(op *operation.Operation, vm *model.VM) bool {
-	if !w.hasDisk(vm.ID) {
+	if !w.disked[vm.ID] {
 		return true
 	}
 	op.CopyStorage, op.Volumes, op.Replaced = true, w.volumesOf(vm), w.volumesOf(vm)
@@ -151,7 +148,7 @@ func (k *keeper) removeCopies() {
 // lost with its machine nothing can be asked: what is left elsewhere is older.
 func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 	for _, vm := range snapshot.VMs() {
-		if vm.Home == "" || !r.hasDisk(vm.ID) || vm.Operation != "" || r.shelf.Torn[vm.ID] {
+		if vm.Home == "" || !r.disked[vm.ID] || vm.Operation != "" || r.shelf.Torn[vm.ID] {
 			continue
 		}
 		name := diskName(vm.ID)

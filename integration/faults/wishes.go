@@ -17,13 +17,7 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 	var fit []model.Node
 	used := promised.Memory(snapshot)
 	for _, p := range m.pending { // decisions see the ones before them, as control's do
-		for i := range p.command.Operations {
-			op := &p.command.Operations[i]
-			was, _ := snapshot.Operation(op.ID)
-			if reservation, holds := op.Reservation(); holds && was.Target != op.Target {
-				used[reservation.Node] += reservation.Memory
-			}
-		}
+		promised.Add(used, snapshot, &p.command)
 	}
 	for _, node := range snapshot.Nodes() {
 		h := m.world.host(node.ID)

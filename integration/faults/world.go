@@ -89,44 +89,42 @@ func (w *World) newKey() string {
 	return fmt.Sprintf("key-%06d", w.ids)
 }
 
-func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
+func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 	w := &World{
-		Site: machine.NewSite(stage.New(script, trace)), store: state.NewStore(), bug: bug, fencing: len(script.Fences) > 0,
+		Site: machine.NewSite(stage.New(played, trace)), store: state.NewStore(), bug: bug, fencing: len(played.Fences) > 0,
 		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{}, killers: killers{},
-		disked: map[string]bool{},
-		rack:   script.Rack, sickAfter: script.SickAfter,
+		disked: map[string]bool{}, rack: played.Rack, sickAfter: played.SickAfter, shares: played.Draws(script.Restore),
 	}
-	w.shares = script.Draws(restored)
 	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
 	w.Witness = w.rules
-	for i := range script.Disks {
+	for i := range played.Disks {
 		w.disked[uuidOf(fmt.Sprintf("vm-%d", i))] = true
 	}
-	for i := range script.HA {
+	for i := range played.HA {
 		w.available[uuidOf(vmName(i))] = true
 	}
 	command := state.Command{Key: "setup", Kind: "setup", Caller: "sim", At: w.Now}
-	sickSites(&script, &command)
-	for i := range script.Hosts {
+	sickSites(&played, &command)
+	for i := range played.Hosts {
 		id := fmt.Sprintf("n%d", i+1)
-		h := w.newHost(id, script.HostMemory)
+		h := w.newHost(id, played.HostMemory)
 		w.hosts = append(w.hosts, h)
-		if h.old = isOld(&script, i); h.old {
+		if h.old = isOld(&played, i); h.old {
 			w.Draw(oldAgent)
 		}
 		node := model.Node{ID: id, Name: id, Cluster: model.DefaultCluster}
 		switch {
-		case i < script.Rack:
+		case i < played.Rack:
 			node.Labels = []string{rackLabel}
-		case script.Rack > 0:
+		case played.Rack > 0:
 			node.Labels = []string{"rack-2"}
 		}
-		if i < len(script.Fences) {
-			node.Fence = machine.FenceDevice(script.Fences[i])
-			if script.Fences[i] == model.FenceWatchdog {
+		if i < len(played.Fences) {
+			node.Fence = machine.FenceDevice(played.Fences[i])
+			if played.Fences[i] == model.FenceWatchdog {
 				h.Dog.Takes = time.Duration(10+w.Random.IntN(50)) * time.Second
-				if !h.old && !w.hasWatchdog(&script, i) {
+				if !h.old && !w.hasWatchdog(&played, i) {
 					h.Dog.Takes = 0
 				}
 			}
@@ -134,7 +132,7 @@ func newWorld(script script.Script, trace io.Writer, bug plant.Bug) *World {
 		command.Nodes = append(command.Nodes, node)
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: id})
 	}
-	for i := range script.Members {
+	for i := range played.Members {
 		m := &member{world: w, id: fmt.Sprintf("c%d", i+1), alive: true}
 		m.keeper = &keeper{member: m}
 		w.members = append(w.members, m)

@@ -1,4 +1,4 @@
-// Package phases says which phases of an operation may come one after the other.
+// Package phases says which phases of an operation may come one after the other, and what each takes for proven.
 package phases
 
 import (
@@ -40,4 +40,19 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 // Follows tells whether a phase may come after another one, in operations of this kind.
 func Follows(kind operation.Kind, was, is operation.Phase) bool {
 	return slices.Contains(follows[kind][was], is)
+}
+
+// Released is what a step takes for proven: that an epoch does not run on a node, and never will again (I4). Empty: nothing.
+func Released(was, is *operation.Operation) (node string, epoch uint64) {
+	switch {
+	case is.Kind == operation.Start && was.Target != "" && (is.Phase == operation.Placing || is.Result == operation.Failed):
+		return was.Target, was.Epoch
+	case is.Kind == operation.Stop && is.Result == operation.Done:
+		return is.Source, is.Epoch
+	case is.Phase == operation.HandedOver && was.Phase != operation.HandedOver:
+		return is.Source, is.SourceEpoch
+	case is.Phase == operation.Reverting:
+		return is.Target, is.Epoch
+	}
+	return "", 0
 }

@@ -23,3 +23,14 @@ func Memory(snapshot *state.Snapshot) map[string]units.Bytes {
 	}
 	return used
 }
+
+// Add counts what the operations of a command that is not in the log yet promise to other nodes than before.
+func Add(used map[string]units.Bytes, snapshot *state.Snapshot, command *state.Command) {
+	for i := range command.Operations {
+		op := &command.Operations[i]
+		was, _ := snapshot.Operation(op.ID)
+		if reservation, holds := op.Reservation(); holds && was.Target != op.Target {
+			used[reservation.Node] += reservation.Memory
+		}
+	}
+}
