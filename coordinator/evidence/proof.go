@@ -25,6 +25,16 @@ func BootedAnew(facts model.NodeFacts, node *model.Node, boot string) bool {
 	return !facts.HeardAt.IsZero() && facts.Boot != "" && boot != "" && facts.Boot != boot && !wrong
 }
 
+// Boot is the boot under which a node was heard last; empty: none was, or not by the machine that the node is.
+func (m Moment) Boot(id string) string {
+	node, known := m.Node(id)
+	facts := m.Facts(id)
+	if !known || node.Doubt(facts.Machine()) != "" {
+		return ""
+	}
+	return facts.Boot
+}
+
 // Contradicted says that a node answers which is proven to be off, and has not booted since; empty: it does not. Either its
 // device lied, or it was only frozen: nobody may count on the proof any more.
 func (p Proofs) Contradicted(m Moment, node *model.Node) string {

@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type Input struct {
 	VM        model.VM
 	Fenced    []string // IDs of nodes that are proven to be off
 	Turn      bool     // the node of a queued start is free for it
+	Boot      string   // of the target's host, as it is heard; empty: it was not
 	Suspect   string   // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
 }
 
@@ -63,6 +65,9 @@ func (d *Driver) Look(input Input, at time.Time) Todo {
 	if next, moved := d.proven(at); moved {
 		return Todo{Commit: &next}
 	}
+	if next, lost := lostMeanwhile(op, vm, input.Boot, at); lost {
+		return Todo{Commit: &next}
+	}
 	if next, overdue := Overdue(op, vm, at); overdue {
 		return Todo{Commit: &next}
 	}
@@ -96,6 +101,7 @@ func (d *Driver) queued(at time.Time) Todo {
 		t.startFailed("", t.name(op.Target)+" "+off)
 		next = t.Next
 	case d.input.Turn:
+		op.TargetBoot = cmp.Or(d.input.Boot, op.TargetBoot) // no order was given before
 		next = Dispatch(op, vm, at)
 	default:
 		return Todo{Pause: ResendEvery}

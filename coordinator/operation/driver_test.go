@@ -148,6 +148,11 @@ func TestAQueuedStartWaitsForItsTurn(t *testing.T) {
 		todo.Commit.VM.Desired != model.Stopped {
 		t.Errorf("cancelled: %+v", todo)
 	}
+	turn = queued
+	turn.Operation.TargetBoot, turn.Boot, turn.Turn = "b1", "b2", true
+	if todo := look(turn); todo.Commit == nil || todo.Commit.Operation.TargetBoot != "b2" || len(todo.Commit.VM.Losses) != 0 {
+		t.Errorf("its host has booted anew before its turn: %+v", todo)
+	}
 	queued.Fenced = []string{"n1"}
 	if todo := look(queued); todo.Commit == nil || todo.Commit.Operation.Phase != Placing || !slices.Contains(
 		todo.Commit.Operation.Excluded, "n1",

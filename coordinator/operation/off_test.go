@@ -162,6 +162,28 @@ func TestAStartLosesTwoHostsAtMost(t *testing.T) {
 	}
 
 	op, vm = starting()
+	op.Restart, op.TargetBoot, vm.Desired = true, "b1", model.Running
+	for lost, boot := range []string{"b2", "b3"} {
+		todo := NewDriver(0).Look(Input{Operation: op, VM: vm, Boot: boot}, noon)
+		if todo.Commit == nil || len(todo.Commit.VM.Losses) != lost+1 {
+			t.Fatalf("boot %s, before the order is repeated: %+v", boot, todo)
+		}
+		op, vm = todo.Commit.Operation, todo.Commit.VM
+		repeated := NewDriver(0).Look(Input{Operation: op, VM: vm, Boot: boot}, noon)
+		if again := len(repeated.Orders) == 1 && repeated.Orders[0].Action == ActStart; again != (boot == "b2") {
+			t.Errorf("boot %s: %+v", boot, repeated)
+		}
+	}
+	none := map[string]Observation{"n1": {State: model.DomainAbsent, Boot: "b3"}}
+	if next, _ := Settle(op, vm, none, noon); next.Operation.Result != Failed || len(next.VM.Losses) != 2 {
+		t.Errorf("a start that took its host down twice: %+v", next)
+	}
+	runs := map[string]Observation{"n1": {State: model.DomainRunning, Epoch: op.Epoch, Boot: "b3"}}
+	if next, _ := Settle(op, vm, runs, noon); next.Operation.Result != Done || next.VM.Holder != "n1" {
+		t.Errorf("a start that was carried out: %+v", next)
+	}
+
+	op, vm = starting()
 	op.TargetBoot, op.Phase = "b1", Judging
 	for boot, losses := range map[string]int{"b1": 0, "b2": 1, "": 0} {
 		next, settled := Settle(op, vm, map[string]Observation{"n1": {State: model.DomainAbsent, Boot: boot}}, noon)

@@ -238,7 +238,7 @@ func TestASeedGivesOneTrace(t *testing.T) {
 // The rules find what they are there for: each planted bug within some hundred seeds of the sites that it belongs to. Where
 // nodes are fenced less goes wrong by itself.
 func TestPlantedBugsAreFound(t *testing.T) {
-	const within = 4000
+	const within = 20_000
 	for _, bug := range slices.Concat(plant.Bugs, plant.FenceBugs) {
 		t.Run(string(bug), func(t *testing.T) {
 			var mu sync.Mutex
@@ -276,6 +276,8 @@ func mayShow(bug plant.Bug, played *script.Script) bool {
 		return played.Draws(script.PoolFills)
 	case plant.RestoredRuns, plant.DiskUnasked:
 		return played.Draws(script.Restore)
+	case plant.LossesForgotten:
+		return played.Draws(script.Killer)
 	case plant.SickAtOnce:
 		return played.SickAfter > 0
 	default:

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -48,6 +49,9 @@ func (m *member) target(snapshot *state.Snapshot, vm *model.VM, node *model.Node
 	working, queue := snapshot.StartsOn(node.ID)
 	waiting := len(queue) + m.startsUnderWay(snapshot, node.ID, "")
 	target := operation.Target{Node: node.ID, Name: node.Name, Boot: node.Boot, Behind: operation.Behind(working, waiting, parallelStarts)}
+	if m.world.fencing {
+		target.Boot = cmp.Or(m.keeper.moment(snapshot).Boot(node.ID), node.Boot)
+	}
 	if vm.Home == "" {
 		target.Volumes = m.world.volumesOf(vm)
 		target.MakesHome = len(target.Volumes) > 0

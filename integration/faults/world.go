@@ -196,6 +196,7 @@ func (m *member) inputOf(snapshot *state.Snapshot, op operation.Operation, vm mo
 		return input
 	}
 	now := m.keeper.moment(snapshot)
+	input.Boot = now.Boot(op.Target)
 	for _, id := range []string{op.Source, op.Target} {
 		if node, enrolled := snapshot.Node(id); enrolled && m.keeper.fencer.Off(now, &node) {
 			input.Fenced = append(input.Fenced, id)

@@ -23,6 +23,10 @@ var seedMutants = []mutant{
 		is:      "return paused && seen.Epoch != t.Operation.Epoch && slices.Contains(",
 		becomes: "return paused && seen.Epoch != t.Operation.Epoch || slices.Contains(",
 	},
+	{
+		name: "a-start-is-repeated-uncounted", file: "coordinator/operation/driver.go", suite: inOperation.only("LosesTwoHosts"),
+		is: "at); lost {", becomes: "at); lost && false {",
+	},
 	// Every start asks where the VM may be.
 	{
 		name: "stopped-vms-are-not-asked-about", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("StoppedVMAsks"),

@@ -74,7 +74,7 @@ func (r *runner) load() (operation.Input, bool) {
 		return operation.Input{}, false
 	}
 	vm, _ := snapshot.VM(op.VM)
-	input := operation.Input{Operation: op, VM: vm}
+	input := operation.Input{Operation: op, VM: vm, Boot: r.control.Moment(snapshot).Boot(op.Target)}
 	for _, id := range []string{op.Source, op.Target} {
 		if r.control.fencing.IsOff(snapshot, id) {
 			input.Fenced = append(input.Fenced, id)

@@ -126,7 +126,8 @@ func (s *searched) target(snapshot *state.Snapshot, decision placement.Decision)
 	target := operation.Target{
 		Node: decision.Winner, Name: decision.WinnerName, Decision: decision.ID, Sticky: model.StickyCopies(&in.Record, &node),
 		Resident: key.ResidentsOf(decision.Request.CustomerKeys), Owner: in.Owner,
-		MakesHome: s.local(in.Cluster) && s.vm.Home == "", CPU: decision.Request.CPU, Boot: node.Boot,
+		MakesHome: s.local(in.Cluster) && s.vm.Home == "", CPU: decision.Request.CPU,
+		Boot: cmp.Or(s.view.Node(node.ID).Facts.Boot, node.Boot), // its record hears of a new one later
 	}
 	var err error
 	if target.Volumes, _, err = estate.VolumesOf(s.facts, s.vm, decision.Pools); err != nil {
