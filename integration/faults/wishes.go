@@ -165,7 +165,7 @@ func reboot(m *member, name string, force bool) {
 func migrate(m *member, name string) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
-	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil {
+	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil || w.fencing && m.keeper.stands(&vm) {
 		return
 	}
 	node := m.choose(snapshot, vm, "", nil)
@@ -190,6 +190,13 @@ func migrate(m *member, name string) {
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before, drive.Unmoved(node))
+}
+
+// stands tells whether a VM's holder has listed its domains, and does not run it.
+func (k *keeper) stands(vm *model.VM) bool {
+	facts := k.facts.Facts(vm.Holder, k.world.Now)
+	domain := facts.Domain(vm.ID)
+	return facts.DomainsKnown && (domain == nil || domain.State != model.DomainRunning)
 }
 
 func cancel(m *member, name string) {
