@@ -280,10 +280,11 @@ func (r *rules) judge() {
 	}
 }
 
-// ranAtCut takes note of what is to run again once the power of the whole site is back.
+// ranAtCut takes note of what is to run again once the power of the whole site is back. What Berth had taken
+// for ended, and somebody has started since, is left to people.
 func (r *rules) ranAtCut() {
 	for _, vm := range r.store.Snapshot().VMs() {
-		if _, down := r.down[vm.ID]; down && vm.Desired == model.Running {
+		if _, down := r.down[vm.ID]; down && vm.Desired == model.Running && vm.Holder != "" {
 			r.ran[vm.ID] = true
 		}
 	}
