@@ -160,7 +160,8 @@ func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 	}
 }
 
-// diskless tells whether the disk of a VM is not where its record says: the machine has lost it.
+// diskless tells whether a VM has no disk to start with: the machine of its record has lost it, or another guest writes to it.
 func (r *rules) diskless(vm *model.VM) bool {
-	return vm.Home != "" && !r.host(vm.Home).HasVolume(diskName(vm.ID))
+	used := func(disk model.Disk) bool { return r.IsUsedBeside(vm.ID, disk.Path) }
+	return slices.ContainsFunc(vm.Spec.Disks, used) || vm.Home != "" && !r.host(vm.Home).HasVolume(diskName(vm.ID))
 }

@@ -87,7 +87,22 @@ func PauseStarved(d *Domain, lasts time.Duration) bool {
 
 // Shares tells whether two guests write to one disk that all machines see.
 func (d *Domain) Shares(other *Domain) bool {
-	return d.UUID != other.UUID && slices.ContainsFunc(d.Sources, func(source hypervisor.Source) bool {
-		return source.Path != "" && slices.Contains(other.Sources, source)
+	return d.UUID != other.UUID && slices.ContainsFunc(d.Sources, func(source hypervisor.Source) bool { return other.uses(source.Path) })
+}
+
+// uses tells whether a guest has the disk that is this file.
+func (d *Domain) uses(path string) bool {
+	return path != "" && slices.ContainsFunc(d.Sources, func(source hypervisor.Source) bool { return source.Path == path })
+}
+
+// IsUsedBeside tells whether a guest of another VM runs with the disk that is this file.
+func (s *Site) IsUsedBeside(vm, path string) bool {
+	return slices.ContainsFunc(s.machines, func(h *Machine) bool {
+		for _, d := range h.Domains {
+			if d.UUID != vm && d.State == hypervisor.Running && d.uses(path) {
+				return true
+			}
+		}
+		return false
 	})
 }
