@@ -34,33 +34,31 @@ func (w *World) sayOff(h *host) {
 // waitsFor tells whether a VM may wait for a node to the end: its host is dead, nobody speaks for it, and nothing else can prove that it is
 // off, or does so for this VM.
 func (w *World) waitsFor(snapshot *state.Snapshot, vm, id string) bool {
-	h, node := w.host(id), model.Node{}
-	if h == nil || !h.forsaken {
+	h := w.host(id)
+	node, _ := snapshot.Node(id)
+	if h == nil || !h.forsaken || node.Fenced() {
 		return false
 	}
-	if node, _ = snapshot.Node(id); node.Fenced() {
-		return false
-	}
-	switch {
-	case !w.available[vm]:
-		return true
-	case node.Fence.Method == model.FenceCommand:
+	switch ha := w.available[vm]; {
+	case ha && node.Fence.Method == model.FenceCommand:
 		return node.Fencing.Struck != "" // a person is to look at its device first
-	case node.Fence.Method == model.FenceWatchdog:
+	case ha && node.Fence.Method == model.FenceWatchdog:
 		return node.Watchdog == 0
 	default:
 		return true
 	}
 }
 
-// showed tells whether the leader has heard last from a machine that it has a VM.
-func (w *World) showed(h *host, vm string) bool {
+// showed is what the leader has heard last from a machine of a VM that it has, or whose memory it keeps; nil: it has not.
+func (w *World) showed(h *host, vm string) *model.Domain {
 	if w.leader == nil || !w.fencing {
-		return false
+		return nil
 	}
 	facts := w.leader.keeper.facts.Facts(h.ID, w.Now)
-	domain := facts.Domain(vm)
-	return domain != nil && (domain.State.Holds() || domain.Saved)
+	if domain := facts.Domain(vm); domain != nil && (domain.State.Holds() || domain.Saved) {
+		return domain
+	}
+	return nil
 }
 
 // operationWaits tells that of an operation.
@@ -72,7 +70,8 @@ func (w *World) operationWaits(snapshot *state.Snapshot, op *operation.Operation
 // order, what is heard last may be older than the answer that it has left.
 func (w *World) vmWaits(snapshot *state.Snapshot, vm *model.VM) bool {
 	for _, h := range w.hosts {
-		if w.waitsFor(snapshot, vm.ID, h.ID) && (vm.Holder == h.ID || !vm.Whereabouts.Missing.IsZero() || w.Unordered && w.showed(h, vm.ID)) {
+		showed := w.Unordered && w.showed(h, vm.ID) != nil
+		if w.waitsFor(snapshot, vm.ID, h.ID) && (vm.Holder == h.ID || !vm.Whereabouts.Missing.IsZero() || showed) {
 			return true
 		}
 	}

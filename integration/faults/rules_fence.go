@@ -160,7 +160,8 @@ func (r *rules) waiting() []model.VM {
 		down := (vm.HA || again) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it
 		// A dead machine keeps its memory, or has told so last: until somebody gives that up it is started nowhere (W24).
-		kept := slices.ContainsFunc(r.hosts, func(h *host) bool { return h.Lost && (machine.Keeps(h.Machine, vm.ID) || r.showed(h, vm.ID)) })
+		keeps := func(h *host) bool { return h.Lost && (machine.Keeps(h.Machine, vm.ID) || r.showed(h, vm.ID) != nil) }
+		kept := slices.ContainsFunc(r.hosts, keeps)
 		nowhere := vm.Condition.Is(model.NowhereSeen) || r.shelf.Torn[vm.ID] // after a restore: until somebody starts it
 		return !down || nowhere || !roomy || held || kept || r.vmWaits(snapshot, &vm) || r.diskless(&vm) || vm.Restarts >= evidence.MaxRestarts
 	})
