@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"path"
 	"slices"
 
 	"berth/coordinator/model"
@@ -14,15 +13,24 @@ type DiskUse struct {
 	Node   string // name of the node that shows it
 	Domain model.Domain
 	Disk   model.DiskSource // as the domain names it
+	Last   bool             // the node does not tell what it runs now, and has shown that last
 }
 
 // Text says what is in the way of the VM, and Next what ends that.
 func (u *DiskUse) Text(vm string) string {
-	return fmt.Sprintf("domain %q on %s writes to disk %s of VM %q", u.Domain.Name, u.Node, u.Disk.Text(), vm)
+	text := fmt.Sprintf("domain %q on %s writes to disk %s of VM %q", u.Domain.Name, u.Node, u.Disk.Text(), vm)
+	if u.Last {
+		text += ", as that node has shown last: it does not tell now what it runs"
+	}
+	return text
 }
 
 // Next says what ends it.
 func (u *DiskUse) Next() string {
+	if u.Last {
+		return fmt.Sprintf("wait until %s tells what it runs, or prove that it is off with 'berth node fence %s' (--confirmed-off if you have "+
+			"seen it)", u.Node, u.Node)
+	}
 	return fmt.Sprintf("end that domain ('virsh shutdown %s' on %s), or take the disk from it ('virsh detach-disk') or from the VM",
 		u.Domain.Name, u.Node)
 }
@@ -33,8 +41,9 @@ type disk struct {
 	on     func(node *model.Node) bool
 }
 
-// UsedDisk is a domain that writes to a disk of a VM which is to start on a node; empty: where it was last. It knows only what nodes
-// that are heard show, so that finding none proves nothing of the others.
+// UsedDisk is a domain that writes to a disk of a VM which is to start on a node; empty: where it was last. Of a node that does not tell
+// what it runs, what it has shown last counts until it is proven to be off: its guests run on while its libvirt hangs or nobody hears it.
+// What such a node has begun since is not known, nor what it showed to an earlier leader.
 func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 	disks := s.disksOf(vm, target)
 	if len(disks) == 0 {
@@ -42,11 +51,11 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 	}
 	for i := range s.nodes {
 		one := &s.nodes[i]
-		if one.worth != heard {
+		if one.worth == off {
 			continue
 		}
 		for _, domain := range one.facts.Domains {
-			if domain.UUID == vm.ID || !domain.State.Holds() {
+			if domain.UUID == vm.ID || !domain.State.Holds() || one.worth != heard && s.runsNowhere(domain.UUID) {
 				continue
 			}
 			for _, source := range domain.Sources {
@@ -54,7 +63,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 					return base(d.source) == base(source) && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
 				}
 				if slices.ContainsFunc(disks, same) {
-					return DiskUse{Node: one.node.Name, Domain: domain, Disk: source}, true
+					return DiskUse{Node: one.node.Name, Domain: domain, Disk: source, Last: one.worth != heard}, true
 				}
 			}
 		}
@@ -62,25 +71,14 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 	return DiskUse{}, false
 }
 
-// base is the name that a source has in its folder or pool: that of another disk is mostly another one.
-func base(source model.DiskSource) string {
-	if source.Path == "" {
-		return source.Volume
+// runsNowhere tells whether a domain is a VM of which it is proven that it runs nowhere, whatever a node has shown last.
+func (s *Survey) runsNowhere(uuid string) bool {
+	vm, known := s.VM(uuid)
+	if !known || vm.Operation != "" {
+		return false
 	}
-	return path.Base(source.Path)
-}
-
-// inPool is a source as a volume, if it is a file in the folder of one of the node's pools: it can be named both ways.
-func inPool(source model.DiskSource, facts *model.NodeFacts) model.DiskSource {
-	if source.Path == "" {
-		return source
-	}
-	for _, pool := range facts.Pools {
-		if pool.Path != "" && path.Dir(source.Path) == path.Clean(pool.Path) {
-			return model.DiskSource{Pool: pool.Name, Volume: path.Base(source.Path)}
-		}
-	}
-	return model.DiskSource{Path: path.Clean(source.Path)}
+	answer := s.Of(&vm)
+	return answer.May
 }
 
 // disksOf are those that a VM writes to when it is started on a node.

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -17,14 +18,26 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 	onFast := model.Resource{Kind: model.KindDisk, ID: "d2", Volume: &model.Volume{Pool: "p2", Nodes: []string{"n1"}, Name: "db.qcow2"}}
 	path := model.VMSpec{Disks: []model.Disk{{Path: "/srv/vms/db.qcow2"}}}
 	volume := func(pool, name string) model.DiskSource { return model.DiskSource{Pool: pool, Volume: name} }
+	on := []string{"d1"}
+	hangs := func(f *model.NodeFacts) { f.Liveness, f.DomainsKnown = model.Degraded, false }
+	deaf := func(f *model.NodeFacts) { f.Liveness = model.Unreachable }
 	for name, tc := range map[string]struct {
 		disks  []string
 		spec   model.VMSpec
 		node   string
 		source model.DiskSource
 		state  model.DomainState
+		since  func(*model.NodeFacts) // what has become of the node since it showed that
+		off    bool
+		stray  string // UUID of the domain; empty: one of nobody
 		used   bool
 	}{
+		"its volume, and libvirt hangs since": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: hangs, used: true},
+		"its volume, and nobody hears it now": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, used: true},
+		"its volume, and the node is off now": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, off: true},
+		"its volume, and that VM was stopped": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, stray: "stopped"},
+		"its volume, and that VM may run":     {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, stray: "runs", used: true},
+
 		"its volume, on another node":       {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), used: true},
 		"its volume, by its path":           {disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/db.qcow2"}, used: true},
 		"another volume":                    {disks: []string{"d1"}, node: "n3", source: volume("vms", "web.qcow2")},
@@ -51,14 +64,26 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 		}
 		s.change(tc.node, func(f *model.NodeFacts) {
 			f.Pools = []model.PoolFacts{{Name: "vms", Path: "/srv/vms"}}
-			f.Domains = []model.Domain{{UUID: "stray", Name: "copy", State: tc.state, Sources: []model.DiskSource{tc.source}}}
+			f.Domains = []model.Domain{{
+				UUID: cmp.Or(tc.stray, "stray"), Name: "copy", State: tc.state, Sources: []model.DiskSource{tc.source},
+			}}
+			if tc.since != nil {
+				tc.since(f)
+			}
 		})
+		s.others = []model.VM{{ID: "stopped", Name: "stopped", LastNode: tc.node}, {ID: "runs", Name: "runs", Holder: tc.node}}
+		if tc.off {
+			s.fenced(tc.node)
+		}
 		use, used := s.survey().UsedDisk(&s.vm, "")
 		if used != tc.used {
 			t.Errorf("%s: %t, %+v", name, used, use)
 		}
 		if text := use.Text("db"); used && !strings.Contains(text, `domain "copy" on node`+tc.node[1:]+" writes to disk ") {
 			t.Errorf("%s: %s", name, text)
+		}
+		if next := use.Next(); used && strings.Contains(next, "berth node fence node3") != (tc.since != nil) {
+			t.Errorf("%s: %s", name, next)
 		}
 	}
 }

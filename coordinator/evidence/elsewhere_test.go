@@ -22,6 +22,7 @@ type estate struct {
 
 	history   []operation.Operation
 	resources []model.Resource
+	others    []model.VM // that are on record, and that nothing else asks for
 }
 
 func (s *estate) Nodes() []model.Node                   { return slices.Clone(s.nodes) }
@@ -44,7 +45,15 @@ func (s *estate) Resource(id string) (model.Resource, bool) {
 	}
 	return s.resources[at], true
 }
-func (s *estate) VM(id string) (model.VM, bool) { return s.vm, id == s.vm.ID }
+
+func (s *estate) VM(id string) (model.VM, bool) {
+	for _, vm := range s.others {
+		if vm.ID == id {
+			return vm, true
+		}
+	}
+	return s.vm, id == s.vm.ID
+}
 
 func (s *estate) Node(id string) (model.Node, bool) {
 	at := slices.IndexFunc(s.nodes, func(n model.Node) bool { return n.ID == id })

@@ -106,10 +106,10 @@ func (k *keeper) disksFree(vm *model.VM, node string) bool {
 	return !used || k.world.bug == plant.DiskUnasked
 }
 
-// checkDisks asks whether no other guest writes to a disk of one that has got to run, as far as its node shows that to the leader.
+// checkDisks asks whether no other guest writes to a disk of one that has got to run, as far as its node has shown that to the leader.
 func (r *rules) checkDisks(d *machine.Domain) {
 	for _, h := range r.hosts {
-		heard := r.leader != nil && r.leader.sessions[h.ID] != nil && !h.Frozen && r.Now.Sub(r.leader.sessions[h.ID].began) > time.Minute
+		heard := r.leader != nil && r.leader.sessions[h.ID] != nil && r.Now.Sub(r.leader.sessions[h.ID].began) > time.Minute
 		for _, other := range h.Sorted() {
 			if heard && d.Shares(other) && d.Reason == "booted" && !d.Is(machine.ByHand) && other.State == hypervisor.Running && !other.Forgotten {
 				r.Broken("disk", d.UUID, "runs on %s with a disk that %s on %s writes to", d.At.ID, other.UUID, h.ID)

@@ -63,7 +63,11 @@ var diskMutants = []mutant{
 		is: "if !used {\n\t\treturn nil", becomes: "if !used || true {\n\t\treturn nil",
 	},
 	{
-		name: "a-path-is-no-volume", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("DiskThatAnother"),
+		name: "what-hangs-writes-to-no-disk", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("DiskThatAnother"),
+		is: "if one.worth == off {", becomes: "if one.worth != heard {",
+	},
+	{
+		name: "a-path-is-no-volume", file: "coordinator/evidence/disk_source.go", suite: inEvidence.only("DiskThatAnother"),
 		is: "path.Dir(source.Path) == path.Clean(pool.Path)", becomes: "source.Path == path.Clean(pool.Path)",
 	},
 	{

@@ -1,0 +1,28 @@
+package evidence
+
+import (
+	"path"
+
+	"berth/coordinator/model"
+)
+
+// base is the name that a source has in its folder or pool: that of another disk is mostly another one.
+func base(source model.DiskSource) string {
+	if source.Path == "" {
+		return source.Volume
+	}
+	return path.Base(source.Path)
+}
+
+// inPool is a source as a volume, if it is a file in the folder of one of the node's pools: it can be named both ways.
+func inPool(source model.DiskSource, facts *model.NodeFacts) model.DiskSource {
+	if source.Path == "" {
+		return source
+	}
+	for _, pool := range facts.Pools {
+		if pool.Path != "" && path.Dir(source.Path) == path.Clean(pool.Path) {
+			return model.DiskSource{Pool: pool.Name, Volume: path.Base(source.Path)}
+		}
+	}
+	return model.DiskSource{Path: path.Clean(source.Path)}
+}
