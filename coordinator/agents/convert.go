@@ -106,8 +106,9 @@ func Answer(node, boot string, result *berthv1.CommandResult) operation.Answer {
 	a := operation.Answer{
 		Operation: result.GetOperationId(), Node: node, Step: result.GetStep(), Outcome: outcome(result.GetOutcome()),
 		Code: errorCode(result.GetCode(), result.GetErrorCode()), Error: result.GetError(), Seen: observation(result.GetDomain()),
+		Repeated: result.GetRepeated(),
 	}
-	if !result.GetRepeated() { // what was seen earlier may be of an earlier boot
+	if !a.Repeated { // what was seen earlier may be of an earlier boot
 		a.Seen.Boot = boot
 	}
 	if stats := result.GetMigration(); stats != nil {

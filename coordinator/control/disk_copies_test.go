@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -123,4 +124,29 @@ func TestSomebodyDecidesAboutCopiesOfDisks(t *testing.T) {
 		w.record(vm.ID, func(vm *model.VM) { vm.Copies.Whole = false })
 		refusedAs(t, "copies that may be incomplete", resolve(w, op, "target"), lead.Conflict, "may be incomplete")
 	})
+}
+
+// Of a VM that was lost after its hand-over the copies are those of the source: to keep that side makes them its disks.
+func TestSomebodyDecidesAboutTheDisksOfASource(t *testing.T) {
+	for keep, used := range map[string]bool{"source": true, "target": false} {
+		withCopies(t, true, func(w *world, vm model.VM, source string, op operation.Operation) {
+			w.record(vm.ID, func(vm *model.VM) { vm.HA, vm.Operation, vm.Holder, vm.Copies.Source = false, "", "", true })
+			_, err := w.DeleteVM(w.Context(), lifecycle.DeleteVM{VM: vm.ID})
+			refusedAs(t, "a deletion", err, lead.Conflict, "has copies of its disks which may be the last")
+			var refused *lead.Error
+			if errors.As(err, &refused) && !strings.Contains(refused.NextStep, "--keep target' or '--keep source'") {
+				t.Errorf("next step %q", refused.NextStep)
+			}
+			_, err = w.ResolveOperation(w.Context(), lifecycle.ResolveOperation{ID: op.ID, Keep: keep, Caller: "operator/test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if on := w.disk("web1-root").Volume.Nodes[0]; w.vm("web1").Copies != nil || (on == other(source)) != used {
+				t.Errorf("keep %s: its disk is on %s, record %+v", keep, on, w.vm("web1"))
+			}
+			if !used {
+				w.wantLeft(source + " web1-root")
+			}
+		})
+	}
 }

@@ -110,13 +110,22 @@ type Discard struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// DiskCopies are volumes that a migration has filled, of a VM that it has lost. They may be the last copy of its disks. They go when
-// the VM has run with its disks again, or by somebody's word.
+// DiskCopies are volumes that a migration has filled, of a VM that it has lost, or after the hand-over those that it has filled them from.
+// They may be the last copy of its disks. They go when the VM has run with its disks again, or by somebody's word.
 type DiskCopies struct {
 	Operation string        `json:"operation"` // ID of the migration
 	Node      string        `json:"node"`      // ID of the node that has them
 	Volumes   []VolumeOrder `json:"volumes"`
-	Whole     bool          `json:"whole,omitempty"` // all was there when the guest stood still to be handed over
+	Whole     bool          `json:"whole,omitempty"`  // all was there when the guest stood still to be handed over
+	Source    bool          `json:"source,omitempty"` // they are those of the migration's source, and the VM's disks are on its target
+}
+
+// Side is whose copies they are, as a person says it who keeps them, and Other whose disks they are not.
+func (c *DiskCopies) Side() (side, other string) {
+	if c.Source {
+		return "source", "target"
+	}
+	return "target", "source"
 }
 
 // Migration says who may move a running VM.

@@ -165,6 +165,10 @@ func (t *transition) takeOver() {
 func resumeAnswered(t *transition, answer Answer) bool {
 	t.noteAnswer(answer)
 	switch {
+	case answer.Outcome == OutcomeDone && answer.Repeated && len(t.Operation.Replaced) > 0:
+		// It ran there, and its machine may have died since, with the disks. Those of the source are removed once it is seen to run.
+		t.figures(answer.Migration)
+		t.enter(Judging)
 	case answer.Outcome == OutcomeDone:
 		t.figures(answer.Migration)
 		t.arrived()
@@ -237,7 +241,7 @@ func (t *transition) moved() {
 	t.end(Done, "")
 }
 
-// lost ends a migration after which neither node has the VM. The volumes of both nodes stay: those of the source may be gone with it.
+// lost ends a migration after which neither node has the VM. The volumes of both nodes stay: its disks may be gone with their machine.
 func (t *transition) lost(why string) {
 	op := &t.Operation
 	had := t.VM.Holder == op.Target
@@ -246,7 +250,8 @@ func (t *transition) lost(why string) {
 	t.VM.Condition = model.Condition{Kind: model.LostMoving, About: op.ID, Text: message}
 	switch {
 	case had && len(op.Replaced) > 0:
-		t.note("on %s, where it was, %s", t.name(op.Source), stay(op.Replaced))
+		message += "; " + t.leaveReplaced()
+		t.VM.Condition.Text = message
 	case len(op.Volumes) > 0:
 		t.leaveCopies(false)
 		message += "; " + t.copiesLeft()

@@ -269,4 +269,5 @@ type Answer struct {
 	Error     string
 	Seen      Observation
 	Migration *MigrationStats
+	Repeated  bool // it was given before: what was seen then may not be so any more
 }

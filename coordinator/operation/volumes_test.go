@@ -237,8 +237,43 @@ func TestALostVMLeavesTheVolumesThatMayBeNeeded(t *testing.T) {
 	}
 	vm.Holder, op.Volumes = "n2", nil
 	next, _ = Settle(op, vm, gone, noon)
-	if next.Operation.Result != Failed || !strings.Contains(strings.Join(next.Operation.Evidence, "\n"), rootOrder.Name) {
-		t.Errorf("lost on its target: %+v", next.Operation)
+	const there = "lost during a migration: neither node shows it any more; its disks are on node2, and those from before the move on " +
+		"node1, which go once it has run on node2; 'berth operation resolve op --keep source' makes these its disks, without what it wrote " +
+		"on node2, and '--keep target' removes them"
+	if next.Operation.Result != Failed || next.VM.Condition.Text != there {
+		t.Errorf("lost on its target: %+v, condition %q", next.Operation, next.VM.Condition.Text)
+	}
+	if left := next.VM.Copies; left == nil || left.Node != "n1" || !left.Whole || !left.Source || len(left.Volumes) != 2 {
+		t.Errorf("lost on its target, and the record has copies %+v", left)
+	}
+}
+
+// What a target has said of a VM that came with its disks may be old: its machine may have died with them since. The source's are removed
+// once it is seen to run there.
+func TestDisksOnTheSourceStayUntilTheVMIsSeenToRunOnItsTarget(t *testing.T) {
+	op, vm := copying()
+	op.Phase, op.TargetBoot, op.Volumes, vm.Holder, vm.Home = HandedOver, "boot-1", nil, "n2", "n2"
+	before := Answer{Node: "n2", Outcome: OutcomeDone, Repeated: true, Seen: Observation{State: model.DomainRunning, Epoch: 5}}
+	next := mustStep(t, op, vm, before)
+	if next.Operation.Phase != Judging || next.VM.Copies != nil {
+		t.Fatalf("by an answer of before: %+v", next.Operation)
+	}
+	gone := map[string]Observation{
+		"n1": {State: model.DomainAbsent, Boot: "boot-1"}, "n2": {State: model.DomainAbsent, Boot: "boot-2", Anew: true},
+	}
+	lost, _ := Settle(next.Operation, next.VM, gone, noon)
+	if left := lost.VM.Copies; lost.Operation.Result != Failed || left == nil || left.Node != "n1" || len(lost.VM.Losses) != 1 {
+		t.Errorf("its machine has booted since: %+v, copies %+v", lost.Operation, left)
+	}
+	gone["n2"] = Observation{State: model.DomainRunning, Epoch: 5, Boot: "boot-1"}
+	runs, _ := Settle(next.Operation, next.VM, gone, noon)
+	runs = mustStep(t, runs.Operation, runs.VM, Answer{Node: "n2", Outcome: OutcomeDone, Seen: gone["n2"]})
+	if order := Orders(runs.Operation, runs.VM, 1)[0]; order.Action != ActClear || order.Node != "n1" || len(order.Volumes) != 2 {
+		t.Errorf("it runs there: %+v", order)
+	}
+	op.Replaced = nil
+	if next := mustStep(t, op, vm, before); next.Operation.Result != Done {
+		t.Errorf("without disks: %+v", next.Operation)
 	}
 }
 

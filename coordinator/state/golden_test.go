@@ -256,7 +256,7 @@ func goldenCommands() []Command {
 	web.Discards = []model.Discard{{Node: "n2", Epoch: 1}}
 	web.Losses = []model.Loss{{Node: "alpha", At: noon}}
 	web.Copies = &model.DiskCopies{
-		Operation: "o1", Node: "n2", Whole: true, Volumes: []model.VolumeOrder{{Disk: "r7", DiskName: "web-root", Pool: "r11"}},
+		Operation: "o1", Node: "n2", Whole: true, Source: true, Volumes: []model.VolumeOrder{{Disk: "r7", DiskName: "web-root", Pool: "r11"}},
 	}
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}

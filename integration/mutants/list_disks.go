@@ -44,7 +44,7 @@ var diskMutants = []mutant{
 	{
 		name: "use-copies-that-are-not-whole", file: "coordinator/control/lifecycle/resolve_copies.go",
 		suite: inControl.only("DecidesAboutCopies"),
-		is:    "operation.KeepTarget && !vm.Copies.Whole:", becomes: "operation.KeepTarget && vm.Copies == nil:",
+		is:    "request.Keep == copies && !vm.Copies.Whole:", becomes: "request.Keep == copies && vm.Copies == nil:",
 	},
 	{
 		name: "delete-a-vm-with-copies", file: "coordinator/control/lifecycle/resolve_copies.go", suite: inControl.only("DecidesAboutCopies"),
@@ -65,6 +65,18 @@ var diskMutants = []mutant{
 	{
 		name: "what-hangs-writes-to-no-disk", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("DiskThatAnother"),
 		is: "if one.worth == off {", becomes: "if one.worth != heard {",
+	},
+	{
+		name: "clear-the-source-by-an-old-answer", file: "coordinator/operation/migrate.go", suite: inOperation.only("DisksOnTheSource"),
+		is: "answer.Repeated && len(t.Operation.Replaced) > 0:", becomes: "answer.Repeated && len(t.Operation.Replaced) > 99:",
+	},
+	{
+		name: "forget-the-disks-of-the-source", file: "coordinator/operation/migrate.go", suite: inOperation.only("ALostVM"),
+		is: "case had && len(op.Replaced) > 0:", becomes: "case had && len(op.Replaced) > 99:",
+	},
+	{
+		name: "keep-the-other-disks", file: "coordinator/model/vm.go", suite: inControl.only("DecidesAboutTheDisks"),
+		is: "if c.Source {", becomes: "if !c.Source {",
 	},
 	{
 		name: "a-path-is-no-volume", file: "coordinator/evidence/disk_source.go", suite: inEvidence.only("DiskThatAnother"),

@@ -26,8 +26,9 @@ func resolveCommand(a *term.App) *cobra.Command {
 be kept, the decision is refused, with the command that ends that copy. The copy that is kept is resumed if the
 migration has paused it. With --keep none no copy is left, and the VM is stopped.
 
-It also decides about the copies of disks that a migration has left because it has lost its VM: with --keep target they
-are its disks from now on, with --keep source they are removed.`,
+It also decides about the copies of disks that a migration has left because it has lost its VM. With the side on which
+they are, mostly the target, they are its disks from now on; with the other one they are removed. The VM's condition
+says where they are.`,
 		Example: `  berth operation resolve 3nqk7d2m0x1ab --keep target`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.Connect()

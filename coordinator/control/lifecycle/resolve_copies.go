@@ -34,24 +34,25 @@ func (o *Operations) resolveCopies(
 	if err := lead.Quarantined(snapshot); err != nil {
 		return lead.Decided, err
 	}
-	target := lead.NodeName(snapshot, vm.Copies.Node)
+	there := lead.NodeName(snapshot, vm.Copies.Node)
+	copies, disks := vm.Copies.Side() // words that keep them, and what is the VM's now
 	switch {
 	case request.Keep != operation.KeepSource && request.Keep != operation.KeepTarget:
 		return refuse(lead.Invalid, "give --keep source or target", "whose disks are to be kept is not said")
 	case vm.Operation != "":
 		return lead.Decided, lead.VMBusy(snapshot, vm)
-	case request.Keep == operation.KeepTarget && !vm.Copies.Whole:
-		return refuse(lead.Conflict, "bring back the node that has its disks; --keep source removes the copies",
-			"the copies of the disks of VM %q on %s may be incomplete: nobody saw the end of copying", vm.Name, target)
-	case request.Keep == operation.KeepTarget && vm.Holder != "":
-		return refuse(lead.Conflict, "keep the source's: the copies are removed",
+	case request.Keep == copies && !vm.Copies.Whole:
+		return refuse(lead.Conflict, "bring back the node that has its disks; --keep "+disks+" removes the copies",
+			"the copies of the disks of VM %q on %s may be incomplete: nobody saw the end of copying", vm.Name, there)
+	case request.Keep == copies && vm.Holder != "":
+		return refuse(lead.Conflict, "keep the "+disks+"'s: the copies are removed",
 			"VM %q runs on %s with the disks that it had", vm.Name, lead.NodeName(snapshot, vm.Holder))
 	}
-	if request.Keep == operation.KeepSource {
+	if request.Keep == disks {
 		limited, cancel := context.WithTimeout(ctx, lead.AskLimit)
 		defer cancel()
 		if _, err := o.Agents.Perform(limited, vm.Copies.Node, lead.Task{Remove: vm.Copies.Volumes}); err != nil {
-			return refuse(lead.Unavailable, "try again when "+target+" answers", "the copies on %s could not be removed: %v", target, err)
+			return refuse(lead.Unavailable, "try again when "+there+" answers", "the copies on %s could not be removed: %v", there, err)
 		}
 	}
 	command := state.Command{
@@ -60,10 +61,10 @@ func (o *Operations) resolveCopies(
 	}
 	event := model.Event{
 		At: command.At, Kind: "operation.resolve", Subject: "vm/" + vm.Name, Caller: request.Caller,
-		Message: "keep " + request.Keep + ": the copies of its disks on " + target + " are removed",
+		Message: "keep " + request.Keep + ": the copies of its disks on " + there + " are removed",
 	}
-	if request.Keep == operation.KeepTarget {
-		event.Message = "keep target: the copies on " + target + " are its disks"
+	if request.Keep == copies {
+		event.Message = "keep " + copies + ": the copies on " + there + " are its disks"
 		useCopies(&command, snapshot, &vm)
 	}
 	vm.Copies = nil
@@ -111,9 +112,10 @@ func noCopies(snapshot *state.Snapshot, vm model.VM, what string) error {
 	if vm.Copies == nil {
 		return nil
 	}
-	next := fmt.Sprintf("wait until it has run with its disks, or decide: 'berth operation resolve %s --keep source'", vm.Copies.Operation)
+	copies, disks := vm.Copies.Side()
+	next := fmt.Sprintf("wait until it has run with its disks, or decide: 'berth operation resolve %s --keep %s'", vm.Copies.Operation, disks)
 	if vm.Copies.Whole {
-		next += " or '--keep target'"
+		next += " or '--keep " + copies + "'"
 	}
 	return &lead.Error{
 		Code: lead.Conflict, Subject: "vm/" + vm.Name, NextStep: next, Message: fmt.Sprintf(
