@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,34 @@ func TestAVMThatSomebodyHasStartedIsKept(t *testing.T) {
 		}
 		if is != tc.want {
 			t.Errorf("%s: %+v is kept of %+v, want %+v", name, is, was, tc.want)
+		}
+	}
+}
+
+// A second copy of a VM whose holder's stands still is told, though it does not run twice: nobody resumes either of them.
+func TestASecondCopyOfAGuestThatStandsStillIsTold(t *testing.T) {
+	still := model.Domain{UUID: vmID, Name: "db", State: model.DomainPaused, Reason: model.ReasonIOError, Managed: true, Epoch: 3}
+	moves, leaves := still, still
+	moves.State, leaves.JobActive = model.DomainPausedMigration, true
+	for name, tc := range map[string]struct {
+		here  model.Domain
+		other model.DomainState
+		told  bool
+	}{
+		"the other runs":                     {still, model.DomainRunning, true},
+		"the other is paused as well":        {still, model.DomainPaused, false},
+		"it is being migrated by hand":       {moves, model.DomainRunning, false},
+		"it is being migrated, with its job": {leaves, model.DomainRunning, false},
+	} {
+		s := running()
+		s.shows("n2", tc.other, 3)
+		s.change("n1", func(f *model.NodeFacts) { f.Domains = []model.Domain{tc.here} })
+		var follower Follower
+		follower.Look(s.survey())
+		found := follower.Look(s.survey())
+		const says = "it is paused on node1 (epoch 3) and running on node2 (epoch 3): both are kept"
+		if len(found) != 1 || (found[0].Verdict == OutOfBand) != tc.told || tc.told && !strings.Contains(found[0].Why, says) {
+			t.Errorf("%s: %+v", name, found)
 		}
 	}
 }

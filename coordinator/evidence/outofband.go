@@ -64,7 +64,7 @@ func Beside(vm model.VM, seen Sighting) Finding {
 	if at := slices.IndexFunc(alive, func(c Copy) bool { return c.Node == vm.Holder }); at >= 0 {
 		finding := besideHolder(vm, alive[at], seen)
 		if len(alive) > 1 {
-			finding = Finding{Verdict: Undecided} // somebody migrates it, or it runs twice: that has its own watch
+			finding = besideStill(alive, at)
 		}
 		if saved, found := savedOn(seen.Copies, vm.Holder); found && finding.Verdict == AsRecorded {
 			finding = alarm(saved.Node, "%s", saved.keptBeside())
@@ -96,6 +96,18 @@ func (s *Sighting) unheard() []string {
 		}
 	}
 	return names
+}
+
+// besideStill judges a VM of which another node shows a copy beside its holder's. Mostly somebody migrates it, or it runs twice: that has
+// its own watch. But where the holder's stands still without a job, for want of space or by its owner, no watch sees a second one run.
+func besideStill(alive []Copy, holder int) Finding {
+	here := &alive[holder].Domain
+	runs := slices.ContainsFunc(alive, func(c Copy) bool { return c.Domain.State == model.DomainRunning })
+	if here.State != model.DomainPaused || here.JobActive || !runs {
+		return Finding{Verdict: Undecided}
+	}
+	return alarm(alive[holder].Node, "it is %s: both are kept, and none is let run on by itself; end all but one with 'virsh destroy' there",
+		Places(alive))
 }
 
 func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {

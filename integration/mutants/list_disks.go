@@ -79,6 +79,10 @@ var diskMutants = []mutant{
 		is: "if c.Source {", becomes: "if !c.Source {",
 	},
 	{
+		name: "a-second-copy-is-not-told", file: "coordinator/evidence/outofband.go", suite: inEvidence.only("ASecondCopy"),
+		is: "here.JobActive || !runs {", becomes: "here.JobActive || runs {",
+	},
+	{
 		name: "a-path-is-no-volume", file: "coordinator/evidence/disk_source.go", suite: inEvidence.only("DiskThatAnother"),
 		is: "path.Dir(source.Path) == path.Clean(pool.Path)", becomes: "source.Path == path.Clean(pool.Path)",
 	},

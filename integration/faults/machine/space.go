@@ -67,6 +67,11 @@ func (d *Domain) Starves() bool {
 	return d.State == hypervisor.Paused && d.Reason == hypervisor.ReasonIOError
 }
 
+// StandsBeside tells whether such a guest stands still while another copy of it runs, which somebody has started without Berth.
+func (d *Domain) StandsBeside(other *Domain) bool {
+	return d.Starves() && other != nil && other.State == hypervisor.Running && other.Is(ByHand)
+}
+
 // PauseStarved is somebody who lets such a guest run with virsh, and pauses it then for a while.
 func PauseStarved(d *Domain, lasts time.Duration) bool {
 	h := d.At
