@@ -38,8 +38,14 @@ func (m Moment) Running() (running map[string][]Copy, missing []string) {
 	return running, missing
 }
 
-// Agreed is the record that says what the nodes show, and in words what changed; empty when nothing did.
-func Agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
+// Agreed are the records of a VM, and of its disks that are elsewhere than a backup says, as the nodes show them; and in words what
+// changed, empty when nothing did.
+func (m Moment) Agreed(vm model.VM, copies []Copy) (after model.VM, disks []model.Resource, why string) {
+	after, why = agreed(vm, copies)
+	return after, m.agreedDisks(&vm, copies), why
+}
+
+func agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
 	after = vm
 	copies = slices.DeleteFunc(slices.Clone(copies), func(one Copy) bool { return isLeft(&vm, one.Node, &one.Domain) })
 	switch {
@@ -76,9 +82,9 @@ func (c Copy) complete() bool {
 	return c.Domain.State.Lives() && c.Domain.State != model.DomainPausedMigration && !c.Domain.JobActive
 }
 
-// AgreedDisks are the records of a VM's disks that are elsewhere than a backup says: the only node that shows the VM writes to volumes
+// agreedDisks are the records of a VM's disks that are elsewhere than a backup says: the only node that shows the VM writes to volumes
 // of these names on its own. What is left of them where the backup has them is older.
-func (m Moment) AgreedDisks(vm *model.VM, copies []Copy) []model.Resource {
+func (m Moment) agreedDisks(vm *model.VM, copies []Copy) []model.Resource {
 	if len(copies) != 1 || !copies[0].complete() {
 		return nil
 	}

@@ -19,29 +19,29 @@ func TestAfterARestoreADiskIsWhereItsVMRuns(t *testing.T) {
 	here.Domain.Sources = []model.DiskSource{{Path: "/srv/fast/d1.qcow2"}, {Pool: "fast", Volume: "d2.qcow2"}}
 	s.change("n2", func(f *model.NodeFacts) { f.Pools = []model.PoolFacts{{Name: "fast", Path: "/srv/fast"}} })
 
-	after, why := Agreed(s.vm, []Copy{here})
+	after, why := agreed(s.vm, []Copy{here})
 	if after.Holder != "n2" || after.Home != "n2" || why == "" {
 		t.Errorf("its record is %+v (%s)", after, why)
 	}
-	moved := s.survey().AgreedDisks(&s.vm, []Copy{here})
+	moved := s.survey().agreedDisks(&s.vm, []Copy{here})
 	if len(moved) != 1 || moved[0].ID != "d1" || len(moved[0].Volume.Nodes) != 1 || moved[0].Volume.Nodes[0] != "n2" {
 		t.Errorf("its disks are %+v", moved)
 	}
 	if s.resources[0].Volume.Nodes[0] != "n1" {
 		t.Error("the record is changed in its place")
 	}
-	if two := s.survey().AgreedDisks(&s.vm, []Copy{here, here}); two != nil {
+	if two := s.survey().agreedDisks(&s.vm, []Copy{here, here}); two != nil {
 		t.Errorf("two copies: %+v", two)
 	}
 	arriving := here
 	arriving.Domain.State = model.DomainPausedMigration
-	after, _ = Agreed(s.vm, []Copy{arriving})
-	if disks := s.survey().AgreedDisks(&s.vm, []Copy{arriving}); disks != nil || after.Home != "n1" {
+	after, _ = agreed(s.vm, []Copy{arriving})
+	if disks := s.survey().agreedDisks(&s.vm, []Copy{arriving}); disks != nil || after.Home != "n1" {
 		t.Errorf("its disks are still being copied: %+v, home %s", disks, after.Home)
 	}
 	there := here
 	there.Node = "n1"
-	if same := s.survey().AgreedDisks(&s.vm, []Copy{there}); same != nil {
+	if same := s.survey().agreedDisks(&s.vm, []Copy{there}); same != nil {
 		t.Errorf("it is where it was: %+v", same)
 	}
 }

@@ -53,8 +53,8 @@ func (r *Recovery) lift(ctx context.Context, snapshot *state.Snapshot, running m
 		}},
 	}
 	for _, vm := range snapshot.VMs() {
-		after, why := evidence.Agreed(vm, running[vm.ID])
-		for _, disk := range moment.AgreedDisks(&vm, running[vm.ID]) {
+		after, disks, why := moment.Agreed(vm, running[vm.ID])
+		for _, disk := range disks {
 			command.Resources = append(command.Resources, disk)
 			command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: disk.ID, Revision: disk.Revision})
 		}

@@ -64,7 +64,11 @@ func Lift(moment evidence.Moment) (command state.Command, told bool) {
 	running, missing := moment.Running()
 	command = state.Command{Kind: "reconcile", Caller: "berth", Meta: map[string]string{state.MetaQuarantine: ""}}
 	for _, vm := range moment.VMs() {
-		after, _ := evidence.Agreed(vm, running[vm.ID])
+		after, disks, _ := moment.Agreed(vm, running[vm.ID])
+		for _, disk := range disks {
+			command.Resources = append(command.Resources, disk)
+			command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: disk.ID, Revision: disk.Revision})
+		}
 		after.Operation = ""
 		command.VMs = append(command.VMs, after)
 		command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
