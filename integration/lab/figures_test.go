@@ -58,19 +58,19 @@ func TestPlantedOverlapsAreNoFaults(t *testing.T) {
 }
 
 func TestATickTellsARestartAndDamage(t *testing.T) {
-	first, ok := parseTick("[    3.5] noise tick 7 uptime 12.50 boot 1a2b3c4d memory ok\r\n")
-	if want := (Tick{7, 12500 * time.Millisecond, "1a2b3c4d", true}); !ok || first != want {
+	first, ok := parseTick("[    3.5] noise tick 7 uptime 12.50 boot 1a2b3c4d memory ok hears yes\r\n")
+	if want := (Tick{7, 12500 * time.Millisecond, "1a2b3c4d", true, true}); !ok || first != want {
 		t.Fatalf("got %+v, %v, want %+v", first, ok, want)
 	}
 	if _, ok := parseTick("tick 7 upt"); ok {
 		t.Error("half a line was taken for a tick")
 	}
 	for line, want := range map[string]string{
-		"tick 9 uptime 14.60 boot 1a2b3c4d memory ok":      "",
-		"tick 9 uptime 14.60 boot ffffffff memory ok":      "booted again",
-		"tick 3 uptime 14.60 boot 1a2b3c4d memory ok":      "back in time",
-		"tick 9 uptime 2.00 boot 1a2b3c4d memory ok":       "back in time",
-		"tick 9 uptime 14.60 boot 1a2b3c4d memory damaged": "damaged",
+		"tick 9 uptime 14.60 boot 1a2b3c4d memory ok hears yes":      "",
+		"tick 9 uptime 14.60 boot ffffffff memory ok hears yes":      "booted again",
+		"tick 3 uptime 14.60 boot 1a2b3c4d memory ok hears yes":      "back in time",
+		"tick 9 uptime 2.00 boot 1a2b3c4d memory ok hears yes":       "back in time",
+		"tick 9 uptime 14.60 boot 1a2b3c4d memory damaged hears yes": "damaged",
 	} {
 		later, _ := parseTick(line)
 		err := later.After(first)

@@ -181,19 +181,20 @@ type Tick struct {
 	Uptime time.Duration
 	Boot   string // changes with every boot
 	Intact bool   // the memory pattern is as it was written
+	Hears  bool   // it has loaded its drivers, and hears its power button
 }
 
 // parseTick reads a line of a guest's console.
 func parseTick(line string) (Tick, bool) {
 	var t Tick
 	var uptime float64
-	var memory string
+	var memory, hears string
 	at := strings.Index(line, "tick ")
 	if at < 0 {
 		return t, false
 	}
-	_, err := fmt.Sscanf(line[at:], "tick %d uptime %f boot %s memory %s", &t.Count, &uptime, &t.Boot, &memory)
-	t.Uptime, t.Intact = time.Duration(uptime*float64(time.Second)), memory == "ok"
+	_, err := fmt.Sscanf(line[at:], "tick %d uptime %f boot %s memory %s hears %s", &t.Count, &uptime, &t.Boot, &memory, &hears)
+	t.Uptime, t.Intact, t.Hears = time.Duration(uptime*float64(time.Second)), memory == "ok", hears == "yes"
 	return t, err == nil
 }
 
