@@ -55,14 +55,14 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 			continue
 		}
 		for _, domain := range one.facts.Domains {
-			if domain.UUID == vm.ID || !domain.State.Holds() || one.worth != heard && s.runsNowhere(domain.UUID) {
+			if domain.UUID == vm.ID || !domain.State.Holds() {
 				continue
 			}
 			for _, source := range domain.Sources {
 				same := func(d disk) bool {
 					return base(d.source) == base(source) && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
 				}
-				if slices.ContainsFunc(disks, same) {
+				if slices.ContainsFunc(disks, same) && (one.worth == heard || !s.runsNowhere(domain.UUID)) {
 					return DiskUse{Node: one.node.Name, Domain: domain, Disk: source, Last: one.worth != heard}, true
 				}
 			}

@@ -21,8 +21,8 @@ func (c Copy) endsMemory() string {
 // without it since. Empty: none does.
 func (s *Survey) keeper(vm *model.VM) string {
 	var keepers []string
-	for _, one := range s.copies(vm) {
-		if one.KeepsMemory() {
+	for _, one := range s.all()[vm.ID] {
+		if one.KeepsMemory() && !isLeft(vm, one.Node, &one.Domain) {
 			keepers = append(keepers, one.Node)
 		}
 	}
@@ -38,13 +38,13 @@ func (s *Survey) keeper(vm *model.VM) string {
 }
 
 // keepsMemory tells whether a node keeps memory of a VM as far as is known, and how somebody ends that.
-func (s *Survey) keepsMemory(vm *model.VM, one *hearing) (ends string, keeps bool) {
-	domain := one.facts.Domain(vm.ID)
+func (h *hearing) keepsMemory(vm *model.VM) (ends string, keeps bool) {
+	domain := h.facts.Domain(vm.ID)
 	switch {
 	case domain != nil && (Copy{Domain: *domain}).KeepsMemory():
-		return Copy{Name: one.node.Name, Domain: *domain}.endsMemory(), true
-	case vm.Kept == one.node.ID:
-		return Copy{Name: one.node.Name, Domain: model.Domain{Name: vm.Name}}.endsMemory(), true
+		return Copy{Name: h.node.Name, Domain: *domain}.endsMemory(), true
+	case vm.Kept == h.node.ID:
+		return Copy{Name: h.node.Name, Domain: model.Domain{Name: vm.Name}}.endsMemory(), true
 	default:
 		return "", false
 	}

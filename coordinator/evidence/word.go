@@ -22,7 +22,7 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 	case off:
 		word.Standing, word.At = IsOff, one.node.Fencing.EndedAt
 		word.Boot, word.Why = one.node.Fencing.Boot, "is proven to be off ("+one.node.Fencing.Message+")"
-		if ends, keeps := s.keepsMemory(vm, one); keeps {
+		if ends, keeps := one.keepsMemory(vm); keeps {
 			// Services like libvirt-guests let all that was saved run on as soon as the host boots, before any agent is there.
 			word.Standing, word.InTheWay = KeepsMemory, true
 			word.Why += ", and keeps the VM's memory on its disk"
@@ -55,7 +55,7 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 			one.node.Name,
 		)
 	}
-	ends, kept := s.keepsMemory(vm, one)
+	ends, kept := one.keepsMemory(vm)
 	switch {
 	case vm.Holder == one.node.ID:
 		word.InTheWay, word.Why = true, "holds it, and "+word.Why

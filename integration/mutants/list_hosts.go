@@ -26,7 +26,7 @@ var hostMutants = []mutant{
 	},
 	{
 		name: "kept-memory-ends-with-the-power", file: "coordinator/evidence/word.go", suite: suite{pkg: "./coordinator/evidence"},
-		is: "if ends, keeps := s.keepsMemory(vm, one); keeps {", becomes: "if ends, keeps := s.keepsMemory(vm, one); keeps && vm.ID == \"\" {",
+		is: "if ends, keeps := one.keepsMemory(vm); keeps {", becomes: "if ends, keeps := one.keepsMemory(vm); keeps && vm.ID == \"\" {",
 	},
 	{
 		name: "nobody-hears-of-kept-memory", file: "coordinator/evidence/saved.go", suite: suite{pkg: "./coordinator/evidence"},

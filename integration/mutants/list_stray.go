@@ -12,7 +12,7 @@ var strayMutants = []mutant{
 	},
 	{
 		name: "kept-memory-of-another-leader", file: "coordinator/evidence/saved.go", suite: inEvidence.only("MemoryIsKept"),
-		is: "case vm.Kept == one.node.ID:", becomes: "case vm.Kept == one.node.ID && domain != nil:",
+		is: "case vm.Kept == h.node.ID:", becomes: "case vm.Kept == h.node.ID && domain != nil:",
 	},
 	{
 		name: "a-stray-is-not-written-down", file: "coordinator/evidence/follow.go", suite: inEvidence.only("SomebodyHasStarted"),
