@@ -105,24 +105,15 @@ type refusal struct {
 // have changed nothing.
 func (s *site) refuse(refusals ...refusal) {
 	s.Helper()
-	var diff string
-	for range 3 { // what Berth sees meanwhile changes records too, and not every time
-		before := s.facts()
-		s.refuseEach(refusals)
-		if diff = cmp.Diff(before, s.facts()); diff == "" {
-			return
-		}
-	}
-	s.Errorf("what was refused has changed something:\n%s", diff)
-}
-
-func (s *site) refuseEach(refusals []refusal) {
-	s.Helper()
+	before := s.facts()
 	for _, r := range refusals {
 		result := s.answers(r.args, r.code, append(r.says, "next step: ")...)
 		if strings.Contains(result.Stderr, "defect of berth") {
 			s.Errorf("%s: berth %s is taken for a defect:\n%s", r.why, strings.Join(r.args, " "), result.Stderr)
 		}
+	}
+	if diff := cmp.Diff(before, s.facts()); diff != "" {
+		s.Errorf("what was refused has changed something:\n%s", diff)
 	}
 }
 

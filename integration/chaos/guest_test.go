@@ -148,6 +148,23 @@ func (s *site) startsAgain(name string) {
 	}
 }
 
+// settled waits until Berth has written down what it sees of a VM: two of its looks have changed nothing.
+func (s *site) settled(name string) {
+	s.Helper()
+	const looks = 12 * time.Second
+	was, _ := s.show(name)
+	since := time.Now()
+	s.within(time.Minute, "the record of "+name+" stays as it is", func() error {
+		if is, _ := s.show(name); is.GetRevision() != was.GetRevision() {
+			was, since = is, time.Now()
+		}
+		if time.Since(since) < looks {
+			return fmt.Errorf("it has revision %d for %s", was.GetRevision(), time.Since(since))
+		}
+		return nil
+	})
+}
+
 // restartAgent kills the agent and starts it again.
 func (s *site) restartAgent(h *lab.Host) {
 	s.Helper()

@@ -26,6 +26,7 @@ func TestAGuestThatLibvirtForgotIsNotRestartedBesideItsProcess(t *testing.T) {
 	if status := s.berth("status"); !strings.Contains(status.Stdout, "process "+inner+" on "+host.Name) {
 		t.Errorf("status does not say it:\n%s", status.Stdout)
 	}
+	s.settled("orphan") // what Berth writes down of it by itself is no change by what is refused
 	s.refuse(refusal{"started by hand", []string{"vm", "start", "orphan"}, 1, []string{"process " + inner, host.Name}})
 	s.refuse(refusal{"adopted", []string{"vm", "adopt", "orphan"}, 1, []string{"process " + inner, host.Name}})
 	time.Sleep(45 * time.Second) // an inventory and two looks more

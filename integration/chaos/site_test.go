@@ -168,7 +168,7 @@ func (s *site) restore(ctx context.Context) error {
 			return fmt.Errorf("%s still has %d guests of no VM, %s is the first", host.Name, len(guests), guests[0].Name)
 		}
 	}
-	return nil
+	return s.lab.ForgetSerialLogs()
 }
 
 // mend brings every machine, link and service back, and waits until Berth has them all.

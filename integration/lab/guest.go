@@ -251,3 +251,12 @@ func (l *Lab) SerialLog(name string) ([]Tick, error) {
 	}
 	return ticks, nil
 }
+
+// ForgetSerialLogs removes what guests made from GuestXML have written. A later guest of the same name would go on with it.
+func (l *Lab) ForgetSerialLogs() error {
+	logs, err := filepath.Glob(filepath.Join(l.Dir, "shared/serial/*.log"))
+	for _, log := range logs {
+		err = errors.Join(err, os.Remove(log))
+	}
+	return err
+}
