@@ -79,9 +79,9 @@ var mainMutants = []mutant{
 		is: "processes, expected); len(missing) > 0 {", becomes: "processes, expected); len(missing) > 99 {",
 	},
 	{
-		name: "hidden-processes-are-none", file: "agent/hypervisor/libvirt/seen.go", suite: inLibvirt.only("Hidden"),
-		is:      `if _, err := os.ReadFile(filepath.Join(s.proc, "1", "cmdline")); err != nil {`,
-		becomes: `if _, err := os.ReadFile(filepath.Join(s.proc, "1", "cmdline")); err != nil && s.proc == "" {`,
+		name: "hidden-processes-are-none", file: "agent/hypervisor/processes/processes.go", suite: suite{pkg: "./agent/hypervisor/processes"},
+		is:      `if _, err := os.ReadFile(filepath.Join(s.Proc, "1", "cmdline")); err != nil {`,
+		becomes: `if _, err := os.ReadFile(filepath.Join(s.Proc, "1", "cmdline")); err != nil && s.Proc == "" {`,
 	},
 	{
 		name: "an-orphan-holds-nothing", file: "coordinator/model/facts.go", suite: inControl.only("Forgot"),

@@ -11,6 +11,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/processes"
 )
 
 // MinVersion is the oldest libvirt that Berth works with: the first whose statistics of a completed job can be read more
@@ -24,7 +25,7 @@ type Hypervisor struct {
 	*migrations
 	*domains
 	*volumes
-	seen
+	processes.Seen
 
 	virt   string
 	cancel context.CancelFunc
@@ -86,7 +87,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
 		volumes: &volumes{connection: c, rootDir: options.RootDir}, virt: options.VirtType,
-		seen:   seen{proc: cmp.Or(options.ProcDir, "/proc"), cgroups: cmp.Or(options.CgroupDir, "/sys/fs/cgroup")},
+		Seen:   processes.Seen{Proc: cmp.Or(options.ProcDir, "/proc"), Cgroups: cmp.Or(options.CgroupDir, "/sys/fs/cgroup")},
 		cancel: cancel, ended: make(chan struct{}),
 	}
 	w := &watcher{Hypervisor: h, minimum: max(MinVersion, options.MinVersion)}

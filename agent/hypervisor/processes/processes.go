@@ -1,4 +1,5 @@
-package libvirt
+// Package processes shows the guests of a host as its operating system does. libvirtd is not asked.
+package processes
 
 import (
 	"bytes"
@@ -13,17 +14,17 @@ import (
 	"berth/agent/hypervisor"
 )
 
-// seen is where the operating system shows processes and control groups. libvirtd is not asked.
-type seen struct{ proc, cgroups string }
+// Seen is where the operating system shows processes and control groups.
+type Seen struct{ Proc, Cgroups string }
 
-// Processes implements hypervisor.Hypervisor. One reading of /proc and of the machine scopes tells of all guests.
-func (s seen) Processes(ctx context.Context) ([]hypervisor.Process, error) {
+// Processes implements that method of hypervisor.Hypervisor. One reading of /proc and of the machine scopes tells of all guests.
+func (s Seen) Processes(ctx context.Context) ([]hypervisor.Process, error) {
 	// Where /proc hides the processes of others, an empty list would say that nothing runs.
-	if _, err := os.ReadFile(filepath.Join(s.proc, "1", "cmdline")); err != nil {
+	if _, err := os.ReadFile(filepath.Join(s.Proc, "1", "cmdline")); err != nil {
 		return nil, fmt.Errorf("%w: the processes of others cannot be seen (%w): let berth-agent see all of /proc, mounted without hidepid",
 			hypervisor.ErrUnavailable, err)
 	}
-	entries, err := os.ReadDir(s.proc)
+	entries, err := os.ReadDir(s.Proc)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, err)
 	}
@@ -34,7 +35,7 @@ func (s seen) Processes(ctx context.Context) ([]hypervisor.Process, error) {
 		if err != nil {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join(s.proc, entry.Name(), "cmdline"))
+		line, err := os.ReadFile(filepath.Join(s.Proc, entry.Name(), "cmdline"))
 		if err != nil {
 			continue // it has just ended
 		}
@@ -84,10 +85,10 @@ func property(list, key string) string {
 
 // scopes are the machine scopes of guests that have processes, and none of them is a guest's that was recognised: what is left of
 // a guest whose process is just ending, or shows no command line any more. None where there is no systemd-machined.
-func (s seen) scopes(guests map[int]bool) []hypervisor.Process {
+func (s Seen) scopes(guests map[int]bool) []hypervisor.Process {
 	var found []hypervisor.Process
 	for _, slice := range []string{"machine.slice", "systemd/machine.slice", "unified/machine.slice"} {
-		scopes, _ := filepath.Glob(filepath.Join(s.cgroups, slice, `machine-qemu*.scope`))
+		scopes, _ := filepath.Glob(filepath.Join(s.Cgroups, slice, `machine-qemu*.scope`))
 		for _, folder := range scopes {
 			name, is := guestOfScope(filepath.Base(folder))
 			pids := processesIn(folder)

@@ -1,4 +1,4 @@
-package libvirt
+package processes
 
 import (
 	"cmp"
@@ -13,10 +13,12 @@ import (
 	"berth/agent/hypervisor"
 )
 
+const guestUUID = "5e2f5d0a-3b51-4c8e-9d27-5d8f8a3f0001"
+
 // host is a made /proc and /sys/fs/cgroup.
-func host(t *testing.T, processes map[int][]string, scopes map[string][]int) seen {
+func host(t *testing.T, processes map[int][]string, scopes map[string][]int) Seen {
 	t.Helper()
-	s := seen{proc: t.TempDir(), cgroups: t.TempDir()}
+	s := Seen{Proc: t.TempDir(), Cgroups: t.TempDir()}
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -31,16 +33,16 @@ func host(t *testing.T, processes map[int][]string, scopes map[string][]int) see
 		if len(args) > 0 {
 			text = strings.Join(args, "\x00") + "\x00"
 		}
-		write(filepath.Join(s.proc, strconv.Itoa(pid), "cmdline"), text)
+		write(filepath.Join(s.Proc, strconv.Itoa(pid), "cmdline"), text)
 	}
-	write(filepath.Join(s.proc, "self", "cmdline"), "qemu-system-x86_64\x00-uuid\x00nobody\x00")
+	write(filepath.Join(s.Proc, "self", "cmdline"), "qemu-system-x86_64\x00-uuid\x00nobody\x00")
 	for name, pids := range scopes {
 		var lines strings.Builder
 		for _, pid := range pids {
 			lines.WriteString(strconv.Itoa(pid) + "\n")
 		}
-		write(filepath.Join(s.cgroups, "machine.slice", name, "cgroup.procs"), "")
-		write(filepath.Join(s.cgroups, "machine.slice", name, "libvirt", "emulator", "cgroup.procs"), lines.String())
+		write(filepath.Join(s.Cgroups, "machine.slice", name, "cgroup.procs"), "")
+		write(filepath.Join(s.Cgroups, "machine.slice", name, "libvirt", "emulator", "cgroup.procs"), lines.String())
 	}
 	return s
 }
