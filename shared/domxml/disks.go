@@ -35,7 +35,7 @@ func Disks(text string) ([]Attached, error) {
 	return disks, nil
 }
 
-func (d *diskElement) attached() Attached {
+func (d *deviceElement) attached() Attached {
 	source, target, driver := d.parts["source"], d.parts["target"], d.parts["driver"]
 	_, readOnly := d.parts["readonly"]
 	path := source.attribute("file")
@@ -97,7 +97,7 @@ func (s Source) element() (kind, text string) {
 }
 
 // startTag is the disk's, with another type.
-func (d *diskElement) startTag(kind string) string {
+func (d *deviceElement) startTag(kind string) string {
 	attributes := slices.DeleteFunc(slices.Clone(d.attributes), func(a xml.Attr) bool { return a.Name.Local == "type" })
 	text := `<disk type="` + kind + `"`
 	for _, a := range attributes {

@@ -35,16 +35,18 @@ type element struct {
 	attributes   []xml.Attr
 }
 
-// document is the outcome of one scan: the root, its children by local name, the disks, and Berth's mark.
+// document is the outcome of one scan: the root, its children by local name, the disks and interfaces, and Berth's mark.
 type document struct {
-	root     element
-	children map[string][]element
-	disks    []diskElement
-	marks    []element // one, unless somebody copied it
+	root       element
+	children   map[string][]element
+	devices    element
+	disks      []deviceElement
+	interfaces []deviceElement
+	marks      []element // one, unless somebody copied it
 }
 
-// diskElement is one disk of the devices, with its children by local name.
-type diskElement struct {
+// deviceElement is one of the devices, with its children by local name.
+type deviceElement struct {
 	element
 	parts map[string]element
 }
@@ -98,7 +100,7 @@ type scanner struct {
 	decoder  *xml.Decoder
 	document *document
 	open     []open
-	parts    map[string]element // of the disk that is open
+	parts    map[string]element // of the disk or interface that is open
 }
 
 type open struct {
@@ -170,18 +172,26 @@ func (s *scanner) end(at span) {
 		s.document.root = last.element
 	case depth == 2 && last.name.Space == "":
 		s.document.children[last.name.Local] = append(s.document.children[last.name.Local], last.element)
-	case depth == 4 && s.open[1].name.Local == "devices" && s.open[2].name.Local == "disk":
+		if last.name.Local == "devices" {
+			s.document.devices = last.element
+		}
+	case depth == 4 && s.open[1].name.Local == "devices" && isDevice(s.open[2].name.Local):
 		if s.parts == nil {
 			s.parts = map[string]element{}
 		}
 		s.parts[last.name.Local] = last.element
-	case depth == 3 && s.open[1].name.Local == "devices" && last.name.Local == "disk":
-		s.document.disks = append(s.document.disks, diskElement{last.element, s.parts})
+	case depth == 3 && s.open[1].name.Local == "devices" && last.name.Local == string(DiskDevice):
+		s.document.disks = append(s.document.disks, deviceElement{last.element, s.parts})
+		s.parts = nil
+	case depth == 3 && s.open[1].name.Local == "devices" && last.name.Local == string(InterfaceDevice):
+		s.document.interfaces = append(s.document.interfaces, deviceElement{last.element, s.parts})
 		s.parts = nil
 	case depth == 3 && s.open[1].name.Local == "metadata" && last.name == (xml.Name{Space: Namespace, Local: markName}):
 		s.document.marks = append(s.document.marks, last.element)
 	}
 }
+
+func isDevice(name string) bool { return name == string(DiskDevice) || name == string(InterfaceDevice) }
 
 func (e *element) attribute(name string) string {
 	for _, a := range e.attributes {
