@@ -2,8 +2,11 @@ package hypervisor
 
 import (
 	"fmt"
+	"slices"
 
 	"libvirt.org/go/libvirtxml"
+
+	"berth/shared/domxml"
 )
 
 // Disk is a domain's disk as its XML names it.
@@ -50,17 +53,42 @@ const MaxSources = 64
 // maxSource is how long a path or a name of a source may be that is told.
 const maxSource = 1024
 
-// Written are the sources that a domain of this XML writes to and no other domain may: those of its disks that are neither read-only,
-// nor shared by its owner's wish, nor removable.
-func Written(xml string) ([]Source, error) {
+// MaxDevices is how many devices of a domain are told. Of one that has more none are.
+const MaxDevices = 128
+
+// Attached is what a domain has in devices that people attach and detach while it runs.
+type Attached struct {
+	// Written are the sources that the domain writes to and no other may: those of its disks that are neither read-only, nor shared by its
+	// owner's wish, nor removable; at most MaxSources.
+	Written []Source
+	Devices []domxml.Device // nil: too many, or too long
+}
+
+// AttachedIn reads what a domain of this XML has.
+func AttachedIn(xml string) (Attached, error) {
 	var domain libvirtxml.Domain
 	if err := domain.Unmarshal(xml); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidXML, err)
+		return Attached{}, fmt.Errorf("%w: %w", ErrInvalidXML, err)
 	}
+	attached := Attached{Written: written(&domain)}
+	devices, err := domxml.DevicesOf(&domain)
+	if err != nil {
+		return Attached{}, fmt.Errorf("%w: %w", ErrInvalidXML, err)
+	}
+	long := func(one domxml.Device) bool {
+		return len(one.XML) > domxml.MaxDevice ||
+			max(len(one.Key), len(one.Source.Path), len(one.Source.Pool), len(one.Source.Volume), len(one.Network)) > maxSource
+	}
+	if len(devices) <= MaxDevices && !slices.ContainsFunc(devices, long) {
+		attached.Devices = append([]domxml.Device{}, devices...)
+	}
+	return attached, nil
+}
+
+func written(domain *libvirtxml.Domain) (sources []Source) {
 	if domain.Devices == nil {
-		return nil, nil
+		return nil
 	}
-	var sources []Source
 	for _, disk := range domain.Devices.Disks {
 		source := sourceOf(disk.Source)
 		removable := disk.Device != "" && disk.Device != "disk" && disk.Device != "lun"
@@ -70,7 +98,7 @@ func Written(xml string) ([]Source, error) {
 		}
 		sources = append(sources, source)
 	}
-	return sources, nil
+	return sources
 }
 
 func (d *Disk) add(chain *libvirtxml.DomainDiskBackingStore) {

@@ -69,6 +69,8 @@ type Domain struct {
 	PID         int // of the process of an orphan
 	// Sources are what a domain that has memory writes to, as far as they are files, devices and volumes; at most MaxSources.
 	Sources []Source
+	// Devices are the disks and network interfaces of a domain that has memory, as it runs with them; nil: not known.
+	Devices []domxml.Device
 }
 
 // DomainStats are one active domain's figures. A nil field could not be read.
@@ -157,8 +159,12 @@ const (
 	DetailSaved    = "saved"
 )
 
-// EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark.
-const EventMetadata = "metadata"
+// EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark, and EventDevices of its devices or what
+// they are copies of.
+const (
+	EventMetadata = "metadata"
+	EventDevices  = "devices"
+)
 
 // Job is the progress of a migration job, or the final figures of one that completed.
 type Job struct {

@@ -24,13 +24,13 @@ func TestWhatADomainWritesTo(t *testing.T) {
 		{disk("device='cdrom'", "") + disk("", "<readonly/>") + disk("", "<shareable/>"), nil},
 		{strings.Replace(disk("", ""), "/srv/x", "/"+strings.Repeat("x", 2000), 1), nil},
 	} {
-		got, err := hypervisor.Written("<domain type='kvm'><devices>" + tc.disks + "</devices></domain>")
-		if err != nil || !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %v, %v", tc.disks, got, err)
+		attached, err := hypervisor.AttachedIn("<domain type='kvm'><devices>" + tc.disks + "</devices></domain>")
+		if err != nil || !slices.Equal(attached.Written, tc.want) {
+			t.Errorf("%s: %v, %v", tc.disks, attached.Written, err)
 		}
 	}
-	many, err := hypervisor.Written("<domain><devices>" + strings.Repeat(disk("", ""), 100) + "</devices></domain>")
-	if err != nil || len(many) != hypervisor.MaxSources {
-		t.Errorf("of many: %d, %v", len(many), err)
+	many, err := hypervisor.AttachedIn("<domain><devices>" + strings.Repeat(disk("", ""), 100) + "</devices></domain>")
+	if err != nil || len(many.Written) != hypervisor.MaxSources || len(many.Devices) != 100 {
+		t.Errorf("of many: %d written to, %d devices, %v", len(many.Written), len(many.Devices), err)
 	}
 }

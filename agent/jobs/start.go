@@ -179,8 +179,20 @@ func (j *job) render() (string, error) {
 		UUID: j.command.GetVmId(), Name: j.command.GetVmName(),
 		Mark: domxml.Mark{Epoch: j.command.GetEpoch(), Operation: j.command.GetOperationId(), Node: j.NodeID},
 	}, machine)
+	if err == nil {
+		xml, err = domxml.EditDevices(xml, edits(j.command.GetStart()))
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
 	}
 	return xml, nil
+}
+
+// edits are what the guest ran with last beside what its spec says.
+func edits(order *berthv1.StartCommand) []domxml.DeviceEdit {
+	var all []domxml.DeviceEdit
+	for _, one := range order.GetEdits() {
+		all = append(all, domxml.DeviceEdit{Kind: domxml.DeviceKind(one.GetKind()), Key: one.GetKey(), XML: one.GetXml()})
+	}
+	return all
 }

@@ -42,6 +42,22 @@ func TestStartWithTheAdministratorsXML(t *testing.T) {
 	})
 }
 
+// The coordinator knows what somebody has changed of the guest's devices while it ran.
+func TestStartWithWhatTheGuestRanWithLast(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.want(b.do(command("op1", 1, 5, func(c *berthv1.Command) {
+			startOrder(c)
+			c.GetStart().Edits = []*berthv1.DeviceEdit{{
+				Kind: "disk", Key: "vda", Xml: `<disk type="file"><source file="/srv/web.snap"/><target dev="vda" bus="virtio"/></disk>`,
+			}}
+		})), done_, "", running)
+		xml, err := b.node.XML(b.Context(), vmID)
+		if err != nil || !strings.Contains(xml, "/srv/web.snap") {
+			b.Errorf("it runs with (%v)\n%s", err, xml)
+		}
+	})
+}
+
 func TestStartFails(t *testing.T) {
 	tooBig := func(c *berthv1.Command) {
 		startOrder(c)

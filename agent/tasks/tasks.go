@@ -17,6 +17,7 @@ import (
 
 	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
 	"berth/agent/volumes"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/reach"
@@ -61,6 +62,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	var allocated int64
 	var described, reached string
 	var locked bool
+	var devices *berthv1.Devices
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -89,6 +91,8 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		reached = reach.Any(ctx, task.GetReach().GetAddresses())
 	case task.GetLock() != nil:
 		locked, err = t.lock(ctx, task.GetLock())
+	case task.GetDevices() != nil:
+		devices, err = t.devices(ctx, task.GetDevices())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -97,6 +101,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	}
 	result = answer(task, err)
 	result.AllocatedBytes, result.DomainXml, result.Reached, result.Locked = allocated, described, reached, locked
+	result.Devices = devices
 	return result
 }
 
@@ -106,6 +111,20 @@ func answer(task *berthv1.Task, err error) *berthv1.TaskResult {
 		result.Error, result.ErrorCode = err.Error(), errorcode.TaskWord(result.GetCode())
 	}
 	return result
+}
+
+// devices reads the devices of a domain that runs.
+func (t *Tasks) devices(ctx context.Context, order *berthv1.DevicesTask) (*berthv1.Devices, error) {
+	domain, err := t.Hypervisor.Lookup(ctx, order.GetVmId())
+	switch {
+	case err != nil:
+		return nil, err
+	case domain.Epoch != order.GetEpoch():
+		return nil, fmt.Errorf("%w: the VM is here under epoch %d, not %d", hypervisor.ErrOtherEpoch, domain.Epoch, order.GetEpoch())
+	case domain.Devices == nil:
+		return nil, fmt.Errorf("%w: it is %s, and its devices cannot be read", hypervisor.ErrInvalidState, domain.State)
+	}
+	return telemetry.Devices(domain.Devices, true), nil
 }
 
 // copyLimit is for one change of a surplus copy.

@@ -125,8 +125,27 @@ func Domain(d hypervisor.Domain) *berthv1.Domain {
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
 		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
 		JobActive: d.JobActive, Autostart: d.Autostart, Saved: d.Saved,
-		ProcessId: int64(d.PID), Sources: sources,
+		ProcessId: int64(d.PID), Sources: sources, Devices: Devices(d.Devices, false),
 	}
+}
+
+// Devices are a domain's devices as reports show them, with their elements or without; nil: not known.
+func Devices(devices []domxml.Device, elements bool) *berthv1.Devices {
+	if devices == nil {
+		return nil
+	}
+	shown := &berthv1.Devices{}
+	for _, one := range devices {
+		device := &berthv1.Device{Kind: string(one.Kind), Key: one.Key, Format: one.Format, Network: one.Network, Media: one.Media}
+		if one.Source != (domxml.Source{}) {
+			device.Source = &berthv1.DiskSource{Path: one.Source.Path, Pool: one.Source.Pool, Volume: one.Source.Volume}
+		}
+		if elements {
+			device.Xml = one.XML
+		}
+		shown.Devices = append(shown.Devices, device)
+	}
+	return shown
 }
 
 // State is a domain's state as reports show it. What has no word of its own is unknown, never absent.

@@ -31,9 +31,9 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 		field := action.Message().Fields().Get(i)
 		switch value := parameters[field.Name()](&order).(type) {
 		case []*berthv1.Volume:
-			for _, volume := range value {
-				into.Mutable(field).List().Append(protoreflect.ValueOf(volume.ProtoReflect()))
-			}
+			list(into, field, value)
+		case []*berthv1.DeviceEdit:
+			list(into, field, value)
 		case proto.Message:
 			into.Set(field, protoreflect.ValueOf(value.ProtoReflect()))
 		default:
@@ -43,11 +43,24 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 	return c
 }
 
+func list[M proto.Message](into protoreflect.Message, field protoreflect.FieldDescriptor, messages []M) {
+	for _, one := range messages {
+		into.Mutable(field).List().Append(protoreflect.ValueOf(one.ProtoReflect()))
+	}
+}
+
 // parameters are what the messages of actions may ask of an order, by the names of their fields.
 var parameters = map[protoreflect.Name]func(*operation.Order) any{
 	"spec":       func(o *operation.Order) any { return wire.Spec(o.Spec) },
 	"volumes":    func(o *operation.Order) any { return volumes(o.Volumes) },
 	"persistent": func(o *operation.Order) any { return o.Persistent },
+	"edits": func(o *operation.Order) any {
+		var edits []*berthv1.DeviceEdit
+		for _, one := range o.Edits {
+			edits = append(edits, &berthv1.DeviceEdit{Kind: one.Kind, Key: one.Key, Xml: one.XML})
+		}
+		return edits
+	},
 
 	"force":         func(o *operation.Order) any { return o.Force },
 	"grace_seconds": func(o *operation.Order) any { return o.Grace.Seconds() },

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
 	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -57,7 +58,7 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			tunnel.drain()
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
-				Locked: result.GetLocked(),
+				Locked: result.GetLocked(), Devices: inventory.DevicesFrom(result.GetDevices()),
 			}, nil
 		case <-taken:
 			late.Stop()
@@ -113,6 +114,8 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_Lock{Lock: &berthv1.LockTask{
 			Pool: task.Lock.Pool, Volume: task.Lock.Volume, Step: berthv1.LockStep(task.Lock.Step),
 		}}
+	case task.Devices != nil:
+		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Devices.VM, Epoch: task.Devices.Epoch}}
 	case task.Discard != nil:
 		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
 	case len(task.Reach) > 0:

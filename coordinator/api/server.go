@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/estates"
 	"berth/coordinator/api/gate"
+	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/control/adoption"
@@ -111,6 +112,7 @@ type Server struct {
 	planCalls
 	queryCalls
 	members.Calls
+	guests.DeviceCalls
 
 	source *answer.Source
 	admit  *gate.Admission
@@ -131,6 +133,7 @@ func New(config Config) *Server {
 		planCalls:     planCalls{Source: source, Control: control},
 		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed},
 		Calls:         members.Calls{Source: source},
+		DeviceCalls:   guests.DeviceCalls{Source: source},
 		VolumeCalls:   estates.NewVolumeCalls(source, control, config.Imports),
 		ResourceCalls: estates.ResourceCalls{Source: source, Control: control},
 		GroupCalls:    estates.GroupCalls{Source: source, Control: control},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/control/adoption"
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
@@ -36,6 +37,7 @@ type Control struct {
 
 	outOfBand *outofband.Watch
 	recovery  *recovery.Recovery
+	drifts    *drifts.Drifts
 }
 
 // New makes a Control that does nothing until Lead is called.
@@ -43,7 +45,8 @@ func New(config Config) *Control {
 	leader := lead.New(config.Config)
 	c := &Control{Leader: leader, Volumes: volumes.New(leader), Locks: locks.New(leader)}
 	c.Fencing = fencing.New(leader, config.Fences, func(node string) { c.AgentConnected(node) })
-	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing)
+	c.drifts = drifts.New(leader)
+	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing, c.drifts)
 	c.Adoption = adoption.New(leader, c.Lifecycle, c.Fencing)
 	c.Plans = plans.New(leader, c.Lifecycle, config.Plans)
 	c.outOfBand = outofband.New(leader, c.Adoption, c.Fencing)
@@ -67,6 +70,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	loops.Go(func() { c.TryLocks(ctx) })
 	loops.Go(func() { c.outOfBand.Follow(ctx) })
 	loops.Go(func() { c.outOfBand.WatchCopies(ctx) })
+	loops.Go(func() { c.drifts.Follow(ctx) })
 	loops.Go(func() { c.recovery.RunRestarts(ctx) })
 	loops.Go(func() { c.recovery.RunStamps(ctx) })
 	loops.Go(func() { c.recovery.Reconcile(ctx) })

@@ -200,7 +200,7 @@ func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.Ta
 	if len(task.Reach) > 0 {
 		return lead.TaskDone{Reached: n.reached[node]}, nil
 	}
-	if done, err := n.facts.perform(node, task); done.DomainXML != "" || err != nil {
+	if done, err := n.facts.perform(node, task); done.DomainXML != "" || done.Devices != nil || err != nil {
 		return done, err
 	}
 	for _, volume := range task.Remove {
@@ -252,6 +252,7 @@ type facts struct {
 	mu      sync.Mutex
 	nodes   map[string]model.NodeFacts
 	xml     map[string]string // what domains are started with, by UUID
+	changed []string          // UUIDs of domains whose devices have changed
 	waiting bool              // for the first reports to a new leader
 	mirror  *state.Store      // nodes show what the records say; nil: what the test says
 }
@@ -272,6 +273,14 @@ func (f *facts) Shown(uuid string) []string {
 		return domain == nil || !facts.DomainsKnown || facts.Liveness == model.Unreachable || !domain.State.Holds() ||
 			domain.State == model.DomainPausedMigration
 	})
+}
+
+func (f *facts) ChangedDevices() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed := f.changed
+	f.changed = nil
+	return changed
 }
 
 func (f *facts) Copied() []string {
@@ -401,6 +410,15 @@ func (f *facts) perform(node string, task lead.Task) (done lead.TaskDone, err er
 				refuse("invalid_state")
 			} else if domain.Epoch == task.Discard.Epoch {
 				facts.Domains = slices.DeleteFunc(facts.Domains, func(d model.Domain) bool { return d.UUID == task.Discard.VM })
+			}
+		case task.Devices != nil:
+			if domain := of(task.Devices.VM); domain.Epoch != task.Devices.Epoch || domain.Devices == nil {
+				refuse("not_found")
+			} else {
+				done.Devices = slices.Clone(domain.Devices)
+				for i := range done.Devices {
+					done.Devices[i].XML = "<" + done.Devices[i].Kind + "/>"
+				}
 			}
 		case task.Describe != "":
 			if done.DomainXML = f.xml[task.Describe]; done.DomainXML == "" {

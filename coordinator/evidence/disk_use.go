@@ -120,6 +120,11 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 			named(model.DiskSource(one.Source))
 		}
 	}
+	for _, edit := range vm.Edits() {
+		if edit.Source != (model.DiskSource{}) && !edit.Media {
+			named(edit.Source)
+		}
+	}
 	for _, id := range vm.Disks {
 		record, _ := s.Resource(id)
 		if record.Volume == nil {

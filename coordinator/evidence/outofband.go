@@ -217,8 +217,20 @@ func besideHolder(vm model.VM, here Copy, seen Sighting) Finding {
 			here.Name, vm.Name)
 	case seen.Astray != "":
 		return alarm(here.Node, "%s", seen.Astray)
+	case vm.Drift != nil && !vm.Drift.Accepted && !vm.Drift.Reverted:
+		return alarm(here.Node, "%s", changedBeside(&vm))
 	}
 	return Finding{Verdict: AsRecorded}
+}
+
+// changedBeside says what somebody has changed of a VM's devices, and what follows.
+func changedBeside(vm *model.VM) string {
+	texts := make([]string, 0, len(vm.Drift.Edits))
+	for i := range vm.Drift.Edits {
+		texts = append(texts, vm.Drift.Edits[i].Text())
+	}
+	return fmt.Sprintf("%s: its next start uses that; 'berth vm accept %s' keeps it so, 'berth vm revert %s' has the next start use its "+
+		"record", strings.Join(texts, "; "), vm.Name, vm.Name)
 }
 
 // besideStarved judges a guest that stands still for want of space where it should be. Its text says no figures: they change with each

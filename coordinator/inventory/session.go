@@ -161,6 +161,7 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 	listed := make(map[string]domain, len(report.GetDomains()))
 	for _, wire := range report.GetDomains() {
 		if wire.GetUuid() != "" && wire.GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT {
+			s.noteDevices(n.domains[wire.GetUuid()].wire, wire)
 			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), began, now)
 		}
 	}
@@ -212,6 +213,7 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 		was = stateOf(known.wire)
 	}
 	is := stateOf(wire)
+	s.noteDevices(known.wire, wire)
 	switch {
 	case is == model.DomainAbsent:
 		delete(n.domains, uuid)

@@ -28,7 +28,8 @@ type Store struct {
 	copies   copies
 	progress map[string]progress
 	feed     feed
-	changes  uint64 // grows with everything that a view shows, the passing of time left out
+	devices  map[string]bool // UUIDs of domains whose devices have changed, and that nobody has looked at since
+	changes  uint64          // grows with everything that a view shows, the passing of time left out
 
 	last atomic.Pointer[cached] // the view made last
 }

@@ -120,6 +120,8 @@ type Domain struct {
 	PID   int // of an orphan's process
 	// Sources are what it writes to, if it has memory: nobody else may have them. Shared between readers, never changed.
 	Sources []DiskSource
+	// Devices are the disks and network interfaces that it runs with; nil: not known. Shared between readers, never changed.
+	Devices []Device
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
@@ -129,8 +131,20 @@ type Domain struct {
 
 // DiskSource is what is behind a disk of a domain: a path on its node, or a volume by libvirt's names.
 type DiskSource struct {
-	Path         string
-	Pool, Volume string
+	Path   string `json:"path,omitempty"`
+	Pool   string `json:"pool,omitempty"`
+	Volume string `json:"volume,omitempty"`
+}
+
+// Device is a disk or a network interface of a domain.
+type Device struct {
+	Kind    string // disk or interface, as libvirt calls its element
+	Key     string // a disk's target (vda), an interface's MAC address
+	Source  DiskSource
+	Format  string // of a disk
+	Network string // of an interface: a libvirt network's name, or bridge:NAME
+	Media   bool   // a disk that is a drive for media
+	XML     string // the element as a domain can be started with it; empty: it was not asked for
 }
 
 // Text names a source for people.

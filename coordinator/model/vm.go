@@ -85,6 +85,8 @@ type VM struct {
 	// Kept is the node, by ID, that has told last that its libvirt keeps memory of the VM there; empty: none does. The next leader may not
 	// hear that node before it is proven to be off, and a boot of that host may let the guest run on.
 	Kept string `json:"kept,omitempty"`
+	// Drift is what somebody has changed of it beside Berth; nil: nothing.
+	Drift *Drift `json:"drift,omitempty"`
 	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.
 	Losses []Loss `json:"losses,omitempty"`
 }

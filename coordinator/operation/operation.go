@@ -238,7 +238,8 @@ type Order struct {
 	TargetHost  string
 	Bandwidth   units.Bytes
 	Deadline    time.Duration
-	Persistent  bool // start: libvirt keeps the definition
+	Persistent  bool               // start: libvirt keeps the definition
+	Edits       []model.DeviceEdit // start: devices that it ran with last, beside what the spec says
 
 	// Volumes are the volumes to make (start, prepare), to copy into (migrate) or to remove (discard, clear).
 	Volumes     []model.VolumeOrder

@@ -45,7 +45,7 @@ var kindStart = kind{
 }
 
 func startOrder(op *Operation, vm *model.VM) Order {
-	order := Order{Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent}
+	order := Order{Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent, Edits: vm.Edits()}
 	if op.Spec != nil {
 		order.Spec = *op.Spec
 	}

@@ -71,6 +71,9 @@ func cloneVM(v *model.VM) model.VM {
 	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
 	out.Labels, out.Preferred = slices.Clone(v.Labels), slices.Clone(v.Preferred)
 	out.Discards, out.Losses = slices.Clone(v.Discards), slices.Clone(v.Losses)
+	if out.Drift = pointer(v.Drift); out.Drift != nil {
+		out.Drift.Edits = slices.Clone(out.Drift.Edits)
+	}
 	if out.Copies = pointer(v.Copies); out.Copies != nil {
 		out.Copies.Volumes = slices.Clone(out.Copies.Volumes)
 	}

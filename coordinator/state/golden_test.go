@@ -261,6 +261,12 @@ func goldenCommands() []Command {
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
 	web.Kept = "alpha"
+	web.Drift = &model.Drift{
+		Node: "alpha", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{{
+			Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", Source: model.DiskSource{Path: "/srv/b", Pool: "p", Volume: "v"}, Media: true,
+			XML: "<disk/>",
+		}},
+	}
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")

@@ -21,7 +21,8 @@ import (
 //     what was found out about where a VM runs;
 //     which hosts were lost with it;
 //     why Berth has given up a copy, and copies of disks that a migration has left;
-//     a clock of the state that no single stamp moves.
+//     a clock of the state that no single stamp moves;
+//     what somebody has changed of a VM beside Berth.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -47,6 +48,9 @@ const LossLevel = 3
 
 // CopiesLevel is the feature level from which the record of a VM has copies of its disks that a migration has left.
 const CopiesLevel = 3
+
+// DriftLevel is the feature level from which the record of a VM has what somebody has changed of it beside Berth.
+const DriftLevel = 3
 
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
 const GivenUpLevel = 3
@@ -79,6 +83,9 @@ func (c *Command) needed() uint32 {
 	for i := range c.VMs {
 		if c.VMs[i].Copies != nil {
 			level = max(level, CopiesLevel)
+		}
+		if c.VMs[i].Drift != nil {
+			level = max(level, DriftLevel)
 		}
 	}
 	for i := range c.Operations {
@@ -139,7 +146,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
-		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Kept = nil, nil, ""
+		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept = nil, nil, nil, ""
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {

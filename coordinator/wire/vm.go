@@ -90,6 +90,7 @@ func VM(report VMReport) *berthv1.VM {
 		Volumes:        vmDisks(report),
 		Restarts:       int32(vm.Restarts),
 		Discards:       discards(report),
+		Drift:          drifted(report),
 	}
 	for i := range vmFields {
 		vmFields[i].write(message.ProtoReflect(), &vm, func(kind model.Kind, id string) string {
@@ -98,6 +99,20 @@ func VM(report VMReport) *berthv1.VM {
 			}
 			return report.ResourceName(id)
 		})
+	}
+	return message
+}
+
+func drifted(report VMReport) *berthv1.Drift {
+	drift := report.VM.Drift
+	if drift == nil {
+		return nil
+	}
+	message := &berthv1.Drift{
+		Node: nameOf(report.NodeName, drift.Node), Since: timestamp(drift.Since), Accepted: drift.Accepted, Reverted: drift.Reverted,
+	}
+	for _, edit := range drift.Edits {
+		message.Devices = append(message.Devices, &berthv1.DriftedDevice{Kind: edit.Kind, Key: edit.Key, Was: edit.Was, Is: edit.Is})
 	}
 	return message
 }

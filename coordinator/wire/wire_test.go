@@ -141,6 +141,9 @@ func TestVMIsWhole(t *testing.T) {
 			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
 			Description: "front", RestartPriority: model.RestartLow,
 			Discards: []model.Discard{{Node: "n2", Epoch: 3}},
+			Drift: &model.Drift{Node: "n2", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{
+				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b"},
+			}},
 		},
 		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: model.Resource{
 			ID: "i4", Name: "web-root", Links: map[string]string{"image": "i6"}, Settings: map[string]string{"keep": "true"},

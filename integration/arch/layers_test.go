@@ -33,13 +33,15 @@ var layers = []struct {
 	{"pure: how files that people write are read, field by field", []string{"coordinator/strictyaml", "coordinator/yamlnode"}},
 	{"pure: the YAML form of an estate", []string{"coordinator/document"}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
+	{"pure: what a guest runs with that its record does not have", []string{"coordinator/drift"}},
 	{"pure: how VMs are moved for plans, step by step", []string{"coordinator/moving"}},
 	{"pure: what would happen, in a world in memory", []string{"coordinator/scenario/..."}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
-	{"rooms of the leader's work: disks and images and their locks, proving that silent nodes are off, and plans", []string{
+	{"rooms of the leader's work: disks, images and their locks, changes beside Berth, proving that silent nodes are off, and plans", []string{
 		"coordinator/control/volumes", "coordinator/control/locks", "coordinator/control/fencing", "coordinator/control/plans",
+		"coordinator/control/drifts",
 	}},
 	{"the room that starts, moves and stops single VMs", []string{"coordinator/control/lifecycle"}},
 	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},
@@ -55,7 +57,9 @@ var layers = []struct {
 	{"program", []string{"coordinator"}},
 
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
-	{"the lock that a guest has on its disk", []string{"agent/hypervisor/imagelock"}},
+	{"what the host shows of guests without being asked through libvirtd", []string{
+		"agent/hypervisor/imagelock", "agent/hypervisor/processes", "agent/hypervisor/statusfiles",
+	}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
 	}},

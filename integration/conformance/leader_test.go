@@ -150,6 +150,8 @@ func (l *leader) Shown(string) []string { return nil }
 
 func (l *leader) Copied() []string { return nil }
 
+func (l *leader) ChangedDevices() []string { return nil }
+
 // Facts are the world's, as of now, and a domain of each VM that the node holds.
 func (l *leader) Facts(node string, now time.Time) model.NodeFacts {
 	facts := l.world.facts[node]

@@ -29,7 +29,8 @@ func (s suite) only(run string) suite { return suite{pkg: s.pkg, run: run, set: 
 func (s suite) with(set string) suite { return suite{pkg: s.pkg, run: s.run, set: set} }
 
 // mutants are all planted bugs.
-var mutants = slices.Concat(mainMutants, hostMutants, seedMutants, diskMutants, agentMutants, fenceMutants, strayMutants, lockMutants)
+var mutants = slices.Concat(mainMutants, hostMutants, seedMutants, diskMutants, agentMutants, fenceMutants, strayMutants, lockMutants,
+	driftMutants)
 
 // mainMutants are those without a file of their own. Their names say what is left out or done wrong.
 var mainMutants = []mutant{

@@ -20,6 +20,7 @@ const SleptLeases = "slept-leases"
 var about = map[string]string{
 	"accounted-ends": "it cannot tell a guest that was migrated from one that has ended, so old memory might run on",
 	"copied-disks":   "it would move a guest without its disks",
+	"device-edits":   "it would start a guest without what was changed of its disks and networks while it ran",
 	"reboots":        "it cannot restart a guest in place",
 	SleptLeases:      "it does not count the time that its host sleeps, so its watchdog proves nothing",
 }

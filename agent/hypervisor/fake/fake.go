@@ -174,7 +174,7 @@ func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	defer end()
 	list := make([]hypervisor.Domain, 0, len(h.all))
 	for _, uuid := range slices.Sorted(maps.Keys(h.all)) {
-		list = append(list, h.all[uuid].Domain)
+		list = append(list, h.all[uuid].shown())
 	}
 	return list, nil
 }
@@ -242,7 +242,16 @@ func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 	if err != nil {
 		return hypervisor.Domain{}, err
 	}
-	return d.Domain, nil
+	return d.shown(), nil
+}
+
+// shown is the domain as it is told: of one that is off nothing says what it runs with.
+func (d *domain) shown() hypervisor.Domain {
+	shown := d.Domain
+	if shown.State == hypervisor.Shutoff {
+		shown.Sources, shown.Devices = nil, nil
+	}
+	return shown
 }
 
 func (h *domains) find(uuid string) (*domain, error) {
@@ -280,12 +289,16 @@ func read(xml string) (*domain, error) {
 	if err != nil {
 		return nil, err
 	}
+	attached, err := hypervisor.AttachedIn(xml)
+	if err != nil {
+		return nil, err
+	}
 	mark, managed := domxml.Metadata(xml)
 	return &domain{
 		disks: disks,
 		Domain: hypervisor.Domain{
 			UUID: info.UUID, Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
-			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation,
+			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation, Sources: attached.Written, Devices: attached.Devices,
 		},
 		xml: xml, started: time.Now(), restarted: make(chan struct{}),
 	}, nil

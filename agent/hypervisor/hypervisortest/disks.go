@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/shared/domxml"
 )
 
 // withDisk gives the guest one disk.
@@ -66,6 +68,39 @@ func inUse(t *testing.T, bench Bench) {
 			t.Errorf("%s, afterwards: %v", named, err)
 		}
 	}
+}
+
+// devices: what a domain shows of its disk is what the next start can be given in place of another one.
+func devices(t *testing.T, bench Bench) {
+	hv := bench.Source.Hypervisor
+	image := bench.empty(t, bench.Source, bench.Shared)
+	name := bench.thin(t, bench.Source, image)
+	path := find(t, bench.Source, bench.Pool, name).Path
+	g, other := newGuest(t, bench).onFile(path), newGuest(t, bench).onFile("/nowhere")
+	g.start(t, hv)
+	shown, err := hv.Lookup(t.Context(), g.id.UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.stop(t, hv)
+	if len(shown.Devices) != 1 {
+		t.Fatalf("it shows %+v", shown.Devices)
+	}
+	disk := shown.Devices[0]
+	if disk.Kind != domxml.DiskDevice || disk.Key != "vda" || disk.Source.Path != path || disk.Format != "qcow2" {
+		t.Errorf("it shows %+v", disk)
+	}
+	other.xml, err = domxml.EditDevices(other.xml, []domxml.DeviceEdit{{Kind: disk.Kind, Key: disk.Key, XML: disk.XML}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.start(t, hv)
+	all, err := hv.Domains(t.Context())
+	at := slices.IndexFunc(all, func(d hypervisor.Domain) bool { return d.UUID == other.id.UUID })
+	if err != nil || at < 0 || !slices.Equal(all[at].Devices, shown.Devices) {
+		t.Errorf("started with that, the list has %+v: %v", all, err)
+	}
+	other.stop(t, hv)
 }
 
 func growing(t *testing.T, bench Bench) {

@@ -82,6 +82,7 @@ func Cases() []Case {
 		{"a shared pool is seen by both", sharedPool},
 		{"a lock is seen by both hosts of a shared pool", sharedLock},
 		{"a volume in use is not removed", inUse},
+		{"what a guest runs with can be started with", devices},
 		{"disks grow under a running guest", growing},
 		{"a disk without its volume", lostVolume},
 		{"migration copies disks", copyDisks},

@@ -125,7 +125,8 @@ func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervis
 	name, err := d.GetName()
 	return hypervisor.Domain{
 		UUID: uuid, Name: name, State: hypervisor.Running, Reason: one.reason, MemoryBytes: one.memory, VCPUs: one.vcpus,
-		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation, Sources: one.sources,
+		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation,
+		Sources: one.attached.Written, Devices: one.attached.Devices,
 	}, err
 }
 
@@ -212,23 +213,25 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	}
 	domain.Managed, domain.Epoch, domain.OperationID = managed, mark.Epoch, mark.Operation
 	if domain.State != hypervisor.Shutoff {
-		domain.Sources, err = sourcesOf(d)
+		var attached hypervisor.Attached
+		attached, err = attachedTo(d)
+		domain.Sources, domain.Devices = attached.Written, attached.Devices
 	}
 	return domain, err
 }
 
-// sourcesOf reads what a domain writes to. That needs neither its process nor its job lock. A document that cannot be read hides no domain:
-// the only error is that the domain has ended.
-func sourcesOf(d *libvirtgo.Domain) ([]hypervisor.Source, error) {
+// attachedTo reads the devices of a domain. That needs neither its process nor its job lock. A document that cannot be read hides no
+// domain: the only error is that the domain has ended.
+func attachedTo(d *libvirtgo.Domain) (hypervisor.Attached, error) {
 	text, err := d.GetXMLDesc(0)
 	if is(err, libvirtgo.ERR_NO_DOMAIN) {
-		return nil, err
+		return hypervisor.Attached{}, err
 	}
 	if err != nil {
-		return nil, nil //nolint:nilerr // as it says above
+		return hypervisor.Attached{}, nil //nolint:nilerr // as it says above
 	}
-	sources, _ := hypervisor.Written(text)
-	return sources, nil
+	attached, _ := hypervisor.AttachedIn(text)
+	return attached, nil
 }
 
 // markOf reads Berth's mark of a domain. No mark is not an error. A domain without a definition that does not run has no

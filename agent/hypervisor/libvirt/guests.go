@@ -20,13 +20,13 @@ type guest struct {
 	id      uint
 	version uint64 // of the news that what follows is as new as
 
-	at              time.Time // when the next three and the sources were read
+	at              time.Time // when the next three and what is attached were read
 	memory, balloon int64
 	vcpus           int
 	mark            domxml.Mark
 	managed, marked bool   // marked: these and the reason were read
 	reason          string // why it runs
-	sources         []hypervisor.Source
+	attached        hypervisor.Attached
 
 	process *process // nil: not to be seen, and not looked for again
 
@@ -140,7 +140,7 @@ func (one *guest) ask(d *libvirtgo.Domain, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if one.sources, err = sourcesOf(d); err != nil {
+	if one.attached, err = attachedTo(d); err != nil {
 		return err
 	}
 	one.at = now

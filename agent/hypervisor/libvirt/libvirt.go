@@ -95,6 +95,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 		defer close(h.ended)
 		w.keepWatch(ctx)
 	}()
+	go w.watchDevices(ctx, runDir)
 	return h
 }
 

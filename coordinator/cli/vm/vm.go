@@ -26,7 +26,8 @@ A VM is a guest that Berth places, starts and moves. Domains that others run on 
 'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and
 'berth vm why-not' tell why a VM is where it is, and 'berth vm why-not-started' what keeps one from being started.`,
 		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), rebootCommand(a), listCommand(a), showCommand(a),
-		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), whyCommand(a),
+		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), acceptCommand(a), revertCommand(a),
+		whyCommand(a),
 		whyNotCommand(a), whyNotStartedCommand(a), historyCommand(a))
 }
 
@@ -148,6 +149,7 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 	if spec.GetXml() != "" {
 		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
 	}
+	rows = append(rows, driftRows(a, vm)...)
 	rows = append(rows, traitRows(a, vm)...)
 	if telemetry != nil {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",

@@ -57,6 +57,7 @@ type Task struct {
 	Unpause  *CopyOf // let it run on if its hypervisor has paused it because a disk failed or found no room
 	Crashed  *CopyOf // remove what is left of it if it has crashed, and refuse orders for it up to its epoch from now on
 	Lock     *TryLock
+	Devices  *CopyOf // give the disks and interfaces that it runs with
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
 
 	Reach []string // addresses of another node: try to connect to them
@@ -108,10 +109,11 @@ type OpenConsole struct {
 
 // TaskDone is what a task gave.
 type TaskDone struct {
-	Allocated units.Bytes // of Fetch: what the volume takes in its pool
-	DomainXML string      // of Describe
-	Locked    bool        // of Lock, to look
-	Reached   string      // of Reach: the address that answers; empty: none does
+	Allocated units.Bytes    // of Fetch: what the volume takes in its pool
+	DomainXML string         // of Describe
+	Locked    bool           // of Lock, to look
+	Devices   []model.Device // of Devices, with their elements
+	Reached   string         // of Reach: the address that answers; empty: none does
 }
 
 // TaskError is an agent's answer that a task could not be done. Nothing of it is left.
@@ -135,4 +137,6 @@ type Inventory interface {
 	Shown(uuid string) []string
 	// Copied are the UUIDs that more than one node has shown like this for a moment, ascending.
 	Copied() []string
+	// ChangedDevices are the UUIDs of domains whose devices have changed since it was asked last, ascending.
+	ChangedDevices() []string
 }

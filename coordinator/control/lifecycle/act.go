@@ -19,7 +19,7 @@ func (l *Lifecycle) ActOnVM(ctx context.Context, request ActOnVM) (op operation.
 			op = before
 			return lead.Decided, nil
 		}
-		first, err := l.actOn(snapshot, request)
+		first, err := l.actOn(ctx, snapshot, request)
 		if err != nil {
 			return lead.Decided, err
 		}
@@ -31,7 +31,7 @@ func (l *Lifecycle) ActOnVM(ctx context.Context, request ActOnVM) (op operation.
 }
 
 // actOn makes the first record.
-func (l *Lifecycle) actOn(snapshot *state.Snapshot, request ActOnVM) (First, error) {
+func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request ActOnVM) (First, error) {
 	vm, err := l.free(snapshot, request.VM)
 	if err != nil {
 		return First{}, err
@@ -41,6 +41,9 @@ func (l *Lifecycle) actOn(snapshot *state.Snapshot, request ActOnVM) (First, err
 		ID: l.NewID(), Kind: request.Kind, Caller: request.Caller, Request: request.RequestID, VM: vm.ID, VMName: vm.Name,
 		Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), Epoch: vm.Epoch,
 		Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: request.Force, Grace: request.Grace, CreatedAt: at, UpdatedAt: at,
+	}
+	if vm.Holder != "" && request.Kind.Stops() {
+		vm = l.drifts.Last(ctx, snapshot, vm)
 	}
 	switch {
 	case vm.Holder != "":

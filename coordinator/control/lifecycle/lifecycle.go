@@ -8,6 +8,7 @@ package lifecycle
 import (
 	"sync"
 
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/volumes"
@@ -34,13 +35,15 @@ type Lifecycle struct {
 	*Operations
 
 	volumes *volumes.Volumes
+	drifts  *drifts.Drifts
 	waiting waitingStarts
 }
 
 // New makes a Lifecycle that drives nothing yet.
-func New(lead *lead.Leader, volumes *volumes.Volumes, fencing *fencing.Fencing) *Lifecycle {
+func New(lead *lead.Leader, volumes *volumes.Volumes, fencing *fencing.Fencing, drifts *drifts.Drifts) *Lifecycle {
 	return &Lifecycle{
 		Operations: &Operations{Placer: &Placer{Leader: lead}, fencing: fencing, runners: map[string]*runner{}}, volumes: volumes,
+		drifts: drifts,
 	}
 }
 

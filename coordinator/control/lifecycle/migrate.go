@@ -73,6 +73,11 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 	if err := usable(snapshot, vm); err != nil {
 		return Migration{}, lead.Decided, err
 	}
+	if request.CopyStorage {
+		if err := wholeDisks(&vm); err != nil {
+			return Migration{}, lead.Decided, err
+		}
+	}
 	search, err := l.search(snapshot, snapshot, vm, request.purpose())
 	if err != nil {
 		return Migration{}, lead.Decided, err

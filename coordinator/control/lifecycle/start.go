@@ -89,6 +89,9 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	if err := untold(snapshot, vm); err != nil {
 		return fail(err)
 	}
+	if err := undrifted(facts, &vm); err != nil {
+		return fail(err)
+	}
 	search, err := searchOn(now.view, snapshot, facts, vm, placement.ForStart)
 	if err != nil {
 		return fail(err)

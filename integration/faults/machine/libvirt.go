@@ -363,14 +363,14 @@ func readXML(xml string) (hypervisor.Domain, error) {
 		return hypervisor.Domain{}, fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)
 	}
 	mark, managed := domxml.Metadata(xml)
-	sources, err := hypervisor.Written(xml)
+	attached, err := hypervisor.AttachedIn(xml)
 	if err != nil {
 		return hypervisor.Domain{}, err
 	}
 	// All guests write to the pool of their machine as well, as if a part of their disks lay there.
-	sources = append(sources, hypervisor.Source{Pool: Pool, Volume: "part-of-" + info.UUID})
+	sources := append(attached.Written, hypervisor.Source{Pool: Pool, Volume: "part-of-" + info.UUID})
 	return hypervisor.Domain{
 		UUID: strings.ToLower(info.UUID), Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
-		Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation, Sources: sources,
+		Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation, Sources: sources, Devices: attached.Devices,
 	}, nil
 }

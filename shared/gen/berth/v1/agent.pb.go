@@ -1896,10 +1896,12 @@ func (*Command_Reboot) isCommand_Action() {}
 
 // StartCommand creates the domain with VM ID, epoch and operation ID in its metadata.
 type StartCommand struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	Volumes       []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"`        // made before the domain; when the start fails, none of them is left
-	Persistent    bool                   `protobuf:"varint,3,opt,name=persistent,proto3" json:"persistent,omitempty"` // libvirt keeps its definition, and replaces the one that it has; else the domain is transient
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Spec       *VMSpec                `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Volumes    []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"`        // made before the domain; when the start fails, none of them is left
+	Persistent bool                   `protobuf:"varint,3,opt,name=persistent,proto3" json:"persistent,omitempty"` // libvirt keeps its definition, and replaces the one that it has; else the domain is transient
+	// What the guest ran with last beside what the spec says.
+	Edits         []*DeviceEdit `protobuf:"bytes,4,rep,name=edits,proto3" json:"edits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1955,6 +1957,74 @@ func (x *StartCommand) GetPersistent() bool {
 	return false
 }
 
+func (x *StartCommand) GetEdits() []*DeviceEdit {
+	if x != nil {
+		return x.Edits
+	}
+	return nil
+}
+
+// DeviceEdit changes one device of the document that a VM is started with.
+type DeviceEdit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // disk or interface
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`   // a disk's target, an interface's MAC address
+	Xml           string                 `protobuf:"bytes,3,opt,name=xml,proto3" json:"xml,omitempty"`   // the element that it becomes; empty: it is taken away
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceEdit) Reset() {
+	*x = DeviceEdit{}
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceEdit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceEdit) ProtoMessage() {}
+
+func (x *DeviceEdit) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceEdit.ProtoReflect.Descriptor instead.
+func (*DeviceEdit) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DeviceEdit) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DeviceEdit) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *DeviceEdit) GetXml() string {
+	if x != nil {
+		return x.Xml
+	}
+	return ""
+}
+
 // StopCommand shuts the guest down, and powers it off when the grace time is over.
 type StopCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1966,7 +2036,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2048,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2061,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -2028,7 +2098,7 @@ type MigrateCommand struct {
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2110,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2123,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -2142,7 +2212,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2224,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +2237,7 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
@@ -2180,7 +2250,7 @@ type DiscardCommand struct {
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2262,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2275,7 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DiscardCommand) GetVolumes() []*Volume {
@@ -2224,7 +2294,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2306,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2319,7 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 // PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
@@ -2263,7 +2333,7 @@ type PrepareCommand struct {
 
 func (x *PrepareCommand) Reset() {
 	*x = PrepareCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2345,7 @@ func (x *PrepareCommand) String() string {
 func (*PrepareCommand) ProtoMessage() {}
 
 func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2358,7 @@ func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
 func (*PrepareCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PrepareCommand) GetVolumes() []*Volume {
@@ -2315,7 +2385,7 @@ type ClearCommand struct {
 
 func (x *ClearCommand) Reset() {
 	*x = ClearCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2397,7 @@ func (x *ClearCommand) String() string {
 func (*ClearCommand) ProtoMessage() {}
 
 func (x *ClearCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2410,7 @@ func (x *ClearCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
 func (*ClearCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ClearCommand) GetVolumes() []*Volume {
@@ -2360,7 +2430,7 @@ type AdoptCommand struct {
 
 func (x *AdoptCommand) Reset() {
 	*x = AdoptCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2442,7 @@ func (x *AdoptCommand) String() string {
 func (*AdoptCommand) ProtoMessage() {}
 
 func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2455,7 @@ func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptCommand.ProtoReflect.Descriptor instead.
 func (*AdoptCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 // ReleaseCommand takes the mark away again. The guest does not notice.
@@ -2397,7 +2467,7 @@ type ReleaseCommand struct {
 
 func (x *ReleaseCommand) Reset() {
 	*x = ReleaseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2479,7 @@ func (x *ReleaseCommand) String() string {
 func (*ReleaseCommand) ProtoMessage() {}
 
 func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2492,7 @@ func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseCommand.ProtoReflect.Descriptor instead.
 func (*ReleaseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 // RebootCommand restarts the guest in place: domain, process and mark stay. A guest that was asked is not asked again.
@@ -2435,7 +2505,7 @@ type RebootCommand struct {
 
 func (x *RebootCommand) Reset() {
 	*x = RebootCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2517,7 @@ func (x *RebootCommand) String() string {
 func (*RebootCommand) ProtoMessage() {}
 
 func (x *RebootCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2530,7 @@ func (x *RebootCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootCommand.ProtoReflect.Descriptor instead.
 func (*RebootCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RebootCommand) GetForce() bool {
@@ -2490,7 +2560,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2572,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2585,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -2607,6 +2677,7 @@ type Task struct {
 	//	*Task_EndCrashed
 	//	*Task_Reach
 	//	*Task_Lock
+	//	*Task_Devices
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2614,7 +2685,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2626,7 +2697,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2639,7 +2710,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Task) GetId() string {
@@ -2773,6 +2844,15 @@ func (x *Task) GetLock() *LockTask {
 	return nil
 }
 
+func (x *Task) GetDevices() *DevicesTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Devices); ok {
+			return x.Devices
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -2829,6 +2909,10 @@ type Task_Lock struct {
 	Lock *LockTask `protobuf:"bytes,21,opt,name=lock,proto3,oneof"`
 }
 
+type Task_Devices struct {
+	Devices *DevicesTask `protobuf:"bytes,22,opt,name=devices,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -2855,6 +2939,61 @@ func (*Task_Reach) isTask_Action() {}
 
 func (*Task_Lock) isTask_Action() {}
 
+func (*Task_Devices) isTask_Action() {}
+
+// DevicesTask gives the devices of a domain with their elements. It fails for a domain of another epoch, or one that does not run.
+type DevicesTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevicesTask) Reset() {
+	*x = DevicesTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevicesTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevicesTask) ProtoMessage() {}
+
+func (x *DevicesTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevicesTask.ProtoReflect.Descriptor instead.
+func (*DevicesTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *DevicesTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
+func (x *DevicesTask) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // ReachTask tries to connect to addresses of another node, of which somebody says that it is off.
 type ReachTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2865,7 +3004,7 @@ type ReachTask struct {
 
 func (x *ReachTask) Reset() {
 	*x = ReachTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +3016,7 @@ func (x *ReachTask) String() string {
 func (*ReachTask) ProtoMessage() {}
 
 func (x *ReachTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +3029,7 @@ func (x *ReachTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachTask.ProtoReflect.Descriptor instead.
 func (*ReachTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReachTask) GetAddresses() []string {
@@ -2911,7 +3050,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2923,7 +3062,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2936,7 +3075,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -2963,7 +3102,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3114,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3127,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -3011,7 +3150,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3023,7 +3162,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3036,7 +3175,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -3080,7 +3219,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3231,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3244,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -3148,7 +3287,7 @@ type UnpauseTask struct {
 
 func (x *UnpauseTask) Reset() {
 	*x = UnpauseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3160,7 +3299,7 @@ func (x *UnpauseTask) String() string {
 func (*UnpauseTask) ProtoMessage() {}
 
 func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3173,7 +3312,7 @@ func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseTask.ProtoReflect.Descriptor instead.
 func (*UnpauseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UnpauseTask) GetVmId() string {
@@ -3202,7 +3341,7 @@ type EndCrashedTask struct {
 
 func (x *EndCrashedTask) Reset() {
 	*x = EndCrashedTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3353,7 @@ func (x *EndCrashedTask) String() string {
 func (*EndCrashedTask) ProtoMessage() {}
 
 func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3366,7 @@ func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
 func (*EndCrashedTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *EndCrashedTask) GetVmId() string {
@@ -3256,7 +3395,7 @@ type LockTask struct {
 
 func (x *LockTask) Reset() {
 	*x = LockTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3407,7 @@ func (x *LockTask) String() string {
 func (*LockTask) ProtoMessage() {}
 
 func (x *LockTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3420,7 @@ func (x *LockTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockTask.ProtoReflect.Descriptor instead.
 func (*LockTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LockTask) GetPool() string {
@@ -3316,7 +3455,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3467,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3480,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -3369,7 +3508,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3520,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3533,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -3416,7 +3555,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3428,7 +3567,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3441,7 +3580,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -3470,7 +3609,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3621,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3634,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -3524,7 +3663,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3675,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3688,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -3578,13 +3717,14 @@ type TaskResult struct {
 	Code           AgentErrorCode         `protobuf:"varint,7,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"`              // an agent of a release up to 0.6 sends the word alone
 	Reached        string                 `protobuf:"bytes,20,opt,name=reached,proto3" json:"reached,omitempty"`                                     // of reach: the address that answered; empty: none did
 	Locked         bool                   `protobuf:"varint,21,opt,name=locked,proto3" json:"locked,omitempty"`                                      // of lock, to look: somebody holds the lock
+	Devices        *Devices               `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                                     // of devices
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3596,7 +3736,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3609,7 +3749,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3673,6 +3813,13 @@ func (x *TaskResult) GetLocked() bool {
 		return x.Locked
 	}
 	return false
+}
+
+func (x *TaskResult) GetDevices() *Devices {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
 }
 
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
@@ -3797,13 +3944,19 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05adopt\x18\x0f \x01(\v2\x16.berth.v1.AdoptCommandH\x00R\x05adopt\x124\n" +
 	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\arelease\x12>\n" +
 	"\x06reboot\x18\x11 \x01(\v2\x17.berth.v1.RebootCommandB\v\x92\xb5\x18\arebootsH\x00R\x06rebootB\b\n" +
-	"\x06action\"\x80\x01\n" +
+	"\x06action\"\xbe\x01\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
 	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\x12\x1e\n" +
 	"\n" +
 	"persistent\x18\x03 \x01(\bR\n" +
-	"persistent\"H\n" +
+	"persistent\x12<\n" +
+	"\x05edits\x18\x04 \x03(\v2\x14.berth.v1.DeviceEditB\x10\x92\xb5\x18\fdevice-editsR\x05edits\"D\n" +
+	"\n" +
+	"DeviceEdit\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x10\n" +
+	"\x03xml\x18\x03 \x01(\tR\x03xml\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
 	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xa8\x03\n" +
@@ -3846,7 +3999,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xa3\x05\n" +
+	" \x01(\bR\x04seed\"\xd6\x05\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -3863,8 +4016,12 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\vend_crashed\x18\x0e \x01(\v2\x18.berth.v1.EndCrashedTaskH\x00R\n" +
 	"endCrashed\x12+\n" +
 	"\x05reach\x18\x14 \x01(\v2\x13.berth.v1.ReachTaskH\x00R\x05reach\x12(\n" +
-	"\x04lock\x18\x15 \x01(\v2\x12.berth.v1.LockTaskH\x00R\x04lockB\b\n" +
-	"\x06action\")\n" +
+	"\x04lock\x18\x15 \x01(\v2\x12.berth.v1.LockTaskH\x00R\x04lock\x121\n" +
+	"\adevices\x18\x16 \x01(\v2\x15.berth.v1.DevicesTaskH\x00R\adevicesB\b\n" +
+	"\x06action\"8\n" +
+	"\vDevicesTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\")\n" +
 	"\tReachTask\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\"I\n" +
 	"\bGrowTask\x12(\n" +
@@ -3908,7 +4065,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x8d\x02\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xba\x02\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -3921,7 +4078,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"domain_xml\x18\x06 \x01(\tR\tdomainXml\x12,\n" +
 	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x18\n" +
 	"\areached\x18\x14 \x01(\tR\areached\x12\x16\n" +
-	"\x06locked\x18\x15 \x01(\bR\x06locked*\xa5\x06\n" +
+	"\x06locked\x18\x15 \x01(\bR\x06locked\x12+\n" +
+	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices*\xa5\x06\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -3981,7 +4139,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
@@ -4005,116 +4163,122 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*CancelCommand)(nil),         // 19: berth.v1.CancelCommand
 	(*Command)(nil),               // 20: berth.v1.Command
 	(*StartCommand)(nil),          // 21: berth.v1.StartCommand
-	(*StopCommand)(nil),           // 22: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 23: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 24: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 25: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 26: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 27: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 28: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),          // 29: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),        // 30: berth.v1.ReleaseCommand
-	(*RebootCommand)(nil),         // 31: berth.v1.RebootCommand
-	(*Volume)(nil),                // 32: berth.v1.Volume
-	(*Task)(nil),                  // 33: berth.v1.Task
-	(*ReachTask)(nil),             // 34: berth.v1.ReachTask
-	(*GrowTask)(nil),              // 35: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 36: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 37: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 38: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),           // 39: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),        // 40: berth.v1.EndCrashedTask
-	(*LockTask)(nil),              // 41: berth.v1.LockTask
-	(*SuspendTask)(nil),           // 42: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 43: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 44: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 45: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 46: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 47: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 48: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 49: berth.v1.NodeInventory
-	(*Domain)(nil),                // 50: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 52: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 53: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 54: berth.v1.VMSpec
+	(*DeviceEdit)(nil),            // 22: berth.v1.DeviceEdit
+	(*StopCommand)(nil),           // 23: berth.v1.StopCommand
+	(*MigrateCommand)(nil),        // 24: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),         // 25: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),        // 26: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),        // 27: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),        // 28: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),          // 29: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),          // 30: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),        // 31: berth.v1.ReleaseCommand
+	(*RebootCommand)(nil),         // 32: berth.v1.RebootCommand
+	(*Volume)(nil),                // 33: berth.v1.Volume
+	(*Task)(nil),                  // 34: berth.v1.Task
+	(*DevicesTask)(nil),           // 35: berth.v1.DevicesTask
+	(*ReachTask)(nil),             // 36: berth.v1.ReachTask
+	(*GrowTask)(nil),              // 37: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 38: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 39: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 40: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),           // 41: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),        // 42: berth.v1.EndCrashedTask
+	(*LockTask)(nil),              // 43: berth.v1.LockTask
+	(*SuspendTask)(nil),           // 44: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 45: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 46: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 47: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 48: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 49: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 50: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 51: berth.v1.NodeInventory
+	(*Domain)(nil),                // 52: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 53: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 54: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 55: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 56: berth.v1.VMSpec
+	(*Devices)(nil),               // 57: berth.v1.Devices
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	6,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	7,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	48, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	50, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	9,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	12, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	11, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	10, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	47, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	49, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	8,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	49, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	50, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	51, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	52, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	50, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	53, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	51, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	52, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	53, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	54, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	52, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	55, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	50, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	53, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	52, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	55, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
 	16, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	17, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
 	20, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
 	18, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
 	19, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	33, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	34, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	15, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	14, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	51, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	53, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	21, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	22, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	23, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	24, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	25, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	26, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	27, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	28, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	29, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	30, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	31, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	54, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	32, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	54, // 41: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	32, // 42: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	32, // 43: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	32, // 44: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	32, // 45: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	54, // 46: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	32, // 47: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	35, // 48: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	36, // 49: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	37, // 50: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	38, // 51: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	42, // 52: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	43, // 53: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	44, // 54: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	45, // 55: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	46, // 56: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	39, // 57: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	40, // 58: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	34, // 59: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	41, // 60: berth.v1.Task.lock:type_name -> berth.v1.LockTask
-	32, // 61: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	32, // 62: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	32, // 63: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	2,  // 64: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
-	0,  // 65: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	5,  // 66: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	3,  // 67: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	13, // 68: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	4,  // 69: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	68, // [68:70] is the sub-list for method output_type
-	66, // [66:68] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	23, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	24, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	25, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	26, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	27, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	28, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	29, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	30, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	31, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	32, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
+	56, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	33, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	22, // 41: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
+	56, // 42: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	33, // 43: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	33, // 44: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	33, // 45: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	33, // 46: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	56, // 47: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	33, // 48: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	37, // 49: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	38, // 50: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	39, // 51: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	40, // 52: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	44, // 53: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	45, // 54: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	46, // 55: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	47, // 56: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	48, // 57: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	41, // 58: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	42, // 59: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	36, // 60: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	43, // 61: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	35, // 62: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
+	33, // 63: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	33, // 64: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	33, // 65: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	2,  // 66: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
+	0,  // 67: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	57, // 68: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
+	5,  // 69: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	3,  // 70: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	13, // 71: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	4,  // 72: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	71, // [71:73] is the sub-list for method output_type
+	69, // [69:71] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -4158,7 +4322,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Release)(nil),
 		(*Command_Reboot)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[30].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[31].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -4172,6 +4336,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_EndCrashed)(nil),
 		(*Task_Reach)(nil),
 		(*Task_Lock)(nil),
+		(*Task_Devices)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4179,7 +4344,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

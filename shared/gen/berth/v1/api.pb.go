@@ -3969,6 +3969,223 @@ func (x *DeleteVMResponse) GetOperation() *Operation {
 	return nil
 }
 
+type AcceptDriftRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // name or ID
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptDriftRequest) Reset() {
+	*x = AcceptDriftRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptDriftRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptDriftRequest) ProtoMessage() {}
+
+func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptDriftRequest.ProtoReflect.Descriptor instead.
+func (*AcceptDriftRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *AcceptDriftRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *AcceptDriftRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type AcceptDriftResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"` // its name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptDriftResponse) Reset() {
+	*x = AcceptDriftResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptDriftResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptDriftResponse) ProtoMessage() {}
+
+func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptDriftResponse.ProtoReflect.Descriptor instead.
+func (*AcceptDriftResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *AcceptDriftResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *AcceptDriftResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+type RevertDriftRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Vm        string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // name or ID
+	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The guest has written to disks that its record does not name. What it has written there is not in those that the record names.
+	WithoutWrites bool `protobuf:"varint,3,opt,name=without_writes,json=withoutWrites,proto3" json:"without_writes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertDriftRequest) Reset() {
+	*x = RevertDriftRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertDriftRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertDriftRequest) ProtoMessage() {}
+
+func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertDriftRequest.ProtoReflect.Descriptor instead.
+func (*RevertDriftRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *RevertDriftRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *RevertDriftRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RevertDriftRequest) GetWithoutWrites() bool {
+	if x != nil {
+		return x.WithoutWrites
+	}
+	return false
+}
+
+type RevertDriftResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"` // its name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertDriftResponse) Reset() {
+	*x = RevertDriftResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertDriftResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertDriftResponse) ProtoMessage() {}
+
+func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertDriftResponse.ProtoReflect.Descriptor instead.
+func (*RevertDriftResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *RevertDriftResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RevertDriftResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
 type StartVMsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vms           []string               `protobuf:"bytes,1,rep,name=vms,proto3" json:"vms,omitempty"`   // names or IDs of stopped VMs
@@ -3981,7 +4198,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4210,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4223,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -4047,7 +4264,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4276,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4289,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -4104,7 +4321,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4333,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4129,7 +4346,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -4186,7 +4403,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4198,7 +4415,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4211,7 +4428,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -4253,7 +4470,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4265,7 +4482,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4278,7 +4495,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -4311,7 +4528,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4540,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4553,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -4356,7 +4573,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4585,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4598,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4409,7 +4626,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4421,7 +4638,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4434,7 +4651,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4469,7 +4686,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4481,7 +4698,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4494,7 +4711,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4546,7 +4763,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4558,7 +4775,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4571,7 +4788,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4712,7 +4929,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4724,7 +4941,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4737,7 +4954,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -4778,7 +4995,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4790,7 +5007,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4803,7 +5020,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -4829,7 +5046,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4841,7 +5058,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4854,7 +5071,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -4873,7 +5090,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4885,7 +5102,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4898,7 +5115,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -4919,7 +5136,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4931,7 +5148,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4944,7 +5161,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -4982,7 +5199,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4994,7 +5211,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5007,7 +5224,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -5062,7 +5279,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5074,7 +5291,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5087,7 +5304,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -5116,7 +5333,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5128,7 +5345,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5141,7 +5358,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -5183,7 +5400,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5195,7 +5412,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5208,7 +5425,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -5244,7 +5461,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5256,7 +5473,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5269,7 +5486,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -5311,7 +5528,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5323,7 +5540,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5336,7 +5553,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -5369,7 +5586,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5381,7 +5598,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5394,7 +5611,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5414,7 +5631,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5426,7 +5643,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5439,7 +5656,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5468,7 +5685,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5480,7 +5697,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5493,7 +5710,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5534,7 +5751,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5546,7 +5763,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5559,7 +5776,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5587,7 +5804,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5599,7 +5816,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5612,7 +5829,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5646,7 +5863,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5658,7 +5875,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5671,7 +5888,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5698,7 +5915,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5710,7 +5927,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5723,7 +5940,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -5750,7 +5967,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5762,7 +5979,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5775,7 +5992,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -5803,7 +6020,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5815,7 +6032,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5828,7 +6045,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -5862,7 +6079,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5874,7 +6091,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5887,7 +6104,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -5913,7 +6130,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5925,7 +6142,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5938,7 +6155,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -5957,7 +6174,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5969,7 +6186,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5982,7 +6199,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -6003,7 +6220,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6015,7 +6232,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6028,7 +6245,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -6063,7 +6280,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6075,7 +6292,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6088,7 +6305,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -6121,7 +6338,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6133,7 +6350,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6146,7 +6363,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -6166,7 +6383,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6178,7 +6395,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6191,7 +6408,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -6217,7 +6434,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6229,7 +6446,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6242,7 +6459,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -6262,7 +6479,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6274,7 +6491,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6287,7 +6504,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -6315,7 +6532,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6327,7 +6544,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6340,7 +6557,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -6374,7 +6591,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6386,7 +6603,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6399,7 +6616,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -6430,7 +6647,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6442,7 +6659,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6455,7 +6672,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -6510,7 +6727,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6522,7 +6739,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6535,7 +6752,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -6567,7 +6784,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6579,7 +6796,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6592,7 +6809,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -6654,7 +6871,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6666,7 +6883,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6679,7 +6896,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -6706,7 +6923,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6718,7 +6935,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6731,7 +6948,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -6758,7 +6975,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6770,7 +6987,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6783,7 +7000,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -6810,7 +7027,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6822,7 +7039,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6835,7 +7052,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -6863,7 +7080,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6875,7 +7092,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6888,7 +7105,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -6923,7 +7140,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6935,7 +7152,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6948,7 +7165,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -6981,7 +7198,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6993,7 +7210,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7006,7 +7223,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -7026,7 +7243,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7038,7 +7255,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7051,7 +7268,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -7077,7 +7294,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7089,7 +7306,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7102,7 +7319,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -7124,7 +7341,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7136,7 +7353,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7149,7 +7366,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -7189,7 +7406,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7201,7 +7418,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7214,7 +7431,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -7235,7 +7452,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7247,7 +7464,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7260,7 +7477,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -7293,7 +7510,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7305,7 +7522,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7318,7 +7535,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -7340,7 +7557,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7352,7 +7569,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7365,7 +7582,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -7415,7 +7632,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7427,7 +7644,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7440,7 +7657,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *VMStay) GetNode() string {
@@ -7522,7 +7739,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7534,7 +7751,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7547,7 +7764,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -7577,7 +7794,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7589,7 +7806,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7602,7 +7819,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -7705,7 +7922,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7717,7 +7934,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7730,7 +7947,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -7793,7 +8010,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7805,7 +8022,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7818,7 +8035,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -7855,7 +8072,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7867,7 +8084,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7880,7 +8097,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -7931,7 +8148,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7943,7 +8160,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7956,7 +8173,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -8009,7 +8226,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8021,7 +8238,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8034,7 +8251,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -8099,7 +8316,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8111,7 +8328,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8124,7 +8341,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -8172,7 +8389,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8184,7 +8401,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8197,7 +8414,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -8223,7 +8440,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8235,7 +8452,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8248,7 +8465,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -8266,7 +8483,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8278,7 +8495,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8291,7 +8508,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 type ListMembersResponse struct {
@@ -8305,7 +8522,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8317,7 +8534,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8330,7 +8547,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -8364,7 +8581,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8376,7 +8593,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8389,7 +8606,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -8415,7 +8632,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8427,7 +8644,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8440,7 +8657,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -8458,7 +8675,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8470,7 +8687,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8483,7 +8700,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 type SaveSnapshotResponse struct {
@@ -8495,7 +8712,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8507,7 +8724,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8520,7 +8737,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -8539,7 +8756,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8551,7 +8768,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8564,7 +8781,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -8586,7 +8803,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8598,7 +8815,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8611,7 +8828,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -8653,7 +8870,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8665,7 +8882,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8678,7 +8895,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -8714,7 +8931,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8726,7 +8943,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8739,7 +8956,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -8787,7 +9004,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8799,7 +9016,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8812,7 +9029,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -8893,7 +9110,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8905,7 +9122,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8918,7 +9135,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -8983,7 +9200,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8995,7 +9212,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9008,7 +9225,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -9055,7 +9272,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9067,7 +9284,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9080,7 +9297,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -9109,7 +9326,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9121,7 +9338,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9134,7 +9351,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -9222,7 +9439,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9234,7 +9451,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9247,7 +9464,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 type ImportImageRequest struct {
@@ -9260,7 +9477,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9272,7 +9489,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9285,7 +9502,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -9317,7 +9534,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9329,7 +9546,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9342,7 +9559,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -9404,7 +9621,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9416,7 +9633,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9429,7 +9646,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -9457,7 +9674,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9469,7 +9686,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9482,7 +9699,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -9516,7 +9733,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9528,7 +9745,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9541,7 +9758,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -9570,7 +9787,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9582,7 +9799,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9595,7 +9812,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -9637,7 +9854,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9649,7 +9866,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9662,7 +9879,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -9705,7 +9922,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9717,7 +9934,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9730,7 +9947,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *Pool) GetName() string {
@@ -9817,7 +10034,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9829,7 +10046,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9842,7 +10059,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -9896,7 +10113,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9908,7 +10125,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9921,7 +10138,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -9982,7 +10199,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9994,7 +10211,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10007,7 +10224,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -10032,7 +10249,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10044,7 +10261,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10057,7 +10274,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -10122,7 +10339,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10134,7 +10351,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10147,7 +10364,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -10189,7 +10406,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10201,7 +10418,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10214,7 +10431,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -10247,7 +10464,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10259,7 +10476,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10272,7 +10489,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -10624,7 +10841,22 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"keep_disks\x18\x03 \x01(\bR\tkeepDisks\"l\n" +
 	"\x10DeleteVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"o\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"C\n" +
+	"\x12AcceptDriftRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"L\n" +
+	"\x13AcceptDriftResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\"j\n" +
+	"\x12RevertDriftRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12%\n" +
+	"\x0ewithout_writes\x18\x03 \x01(\bR\rwithoutWrites\"L\n" +
+	"\x13RevertDriftResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\"o\n" +
 	"\x0fStartVMsRequest\x12\x10\n" +
 	"\x03vms\x18\x01 \x03(\tR\x03vms\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
@@ -11125,7 +11357,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xe40\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\x982\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -11205,6 +11437,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bAdoptVMs\x12\x19.berth.v1.AdoptVMsRequest\x1a\x1a.berth.v1.AdoptVMsResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12R\n" +
 	"\tReleaseVM\x12\x1a.berth.v1.ReleaseVMRequest\x1a\x1b.berth.v1.ReleaseVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vAcceptDrift\x12\x1c.berth.v1.AcceptDriftRequest\x1a\x1d.berth.v1.AcceptDriftResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vRevertDrift\x12\x1c.berth.v1.RevertDriftRequest\x1a\x1d.berth.v1.RevertDriftResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
 	"\bStartVMs\x12\x19.berth.v1.StartVMsRequest\x1a\x1a.berth.v1.StartVMsResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12S\n" +
@@ -11335,7 +11571,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 169)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 173)
 var file_berth_v1_api_proto_goTypes = []any{
 	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
 	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
@@ -11399,267 +11635,271 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*MigrateVMResponse)(nil),          // 59: berth.v1.MigrateVMResponse
 	(*DeleteVMRequest)(nil),            // 60: berth.v1.DeleteVMRequest
 	(*DeleteVMResponse)(nil),           // 61: berth.v1.DeleteVMResponse
-	(*StartVMsRequest)(nil),            // 62: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 63: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 64: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 65: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 66: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 67: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 68: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 69: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 70: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 71: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 72: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 73: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 74: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 75: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 76: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 77: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 78: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 79: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 80: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 81: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 82: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 83: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 84: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 85: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 86: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 87: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 88: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 89: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 90: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 91: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 92: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 93: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 94: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 95: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 96: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 97: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 98: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 99: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 100: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 101: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 102: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 103: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 104: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 105: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 106: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 107: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 108: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 109: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 110: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 111: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 112: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 113: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 114: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 115: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 116: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 117: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 118: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 119: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 120: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 121: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 122: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 123: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 124: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 125: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 126: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 127: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 128: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 129: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 130: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 131: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 132: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 133: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 134: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 135: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 136: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 137: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 138: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 139: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 140: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 141: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 142: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 143: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 144: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 145: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 146: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 147: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 148: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 149: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 150: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 151: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 152: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 153: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 154: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 155: berth.v1.PoolLocks
-	(*PoolShare)(nil),                  // 156: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 157: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 158: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 159: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 160: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 161: berth.v1.ConsoleResponse
-	nil,                                // 162: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 163: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 164: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 165: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 166: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 167: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 168: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 169: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 170: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 171: google.protobuf.Timestamp
-	(*Node)(nil),                       // 172: berth.v1.Node
-	(*Domain)(nil),                     // 173: berth.v1.Domain
-	(*NodeSettings)(nil),               // 174: berth.v1.NodeSettings
-	(*Names)(nil),                      // 175: berth.v1.Names
-	(*FenceDevice)(nil),                // 176: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 177: berth.v1.Resource
-	(*Key)(nil),                        // 178: berth.v1.Key
-	(*NodeKey)(nil),                    // 179: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 180: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 181: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 182: berth.v1.Conflict
-	(*VM)(nil),                         // 183: berth.v1.VM
-	(*Operation)(nil),                  // 184: berth.v1.Operation
-	(*NewVM)(nil),                      // 185: berth.v1.NewVM
-	(*Decision)(nil),                   // 186: berth.v1.Decision
-	(*VMChange)(nil),                   // 187: berth.v1.VMChange
-	(*FieldChange)(nil),                // 188: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 189: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 190: berth.v1.Group
-	(*AffinityRule)(nil),               // 191: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 192: berth.v1.Plan
-	(*MigrationStats)(nil),             // 193: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 194: berth.v1.DecisionNode
-	(*Event)(nil),                      // 195: berth.v1.Event
+	(*AcceptDriftRequest)(nil),         // 62: berth.v1.AcceptDriftRequest
+	(*AcceptDriftResponse)(nil),        // 63: berth.v1.AcceptDriftResponse
+	(*RevertDriftRequest)(nil),         // 64: berth.v1.RevertDriftRequest
+	(*RevertDriftResponse)(nil),        // 65: berth.v1.RevertDriftResponse
+	(*StartVMsRequest)(nil),            // 66: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 67: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 68: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 69: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 70: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 71: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 72: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 73: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 74: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 75: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 76: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 77: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 78: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 79: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 80: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 81: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 82: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 83: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 84: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 85: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 86: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 87: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 88: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 89: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 90: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 91: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 92: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 93: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 94: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 95: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 96: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 97: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 98: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 99: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 100: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 101: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 102: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 103: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 104: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 105: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 106: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 107: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 108: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 109: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 110: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 111: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 112: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 113: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 114: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 115: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 116: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 117: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 118: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 119: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 120: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 121: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 122: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 123: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 124: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 125: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 126: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 127: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 128: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 129: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 130: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 131: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 132: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 133: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 134: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 135: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 136: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 137: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 138: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 139: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 140: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 141: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 142: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 143: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 144: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 145: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 146: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 147: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 148: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 149: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 150: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 151: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 152: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 153: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 154: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 155: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 156: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 157: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 158: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 159: berth.v1.PoolLocks
+	(*PoolShare)(nil),                  // 160: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 161: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 162: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 163: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 164: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 165: berth.v1.ConsoleResponse
+	nil,                                // 166: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 167: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 168: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 169: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 170: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 171: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 172: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 173: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 174: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 175: google.protobuf.Timestamp
+	(*Node)(nil),                       // 176: berth.v1.Node
+	(*Domain)(nil),                     // 177: berth.v1.Domain
+	(*NodeSettings)(nil),               // 178: berth.v1.NodeSettings
+	(*Names)(nil),                      // 179: berth.v1.Names
+	(*FenceDevice)(nil),                // 180: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 181: berth.v1.Resource
+	(*Key)(nil),                        // 182: berth.v1.Key
+	(*NodeKey)(nil),                    // 183: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 184: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 185: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 186: berth.v1.Conflict
+	(*VM)(nil),                         // 187: berth.v1.VM
+	(*Operation)(nil),                  // 188: berth.v1.Operation
+	(*NewVM)(nil),                      // 189: berth.v1.NewVM
+	(*Decision)(nil),                   // 190: berth.v1.Decision
+	(*VMChange)(nil),                   // 191: berth.v1.VMChange
+	(*FieldChange)(nil),                // 192: berth.v1.FieldChange
+	(*ErrorDetail)(nil),                // 193: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 194: berth.v1.Group
+	(*AffinityRule)(nil),               // 195: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 196: berth.v1.Plan
+	(*MigrationStats)(nil),             // 197: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 198: berth.v1.DecisionNode
+	(*Event)(nil),                      // 199: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	170, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	174, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	171, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	171, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	175, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	175, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	172, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	172, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	173, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	174, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	162, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	175, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	176, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	172, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	172, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	172, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	177, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	177, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	163, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	164, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	165, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	177, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	166, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	167, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	168, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	177, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	178, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	178, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	178, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	178, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	178, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	179, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	169, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	180, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	180, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	179, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	177, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	177, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	181, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	182, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	183, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	183, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	184, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	185, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	184, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	186, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	183, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	185, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	183, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	186, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	187, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	183, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	188, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	184, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	184, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	184, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	186, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	184, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	64,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	184, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	186, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	189, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	190, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	190, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	190, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	190, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	182, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	175, // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	175, // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	175, // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	175, // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	191, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	191, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	190, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	182, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	188, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	182, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	192, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	172, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	192, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	192, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	192, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	192, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	192, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	192, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	192, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	192, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	184, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	184, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	184, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	193, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	184, // 90: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	105, // 91: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	184, // 92: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	184, // 93: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	184, // 94: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	186, // 95: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	186, // 96: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	186, // 97: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	186, // 98: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	120, // 99: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	171, // 100: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	171, // 101: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	123, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	171, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	194, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	128, // 105: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	195, // 106: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	170, // 107: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	171, // 108: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	171, // 109: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	171, // 110: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	148, // 111: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	177, // 112: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	177, // 113: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	154, // 114: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	156, // 115: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	155, // 116: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	176, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	176, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	177, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	178, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	166, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	179, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	180, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	176, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	176, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	176, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	181, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	181, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	167, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	168, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	169, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	181, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	170, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	171, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	172, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	181, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	182, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	182, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	182, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	182, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	182, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	183, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	173, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	184, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	184, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	183, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	181, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	181, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	185, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	186, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	187, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	187, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	188, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	189, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	188, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	190, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	187, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	189, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	187, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	190, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	191, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	187, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	192, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	188, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	188, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	188, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	190, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	188, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	68,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	188, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	190, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	193, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	194, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	194, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	194, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	194, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	186, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	179, // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	179, // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	179, // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	179, // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	195, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	195, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	194, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	186, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	192, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	186, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	196, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	176, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	196, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	196, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	196, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	196, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	196, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	196, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	196, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	196, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	188, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	188, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	188, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	197, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	188, // 90: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	109, // 91: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	188, // 92: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	188, // 93: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	188, // 94: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	190, // 95: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	190, // 96: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	190, // 97: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	190, // 98: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	124, // 99: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	175, // 100: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	175, // 101: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	127, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	175, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	198, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	132, // 105: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	199, // 106: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	174, // 107: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	175, // 108: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	175, // 109: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	175, // 110: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	152, // 111: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	181, // 112: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	181, // 113: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	158, // 114: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	160, // 115: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	159, // 116: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
 	0,   // 117: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	171, // 118: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	159, // 119: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	159, // 120: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	159, // 121: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	159, // 122: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	175, // 123: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	175, // 124: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	175, // 118: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	163, // 119: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	163, // 120: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	163, // 121: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	163, // 122: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	179, // 123: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	179, // 124: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
 	1,   // 125: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
 	6,   // 126: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
 	8,   // 127: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
@@ -11690,128 +11930,132 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	56,  // 152: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
 	58,  // 153: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
 	60,  // 154: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	103, // 155: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	106, // 156: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	62,  // 157: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	65,  // 158: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	67,  // 159: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	69,  // 160: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	71,  // 161: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	73,  // 162: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	75,  // 163: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	77,  // 164: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	79,  // 165: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	81,  // 166: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	83,  // 167: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	85,  // 168: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	87,  // 169: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	89,  // 170: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	91,  // 171: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	93,  // 172: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	95,  // 173: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	97,  // 174: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	99,  // 175: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	108, // 176: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	101, // 177: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	110, // 178: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	112, // 179: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	114, // 180: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	116, // 181: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	118, // 182: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	121, // 183: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	124, // 184: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	126, // 185: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	147, // 186: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	150, // 187: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	152, // 188: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	157, // 189: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	160, // 190: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	129, // 191: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	131, // 192: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	133, // 193: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	135, // 194: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	137, // 195: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	139, // 196: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	141, // 197: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	143, // 198: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	145, // 199: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 200: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 201: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 202: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 203: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 204: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 205: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 206: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 207: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 208: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 209: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 210: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 211: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 212: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 213: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 214: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 215: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 216: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 217: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 218: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 219: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 220: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 221: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 222: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 223: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 224: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 225: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 226: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 227: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	59,  // 228: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	61,  // 229: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	104, // 230: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	107, // 231: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	63,  // 232: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	66,  // 233: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	68,  // 234: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	70,  // 235: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	72,  // 236: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	74,  // 237: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	76,  // 238: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	78,  // 239: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	80,  // 240: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	82,  // 241: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	84,  // 242: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	86,  // 243: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	88,  // 244: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	90,  // 245: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	92,  // 246: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	94,  // 247: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	96,  // 248: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	98,  // 249: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	100, // 250: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	109, // 251: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	102, // 252: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	111, // 253: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	113, // 254: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	115, // 255: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	117, // 256: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	119, // 257: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	122, // 258: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	125, // 259: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	127, // 260: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	149, // 261: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	151, // 262: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	153, // 263: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	158, // 264: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	161, // 265: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	130, // 266: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	132, // 267: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	134, // 268: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	136, // 269: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	138, // 270: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	140, // 271: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	142, // 272: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	144, // 273: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	146, // 274: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	200, // [200:275] is the sub-list for method output_type
-	125, // [125:200] is the sub-list for method input_type
+	107, // 155: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	110, // 156: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	62,  // 157: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	64,  // 158: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	66,  // 159: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	69,  // 160: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	71,  // 161: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	73,  // 162: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	75,  // 163: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	77,  // 164: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	79,  // 165: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	81,  // 166: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	83,  // 167: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	85,  // 168: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	87,  // 169: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	89,  // 170: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	91,  // 171: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	93,  // 172: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	95,  // 173: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	97,  // 174: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	99,  // 175: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	101, // 176: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	103, // 177: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	112, // 178: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	105, // 179: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	114, // 180: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	116, // 181: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	118, // 182: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	120, // 183: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	122, // 184: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	125, // 185: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	128, // 186: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	130, // 187: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	151, // 188: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	154, // 189: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	156, // 190: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	161, // 191: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	164, // 192: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	133, // 193: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	135, // 194: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	137, // 195: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	139, // 196: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	141, // 197: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	143, // 198: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	145, // 199: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	147, // 200: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	149, // 201: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 202: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 203: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 204: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 205: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 206: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 207: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 208: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 209: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 210: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 211: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 212: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 213: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 214: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 215: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 216: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 217: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 218: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 219: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 220: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 221: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 222: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 223: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 224: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 225: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 226: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 227: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 228: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 229: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	59,  // 230: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	61,  // 231: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	108, // 232: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	111, // 233: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	63,  // 234: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	65,  // 235: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	67,  // 236: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	70,  // 237: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	72,  // 238: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	74,  // 239: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	76,  // 240: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	78,  // 241: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	80,  // 242: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	82,  // 243: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	84,  // 244: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	86,  // 245: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	88,  // 246: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	90,  // 247: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	92,  // 248: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	94,  // 249: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	96,  // 250: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	98,  // 251: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	100, // 252: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	102, // 253: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	104, // 254: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	113, // 255: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	106, // 256: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	115, // 257: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	117, // 258: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	119, // 259: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	121, // 260: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	123, // 261: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	126, // 262: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	129, // 263: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	131, // 264: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	153, // 265: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	155, // 266: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	157, // 267: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	162, // 268: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	165, // 269: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	134, // 270: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	136, // 271: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	138, // 272: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	140, // 273: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	142, // 274: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	144, // 275: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	146, // 276: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	148, // 277: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	150, // 278: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	202, // [202:279] is the sub-list for method output_type
+	125, // [125:202] is the sub-list for method input_type
 	125, // [125:125] is the sub-list for extension type_name
 	125, // [125:125] is the sub-list for extension extendee
 	0,   // [0:125] is the sub-list for field type_name
@@ -11827,14 +12071,14 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
 	file_berth_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[70].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[74].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   169,
+			NumMessages:   173,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -1921,6 +1921,7 @@ type Domain struct {
 	Saved         bool          `protobuf:"varint,19,opt,name=saved,proto3" json:"saved,omitempty"`                          // off, and libvirt keeps its memory: a start there lets it run on
 	ProcessId     int64         `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
 	Sources       []*DiskSource `protobuf:"bytes,21,rep,name=sources,proto3" json:"sources,omitempty"`                       // what it writes to, of a domain that has memory; at most 64
+	Devices       *Devices      `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                       // of a domain that has memory, as it runs with them; absent: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2095,6 +2096,151 @@ func (x *Domain) GetSources() []*DiskSource {
 	return nil
 }
 
+func (x *Domain) GetDevices() *Devices {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// Devices are those that people attach and detach while a domain runs.
+type Devices struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Devices       []*Device              `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"` // at most 128
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Devices) Reset() {
+	*x = Devices{}
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Devices) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Devices) ProtoMessage() {}
+
+func (x *Devices) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Devices.ProtoReflect.Descriptor instead.
+func (*Devices) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Devices) GetDevices() []*Device {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// Device is a disk or a network interface of a domain.
+type Device struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`       // disk or interface, as libvirt calls its element
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`         // a disk's target (vda), an interface's MAC address in small letters
+	Source        *DiskSource            `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`   // of a disk; absent: an empty drive, or something that is neither a file, a device nor a volume
+	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`   // of a disk
+	Network       string                 `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"` // of an interface: a libvirt network's name, or bridge:NAME
+	Media         bool                   `protobuf:"varint,6,opt,name=media,proto3" json:"media,omitempty"`    // a disk that is a drive for media
+	Xml           string                 `protobuf:"bytes,7,opt,name=xml,proto3" json:"xml,omitempty"`         // the element as a domain can be started with it: in the answer to a DevicesTask alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Device) Reset() {
+	*x = Device{}
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Device) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Device) ProtoMessage() {}
+
+func (x *Device) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Device.ProtoReflect.Descriptor instead.
+func (*Device) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Device) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Device) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Device) GetSource() *DiskSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Device) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *Device) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *Device) GetMedia() bool {
+	if x != nil {
+		return x.Media
+	}
+	return false
+}
+
+func (x *Device) GetXml() string {
+	if x != nil {
+		return x.Xml
+	}
+	return ""
+}
+
 // DiskSource is what is behind a disk of a domain: a path on its node, or a volume of one of libvirt's pools there.
 type DiskSource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2107,7 +2253,7 @@ type DiskSource struct {
 
 func (x *DiskSource) Reset() {
 	*x = DiskSource{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2265,7 @@ func (x *DiskSource) String() string {
 func (*DiskSource) ProtoMessage() {}
 
 func (x *DiskSource) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2278,7 @@ func (x *DiskSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiskSource.ProtoReflect.Descriptor instead.
 func (*DiskSource) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DiskSource) GetPath() string {
@@ -2168,7 +2314,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2326,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2339,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ending) GetWatchedSeconds() float64 {
@@ -2263,13 +2409,14 @@ type VM struct {
 	ConditionAbout  string                 `protobuf:"bytes,40,opt,name=condition_about,json=conditionAbout,proto3" json:"condition_about,omitempty"`    // name of the node that the condition is about, or ID of the operation; empty: none in particular
 	Description     string                 `protobuf:"bytes,41,opt,name=description,proto3" json:"description,omitempty"`                                // for people
 	RestartPriority string                 `protobuf:"bytes,42,opt,name=restart_priority,json=restartPriority,proto3" json:"restart_priority,omitempty"` // whose restart goes first after a failure: normal, high, low
+	Drift           *Drift                 `protobuf:"bytes,43,opt,name=drift,proto3" json:"drift,omitempty"`                                            // absent: nobody has changed anything
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2428,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2441,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VM) GetId() string {
@@ -2591,6 +2738,159 @@ func (x *VM) GetRestartPriority() string {
 	return ""
 }
 
+func (x *VM) GetDrift() *Drift {
+	if x != nil {
+		return x.Drift
+	}
+	return nil
+}
+
+// Drift is what somebody has changed of a VM beside Berth while it ran.
+type Drift struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`   // name of the node that has shown it
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"` // when it was first seen as it is now
+	Devices       []*DriftedDevice       `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
+	Accepted      bool                   `protobuf:"varint,4,opt,name=accepted,proto3" json:"accepted,omitempty"` // somebody wants it so
+	Reverted      bool                   `protobuf:"varint,5,opt,name=reverted,proto3" json:"reverted,omitempty"` // the next start uses the record; without it the next start uses what ran last
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drift) Reset() {
+	*x = Drift{}
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drift) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drift) ProtoMessage() {}
+
+func (x *Drift) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drift.ProtoReflect.Descriptor instead.
+func (*Drift) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Drift) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Drift) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Drift) GetDevices() []*DriftedDevice {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *Drift) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *Drift) GetReverted() bool {
+	if x != nil {
+		return x.Reverted
+	}
+	return false
+}
+
+// DriftedDevice is one device with which a VM ran last, and that its record does not have so.
+type DriftedDevice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // disk or interface
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`   // a disk's target, an interface's MAC address
+	Was           string                 `protobuf:"bytes,3,opt,name=was,proto3" json:"was,omitempty"`   // what the record has; empty: nothing, somebody has attached it
+	Is            string                 `protobuf:"bytes,4,opt,name=is,proto3" json:"is,omitempty"`     // what it ran with; empty: nothing, somebody has detached it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriftedDevice) Reset() {
+	*x = DriftedDevice{}
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriftedDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriftedDevice) ProtoMessage() {}
+
+func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriftedDevice.ProtoReflect.Descriptor instead.
+func (*DriftedDevice) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DriftedDevice) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DriftedDevice) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *DriftedDevice) GetWas() string {
+	if x != nil {
+		return x.Was
+	}
+	return ""
+}
+
+func (x *DriftedDevice) GetIs() string {
+	if x != nil {
+		return x.Is
+	}
+	return ""
+}
+
 // Discard is a paused copy of a VM that goes when its node answers again.
 type Discard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2602,7 +2902,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2914,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2927,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Discard) GetNode() string {
@@ -2662,7 +2962,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2974,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2987,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CopyView) GetNode() string {
@@ -2769,7 +3069,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +3081,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +3094,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -2870,7 +3170,7 @@ type NewVM struct {
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +3182,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +3195,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -3026,7 +3326,7 @@ type VMChange struct {
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3338,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3351,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -3162,7 +3462,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3474,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3487,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Names) GetNames() []string {
@@ -3211,7 +3511,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3523,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3536,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -3294,7 +3594,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3606,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3619,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -3420,7 +3720,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3732,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3745,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Disk) GetPath() string {
@@ -3522,7 +3822,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3834,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3847,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Operation) GetId() string {
@@ -3740,7 +4040,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3752,7 +4052,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3765,7 +4065,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -3892,7 +4192,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3904,7 +4204,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3917,7 +4217,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Decision) GetId() string {
@@ -4156,7 +4456,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4168,7 +4468,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4181,7 +4481,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -4264,7 +4564,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4276,7 +4576,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4289,7 +4589,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -4318,7 +4618,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4330,7 +4630,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4343,7 +4643,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -4377,7 +4677,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4389,7 +4689,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4402,7 +4702,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -4440,7 +4740,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4452,7 +4752,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4465,7 +4765,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -4579,7 +4879,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4591,7 +4891,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4604,7 +4904,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -4707,7 +5007,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4719,7 +5019,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4732,7 +5032,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -4810,7 +5110,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4822,7 +5122,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4835,7 +5135,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -4931,7 +5231,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4943,7 +5243,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4956,7 +5256,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -5044,7 +5344,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5056,7 +5356,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5069,7 +5369,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Member) GetId() string {
@@ -5228,7 +5528,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5240,7 +5540,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5253,7 +5553,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -5507,7 +5807,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\x8b\x05\n" +
+	"\x11_vcpu_delay_ratio\"\xb8\x05\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5536,7 +5836,18 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05saved\x18\x13 \x01(\bR\x05saved\x12\x1d\n" +
 	"\n" +
 	"process_id\x18\x14 \x01(\x03R\tprocessId\x12.\n" +
-	"\asources\x18\x15 \x03(\v2\x14.berth.v1.DiskSourceR\asources\"L\n" +
+	"\asources\x18\x15 \x03(\v2\x14.berth.v1.DiskSourceR\asources\x12+\n" +
+	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\"5\n" +
+	"\aDevices\x12*\n" +
+	"\adevices\x18\x01 \x03(\v2\x10.berth.v1.DeviceR\adevices\"\xb6\x01\n" +
+	"\x06Device\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12,\n" +
+	"\x06source\x18\x03 \x01(\v2\x14.berth.v1.DiskSourceR\x06source\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\x12\x18\n" +
+	"\anetwork\x18\x05 \x01(\tR\anetwork\x12\x14\n" +
+	"\x05media\x18\x06 \x01(\bR\x05media\x12\x10\n" +
+	"\x03xml\x18\a \x01(\tR\x03xml\"L\n" +
 	"\n" +
 	"DiskSource\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
@@ -5545,7 +5856,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xd4\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xfb\n" +
 	"\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5592,7 +5903,19 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0econdition_kind\x18' \x01(\x0e2\x17.berth.v1.ConditionKindR\rconditionKind\x12'\n" +
 	"\x0fcondition_about\x18( \x01(\tR\x0econditionAbout\x12 \n" +
 	"\vdescription\x18) \x01(\tR\vdescription\x12)\n" +
-	"\x10restart_priority\x18* \x01(\tR\x0frestartPriority\"3\n" +
+	"\x10restart_priority\x18* \x01(\tR\x0frestartPriority\x12%\n" +
+	"\x05drift\x18+ \x01(\v2\x0f.berth.v1.DriftR\x05drift\"\xb8\x01\n" +
+	"\x05Drift\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
+	"\adevices\x18\x03 \x03(\v2\x17.berth.v1.DriftedDeviceR\adevices\x12\x1a\n" +
+	"\baccepted\x18\x04 \x01(\bR\baccepted\x12\x1a\n" +
+	"\breverted\x18\x05 \x01(\bR\breverted\"W\n" +
+	"\rDriftedDevice\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x10\n" +
+	"\x03was\x18\x03 \x01(\tR\x03was\x12\x0e\n" +
+	"\x02is\x18\x04 \x01(\tR\x02is\"3\n" +
 	"\aDiscard\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
@@ -5976,7 +6299,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -5997,38 +6320,42 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Pressure)(nil),              // 16: berth.v1.Pressure
 	(*DomainTelemetry)(nil),       // 17: berth.v1.DomainTelemetry
 	(*Domain)(nil),                // 18: berth.v1.Domain
-	(*DiskSource)(nil),            // 19: berth.v1.DiskSource
-	(*Ending)(nil),                // 20: berth.v1.Ending
-	(*VM)(nil),                    // 21: berth.v1.VM
-	(*Discard)(nil),               // 22: berth.v1.Discard
-	(*CopyView)(nil),              // 23: berth.v1.CopyView
-	(*VMDisk)(nil),                // 24: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 25: berth.v1.NewVM
-	(*VMChange)(nil),              // 26: berth.v1.VMChange
-	(*Names)(nil),                 // 27: berth.v1.Names
-	(*RootDisk)(nil),              // 28: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 29: berth.v1.VMSpec
-	(*Disk)(nil),                  // 30: berth.v1.Disk
-	(*Operation)(nil),             // 31: berth.v1.Operation
-	(*MigrationStats)(nil),        // 32: berth.v1.MigrationStats
-	(*Decision)(nil),              // 33: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 34: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 35: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 36: berth.v1.RankRow
-	(*RankCell)(nil),              // 37: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 38: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 39: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 40: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 41: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 42: berth.v1.Event
-	(*Member)(nil),                // 43: berth.v1.Member
-	(*ErrorDetail)(nil),           // 44: berth.v1.ErrorDetail
-	nil,                           // 45: berth.v1.Node.KeysEntry
-	nil,                           // 46: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
-	(*Key)(nil),                   // 48: berth.v1.Key
-	(*CompiledKey)(nil),           // 49: berth.v1.CompiledKey
-	(*Problem)(nil),               // 50: berth.v1.Problem
+	(*Devices)(nil),               // 19: berth.v1.Devices
+	(*Device)(nil),                // 20: berth.v1.Device
+	(*DiskSource)(nil),            // 21: berth.v1.DiskSource
+	(*Ending)(nil),                // 22: berth.v1.Ending
+	(*VM)(nil),                    // 23: berth.v1.VM
+	(*Drift)(nil),                 // 24: berth.v1.Drift
+	(*DriftedDevice)(nil),         // 25: berth.v1.DriftedDevice
+	(*Discard)(nil),               // 26: berth.v1.Discard
+	(*CopyView)(nil),              // 27: berth.v1.CopyView
+	(*VMDisk)(nil),                // 28: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 29: berth.v1.NewVM
+	(*VMChange)(nil),              // 30: berth.v1.VMChange
+	(*Names)(nil),                 // 31: berth.v1.Names
+	(*RootDisk)(nil),              // 32: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 33: berth.v1.VMSpec
+	(*Disk)(nil),                  // 34: berth.v1.Disk
+	(*Operation)(nil),             // 35: berth.v1.Operation
+	(*MigrationStats)(nil),        // 36: berth.v1.MigrationStats
+	(*Decision)(nil),              // 37: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 38: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 39: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 40: berth.v1.RankRow
+	(*RankCell)(nil),              // 41: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 42: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 43: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 44: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 45: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 46: berth.v1.Event
+	(*Member)(nil),                // 47: berth.v1.Member
+	(*ErrorDetail)(nil),           // 48: berth.v1.ErrorDetail
+	nil,                           // 49: berth.v1.Node.KeysEntry
+	nil,                           // 50: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
+	(*Key)(nil),                   // 52: berth.v1.Key
+	(*CompiledKey)(nil),           // 53: berth.v1.CompiledKey
+	(*Problem)(nil),               // 54: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -6037,77 +6364,83 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	11, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	15, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	10, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	47, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	45, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	51, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	49, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	46, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	50, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
 	7,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	47, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	47, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	51, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	51, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	12, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	13, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	47, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	51, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	14, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	47, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	51, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	16, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	16, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	16, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	17, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	14, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	47, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	20, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	19, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	29, // 28: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	3,  // 29: berth.v1.VM.state:type_name -> berth.v1.VMState
-	47, // 30: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	47, // 31: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	17, // 32: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	48, // 33: berth.v1.VM.keys:type_name -> berth.v1.Key
-	48, // 34: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	47, // 35: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	24, // 36: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	22, // 37: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	2,  // 38: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	1,  // 39: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 40: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	29, // 41: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	48, // 42: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	28, // 43: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	27, // 44: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	27, // 45: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	27, // 46: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	27, // 47: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	30, // 48: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	4,  // 49: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	47, // 50: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	47, // 51: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	47, // 52: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	32, // 53: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	23, // 54: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	47, // 55: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	5,  // 56: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	38, // 57: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	39, // 58: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	36, // 59: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	34, // 60: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	35, // 61: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	5,  // 62: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	37, // 63: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	49, // 64: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	49, // 65: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	40, // 66: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	41, // 67: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	47, // 68: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	47, // 69: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	33, // 70: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	50, // 71: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	72, // [72:72] is the sub-list for method output_type
-	72, // [72:72] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	51, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	22, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	21, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	19, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
+	20, // 29: berth.v1.Devices.devices:type_name -> berth.v1.Device
+	21, // 30: berth.v1.Device.source:type_name -> berth.v1.DiskSource
+	33, // 31: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	3,  // 32: berth.v1.VM.state:type_name -> berth.v1.VMState
+	51, // 33: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	51, // 34: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	17, // 35: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	52, // 36: berth.v1.VM.keys:type_name -> berth.v1.Key
+	52, // 37: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	51, // 38: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	28, // 39: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	26, // 40: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	2,  // 41: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	24, // 42: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	51, // 43: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	25, // 44: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	1,  // 45: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 46: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	33, // 47: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	52, // 48: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	32, // 49: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	31, // 50: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	31, // 51: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	31, // 52: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	31, // 53: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	34, // 54: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	4,  // 55: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	51, // 56: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	51, // 57: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	51, // 58: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	36, // 59: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	27, // 60: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	51, // 61: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	5,  // 62: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	42, // 63: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	43, // 64: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	40, // 65: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	38, // 66: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	39, // 67: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	5,  // 68: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	41, // 69: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	53, // 70: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	53, // 71: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	44, // 72: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	45, // 73: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	51, // 74: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	51, // 75: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	37, // 76: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	54, // 77: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	78, // [78:78] is the sub-list for method output_type
+	78, // [78:78] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -6121,18 +6454,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[20].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[26].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[34].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[35].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[37].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[30].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[38].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[39].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   41,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -112,6 +112,12 @@ const (
 	BerthServiceAdoptVMsProcedure = "/berth.v1.BerthService/AdoptVMs"
 	// BerthServiceReleaseVMProcedure is the fully-qualified name of the BerthService's ReleaseVM RPC.
 	BerthServiceReleaseVMProcedure = "/berth.v1.BerthService/ReleaseVM"
+	// BerthServiceAcceptDriftProcedure is the fully-qualified name of the BerthService's AcceptDrift
+	// RPC.
+	BerthServiceAcceptDriftProcedure = "/berth.v1.BerthService/AcceptDrift"
+	// BerthServiceRevertDriftProcedure is the fully-qualified name of the BerthService's RevertDrift
+	// RPC.
+	BerthServiceRevertDriftProcedure = "/berth.v1.BerthService/RevertDrift"
 	// BerthServiceStartVMsProcedure is the fully-qualified name of the BerthService's StartVMs RPC.
 	BerthServiceStartVMsProcedure = "/berth.v1.BerthService/StartVMs"
 	// BerthServiceListGroupsProcedure is the fully-qualified name of the BerthService's ListGroups RPC.
@@ -274,6 +280,10 @@ type BerthServiceClient interface {
 	AdoptVMs(context.Context, *connect.Request[v1.AdoptVMsRequest]) (*connect.Response[v1.AdoptVMsResponse], error)
 	// ReleaseVM gives a VM back: Berth forgets it, and its domain runs on without Berth's mark.
 	ReleaseVM(context.Context, *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error)
+	// AcceptDrift keeps what somebody has changed of a VM beside Berth.
+	AcceptDrift(context.Context, *connect.Request[v1.AcceptDriftRequest]) (*connect.Response[v1.AcceptDriftResponse], error)
+	// RevertDrift has the next start of a VM use its record, and not what the VM ran with last. The guest that runs does not notice.
+	RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
 	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
 	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
@@ -539,6 +549,18 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceReleaseVMProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("ReleaseVM")),
+			connect.WithClientOptions(opts...),
+		),
+		acceptDrift: connect.NewClient[v1.AcceptDriftRequest, v1.AcceptDriftResponse](
+			httpClient,
+			baseURL+BerthServiceAcceptDriftProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("AcceptDrift")),
+			connect.WithClientOptions(opts...),
+		),
+		revertDrift: connect.NewClient[v1.RevertDriftRequest, v1.RevertDriftResponse](
+			httpClient,
+			baseURL+BerthServiceRevertDriftProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RevertDrift")),
 			connect.WithClientOptions(opts...),
 		),
 		startVMs: connect.NewClient[v1.StartVMsRequest, v1.StartVMsResponse](
@@ -818,6 +840,8 @@ type berthServiceClient struct {
 	deleteVM           *connect.Client[v1.DeleteVMRequest, v1.DeleteVMResponse]
 	adoptVMs           *connect.Client[v1.AdoptVMsRequest, v1.AdoptVMsResponse]
 	releaseVM          *connect.Client[v1.ReleaseVMRequest, v1.ReleaseVMResponse]
+	acceptDrift        *connect.Client[v1.AcceptDriftRequest, v1.AcceptDriftResponse]
+	revertDrift        *connect.Client[v1.RevertDriftRequest, v1.RevertDriftResponse]
 	startVMs           *connect.Client[v1.StartVMsRequest, v1.StartVMsResponse]
 	listGroups         *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
 	getGroup           *connect.Client[v1.GetGroupRequest, v1.GetGroupResponse]
@@ -1018,6 +1042,16 @@ func (c *berthServiceClient) AdoptVMs(ctx context.Context, req *connect.Request[
 // ReleaseVM calls berth.v1.BerthService.ReleaseVM.
 func (c *berthServiceClient) ReleaseVM(ctx context.Context, req *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error) {
 	return c.releaseVM.CallUnary(ctx, req)
+}
+
+// AcceptDrift calls berth.v1.BerthService.AcceptDrift.
+func (c *berthServiceClient) AcceptDrift(ctx context.Context, req *connect.Request[v1.AcceptDriftRequest]) (*connect.Response[v1.AcceptDriftResponse], error) {
+	return c.acceptDrift.CallUnary(ctx, req)
+}
+
+// RevertDrift calls berth.v1.BerthService.RevertDrift.
+func (c *berthServiceClient) RevertDrift(ctx context.Context, req *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error) {
+	return c.revertDrift.CallUnary(ctx, req)
 }
 
 // StartVMs calls berth.v1.BerthService.StartVMs.
@@ -1271,6 +1305,10 @@ type BerthServiceHandler interface {
 	AdoptVMs(context.Context, *connect.Request[v1.AdoptVMsRequest]) (*connect.Response[v1.AdoptVMsResponse], error)
 	// ReleaseVM gives a VM back: Berth forgets it, and its domain runs on without Berth's mark.
 	ReleaseVM(context.Context, *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error)
+	// AcceptDrift keeps what somebody has changed of a VM beside Berth.
+	AcceptDrift(context.Context, *connect.Request[v1.AcceptDriftRequest]) (*connect.Response[v1.AcceptDriftResponse], error)
+	// RevertDrift has the next start of a VM use its record, and not what the VM ran with last. The guest that runs does not notice.
+	RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
 	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
 	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
@@ -1532,6 +1570,18 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceReleaseVMProcedure,
 		svc.ReleaseVM,
 		connect.WithSchema(berthServiceMethods.ByName("ReleaseVM")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceAcceptDriftHandler := connect.NewUnaryHandler(
+		BerthServiceAcceptDriftProcedure,
+		svc.AcceptDrift,
+		connect.WithSchema(berthServiceMethods.ByName("AcceptDrift")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRevertDriftHandler := connect.NewUnaryHandler(
+		BerthServiceRevertDriftProcedure,
+		svc.RevertDrift,
+		connect.WithSchema(berthServiceMethods.ByName("RevertDrift")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceStartVMsHandler := connect.NewUnaryHandler(
@@ -1840,6 +1890,10 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceAdoptVMsHandler.ServeHTTP(w, r)
 		case BerthServiceReleaseVMProcedure:
 			berthServiceReleaseVMHandler.ServeHTTP(w, r)
+		case BerthServiceAcceptDriftProcedure:
+			berthServiceAcceptDriftHandler.ServeHTTP(w, r)
+		case BerthServiceRevertDriftProcedure:
+			berthServiceRevertDriftHandler.ServeHTTP(w, r)
 		case BerthServiceStartVMsProcedure:
 			berthServiceStartVMsHandler.ServeHTTP(w, r)
 		case BerthServiceListGroupsProcedure:
@@ -2055,6 +2109,14 @@ func (UnimplementedBerthServiceHandler) AdoptVMs(context.Context, *connect.Reque
 
 func (UnimplementedBerthServiceHandler) ReleaseVM(context.Context, *connect.Request[v1.ReleaseVMRequest]) (*connect.Response[v1.ReleaseVMResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ReleaseVM is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) AcceptDrift(context.Context, *connect.Request[v1.AcceptDriftRequest]) (*connect.Response[v1.AcceptDriftResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.AcceptDrift is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RevertDrift is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error) {

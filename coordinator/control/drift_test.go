@@ -1,0 +1,176 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/shared/units"
+)
+
+const (
+	image    = "/srv/web1.qcow2"
+	overlay  = "/srv/web1.before-upgrade"
+	attached = "/srv/more.raw"
+)
+
+// withImage starts a VM with a disk, and has its node show what it runs with.
+func (w *world) withImage(live ...model.Device) model.VM {
+	w.Helper()
+	w.store(state.RaiseLevel(state.FeatureLevel))
+	started, err := w.StartVM(w.Context(), lifecycle.StartVM{
+		Name: "web1", RequestID: "web1", Caller: "operator/test",
+		VM: &model.VM{Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Disks: []model.Disk{{Path: image, Format: "qcow2", Bus: "virtio"}}}},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+	vm := w.guest(started.VM.ID)
+	w.show(vm)
+	w.runsWith(vm, live...)
+	return vm
+}
+
+func diskAt(key, path string) model.Device {
+	return model.Device{Kind: "disk", Key: key, Source: model.DiskSource{Path: path}, Format: "qcow2"}
+}
+
+// runsWith changes what a VM's node shows of its devices, without saying so.
+func (w *world) runsWith(vm model.VM, live ...model.Device) {
+	w.edit(vm.Holder, vm, func(d *model.Domain) { d.Devices = append([]model.Device{}, live...) })
+}
+
+// changedTo changes it, and the agent tells.
+func (w *world) changedTo(vm model.VM, live ...model.Device) {
+	w.runsWith(vm, live...)
+	w.facts.mu.Lock()
+	w.facts.changed = append(w.facts.changed, vm.ID)
+	w.facts.mu.Unlock()
+	time.Sleep(time.Second)
+}
+
+func (w *world) stops(vm model.VM) {
+	w.Helper()
+	if _, err := w.ActOnVM(w.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "stop " + vm.Name}); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+	w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
+	if is := w.guest(vm.ID); is.Holder != "" {
+		w.Fatalf("it is not stopped: %+v", is)
+	}
+}
+
+// againWith starts a stopped VM again, and tells with which devices beside its record.
+func (w *world) againWith(vm model.VM) string {
+	w.Helper()
+	if _, err := w.StartVM(w.Context(), lifecycle.StartVM{Name: vm.Name, RequestID: w.NewID(), Caller: "operator/test"}); err != nil {
+		return err.Error()
+	}
+	synctest.Wait()
+	orders := w.agents.ordered(operation.ActStart)
+	var texts []string
+	for _, edit := range orders[len(orders)-1].Edits {
+		texts = append(texts, edit.Key+" "+edit.Is)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// A snapshot made with virsh: the guest writes into another file than the record has. Whoever starts it again, it goes on from there.
+func TestWhatAGuestRanWithLastIsWhatItIsStartedWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }() // of the last leader
+		vm := w.withImage(diskAt("vda", image))
+		w.changedTo(vm, diskAt("vda", image))
+		if is := w.guest(vm.ID); is.Drift != nil {
+			t.Fatalf("it runs as its record says, and that has %+v", is.Drift)
+		}
+		w.changedTo(vm, diskAt("vda", overlay), diskAt("vdb", attached))
+		is := w.guest(vm.ID)
+		if len(is.Edits()) != 2 || is.Drift.Node != vm.Holder || is.Edits()[0].XML != "<disk/>" {
+			t.Fatalf("its record has %+v", is.Drift)
+		}
+		if told := w.told("vm.changed-beside"); len(told) != 2 || !strings.Contains(told[0].Message, overlay) {
+			t.Errorf("told: %+v", told)
+		}
+		w.lose() // the next leader has heard nothing
+		w.lead(2)
+		w.stops(vm)
+		if with := w.againWith(vm); with != "vda "+overlay+", vdb "+attached {
+			t.Errorf("it is started with %q", with)
+		}
+	})
+}
+
+// What is changed in the last moment is seen before the guest is asked to stop.
+func TestAGuestIsLookedAtBeforeItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		w.runsWith(vm, diskAt("vda", overlay))
+		w.stops(vm)
+		if with := w.againWith(vm); with != "vda "+overlay {
+			t.Errorf("it is started with %q", with)
+		}
+	})
+}
+
+// The snapshot is written back into the disk of the record: there is nothing to tell any more.
+func TestWhatIsAsItsRecordHasItAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", overlay))
+		w.changedTo(vm, diskAt("vda", overlay))
+		w.changedTo(vm, diskAt("vda", image))
+		if is := w.guest(vm.ID); is.Drift != nil || len(w.told("vm.as-recorded")) != 1 {
+			t.Errorf("%+v, told %+v", is.Drift, w.told("vm.as-recorded"))
+		}
+	})
+}
+
+// Two people have changed the same disk, one beside Berth and one with Berth: nobody guesses which of them has the newest writes.
+func TestARecordThatWasChangedUnderADriftIsNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", overlay))
+		w.changedTo(vm, diskAt("vda", overlay))
+		w.stops(vm)
+		w.record(vm.ID, func(vm *model.VM) { vm.Spec.Disks[0].Path = "/srv/restored.qcow2" })
+		if said := w.againWith(vm); !strings.Contains(said, overlay) || !strings.Contains(said, "/srv/restored.qcow2") {
+			t.Fatalf("it is started, or refused with %q", said)
+		}
+		w.record(vm.ID, func(vm *model.VM) { vm.Drift.Reverted = true })
+		if with := w.againWith(vm); with != "" {
+			t.Errorf("after it was reverted it is started with %q", with)
+		}
+	})
+}
+
+// A VM that is being moved is left alone, and looked at when that has ended.
+func TestADriftIsNotLostToAnOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", overlay))
+		w.record(vm.ID, func(vm *model.VM) { vm.Operation = "op-of-somebody" })
+		w.changedTo(vm, diskAt("vda", overlay))
+		if is := w.guest(vm.ID); is.Drift != nil {
+			t.Fatalf("in the middle of an operation its record is changed: %+v", is.Drift)
+		}
+		w.record(vm.ID, func(vm *model.VM) { vm.Operation = "" })
+		time.Sleep(time.Second)
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || is.Edits()[0].Is != overlay {
+			t.Errorf("its record has %+v", is.Drift)
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package drift
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/coordinator/estate"
+	"berth/coordinator/model"
+	"berth/shared/domxml"
+	"berth/shared/units"
+)
+
+// nothing is an estate without records.
+type nothing struct{ estate.Source }
+
+func (nothing) Resource(string) (model.Resource, bool) { return model.Resource{}, false }
+
+const uuid = "6e0f5d0a-3b51-4c8e-9d27-5d8f8a3f0002"
+
+func plain() model.VM {
+	return model.VM{ID: uuid, Name: "web", Spec: model.VMSpec{
+		Memory: units.GiB, VCPUs: 1, Networks: []string{"default", "bridge:br0"},
+		Disks: []model.Disk{
+			{Path: "/srv/root.qcow2", Format: "qcow2", Bus: "virtio"}, {Pool: "fast", Volume: "data", Format: "raw", Bus: "virtio"},
+			{Path: "/srv/cd.iso", Format: "raw", Bus: "sata", ReadOnly: true},
+		},
+	}}
+}
+
+// described is a VM that has its devices in XML of its own.
+func described(devices string) model.VM {
+	return model.VM{ID: uuid, Name: "web", Spec: model.VMSpec{
+		Memory: units.GiB, VCPUs: 1,
+		XML: "<domain type='kvm'><name>web</name><memory>1048576</memory><vcpu>1</vcpu><devices>" + devices + "</devices></domain>",
+	}}
+}
+
+func baseline(t *testing.T, vm model.VM) []domxml.Device {
+	t.Helper()
+	devices, err := Baseline(nothing{}, &vm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return devices
+}
+
+func disk(key, path string) model.Device {
+	return model.Device{Kind: "disk", Key: key, Source: model.DiskSource{Path: path}}
+}
+
+func volume(key, pool, name string) model.Device {
+	return model.Device{Kind: "disk", Key: key, Source: model.DiskSource{Pool: pool, Volume: name}}
+}
+
+// asRendered is what a guest shows that runs as its record says.
+func asRendered(t *testing.T, vm model.VM) (live []model.Device) {
+	for _, one := range baseline(t, vm) {
+		live = append(live, model.Device{
+			Kind: string(one.Kind), Key: one.Key, Source: model.DiskSource(one.Source), Format: one.Format, Network: one.Network, Media: one.Media,
+		})
+	}
+	return live
+}
+
+func compare(t *testing.T, vm model.VM, live []model.Device, facts model.NodeFacts) string {
+	t.Helper()
+	edits, err := Compare(&vm, baseline(t, vm), live, &facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, edit := range edits {
+		texts = append(texts, fmt.Sprintf("%s: %s -> %s", edit.Key, edit.Was, edit.Is))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func TestWhatDiffersFromTheRecord(t *testing.T) {
+	pools := model.NodeFacts{Pools: []model.PoolFacts{{Name: "fast", Path: "/var/lib/fast"}}}
+	for _, tc := range []struct {
+		name   string
+		change func(live []model.Device) []model.Device
+		facts  model.NodeFacts
+		want   string
+	}{
+		{name: "nothing", change: func(live []model.Device) []model.Device { return live }},
+		{name: "a snapshot", want: "vda: /srv/root.qcow2 -> /srv/root.snap", change: func(live []model.Device) []model.Device {
+			live[0].Source.Path = "/srv/root.snap"
+			return live
+		}},
+		{name: "a volume by its file, as a migration names it", facts: pools, change: func(live []model.Device) []model.Device {
+			live[1].Source = model.DiskSource{Path: "/var/lib/fast/data"}
+			return live
+		}},
+		{name: "a volume by its file, where the pool is not told", change: func(live []model.Device) []model.Device {
+			live[1].Source = model.DiskSource{Path: "/var/lib/fast/data"}
+			return live
+		}},
+		{name: "a file of a volume's name elsewhere", facts: pools, want: "vdb: fast/data -> /mnt/data", change: func(live []model.Device) []model.Device {
+			live[1].Source = model.DiskSource{Path: "/mnt/data"}
+			return live
+		}},
+		{name: "a disk more", want: "vdc:  -> /srv/more", change: func(live []model.Device) []model.Device {
+			return append(live, disk("vdc", "/srv/more"))
+		}},
+		{name: "a disk less", want: "vdb: fast/data -> ", change: func(live []model.Device) []model.Device {
+			return append(live[:1:1], live[2:]...)
+		}},
+		{name: "an empty drive", want: "sda: /srv/cd.iso -> empty", change: func(live []model.Device) []model.Device {
+			live[2].Source = model.DiskSource{}
+			return live
+		}},
+		{name: "another network", want: ": default -> other", change: func(live []model.Device) []model.Device {
+			live[3].Network = "other"
+			return live
+		}},
+		{name: "the seed of cloud-init", change: func(live []model.Device) []model.Device {
+			return append(live, volume("vdc", "fast", model.VolumeName(model.SeedID(uuid), "raw")))
+		}},
+	} {
+		got := compare(t, plain(), tc.change(asRendered(t, plain())), tc.facts)
+		if tc.want == "" && got != "" || !strings.HasSuffix(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// Without an address in its document an interface gets another one at each start.
+func TestInterfacesWithoutAddressesAreNotCompared(t *testing.T) {
+	vm := described("<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk><interface type='network'><source network='lan'/></interface>")
+	live := []model.Device{disk("vda", "/srv/b"), {Kind: "interface", Key: "52:54:00:12:34:56", Network: "lan"}}
+	if got := compare(t, vm, live, model.NodeFacts{}); got != "vda: /srv/a -> /srv/b" {
+		t.Error(got)
+	}
+}
+
+// What is not known of an element is that of the device whose place it takes.
+func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
+	vm := described("<disk type='file' device='disk'><driver name='qemu' type='raw' io='native'/><source file='/srv/a'/><target dev='sda' bus='scsi'/></disk>")
+	live := []model.Device{disk("sda", "/srv/a.snap"), disk("vdb", "/dev/vg/more"), {Kind: "interface", Key: "52:54:00:12:34:56", Network: "bridge:br7"}}
+	live[0].Format = "qcow2"
+	edits, err := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{})
+	if err != nil || len(edits) != 3 {
+		t.Fatal(edits, err)
+	}
+	for at, words := range [][]string{
+		{`io="native"`, `type="qcow2"`, `bus="scsi"`, "/srv/a.snap"}, {`type="block"`, `dev="/dev/vg/more"`, `dev="vdb"`}, {`bridge="br7"`, "virtio"},
+	} {
+		for _, word := range words {
+			if !strings.Contains(edits[at].XML, word) {
+				t.Errorf("%s has no %s: %s", edits[at].Key, word, edits[at].XML)
+			}
+		}
+	}
+	vm.Drift = &model.Drift{Edits: edits}
+	accepted, err := Accepted(vm)
+	if err != nil || accepted.Drift != nil {
+		t.Fatal(accepted.Drift, err)
+	}
+	if got := compare(t, accepted, live, model.NodeFacts{}); got != "" {
+		t.Errorf("what was accepted differs: %s", got)
+	}
+}
+
+func TestTooMuchIsNotKept(t *testing.T) {
+	vm := plain()
+	live := asRendered(t, vm)
+	for i := range model.MaxDriftEdits + 1 {
+		live = append(live, disk(fmt.Sprintf("sd%d", i), "/srv/x"))
+	}
+	if _, err := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{}); err == nil {
+		t.Error("it is kept")
+	}
+}
+
+func TestAfter(t *testing.T) {
+	vm, noon := plain(), time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	one := []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: "/a", Is: "/b", XML: "<disk/>"}}
+	vm, news := After(vm, one, "n1", noon)
+	if !news || vm.Drift.Since != noon {
+		t.Fatalf("%t, %+v", news, vm.Drift)
+	}
+	vm.Drift.Accepted = true
+	one = []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: "/a", Is: "/b", XML: "<disk></disk>"}}
+	if _, news = After(vm, one, "n1", noon.Add(time.Hour)); news {
+		t.Error("the same change is news")
+	}
+	vm, news = After(vm, one, "n2", noon.Add(time.Hour))
+	if !news || vm.Drift.Since != noon || !vm.Drift.Accepted || vm.Drift.Node != "n2" {
+		t.Errorf("on another node: %t, %+v", news, vm.Drift)
+	}
+	one = []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: "/a", Is: "/c"}}
+	vm, news = After(vm, one, "n2", noon.Add(2*time.Hour))
+	if !news || vm.Drift.Accepted || vm.Drift.Since == noon {
+		t.Errorf("another change: %t, %+v", news, vm.Drift)
+	}
+	reverted := Reverted(vm)
+	if len(reverted.Edits()) != 0 || len(reverted.Drifted()) != 1 || vm.Drift.Reverted {
+		t.Errorf("reverted it has %+v, before it had %+v", reverted.Drift, vm.Drift)
+	}
+	if _, news = After(reverted, one, "n2", noon.Add(3*time.Hour)); news {
+		t.Error("what was reverted is news while it runs on")
+	}
+	if after, news := After(vm, nil, "n2", noon); !news || after.Drift != nil {
+		t.Errorf("as its record has it: %t, %+v", news, after.Drift)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	edit := func(was, is string) model.VM {
+		vm := plain()
+		vm.Drift = &model.Drift{Edits: []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: was, Is: is}}}
+		return vm
+	}
+	for _, tc := range []struct {
+		vm    model.VM
+		wrong bool
+	}{
+		{edit("/srv/root.qcow2", "/srv/root.snap"), false},
+		{edit("/srv/older.qcow2", "/srv/root.snap"), true},
+		{edit("", "/srv/attached"), true}, // the record has a disk of that name by now
+		{edit("/srv/root.qcow2", ""), false},
+	} {
+		if why := Conflict(&tc.vm, baseline(t, tc.vm)); (why != "") != tc.wrong {
+			t.Errorf("%+v: %q", tc.vm.Drift.Edits, why)
+		}
+	}
+	gone := edit("/srv/attached", "")
+	gone.Drift.Edits[0].Key = "vdz"
+	if why := Conflict(&gone, baseline(t, gone)); why != "" {
+		t.Error("it was detached, and the record has it no more: ", why)
+	}
+}

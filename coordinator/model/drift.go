@@ -1,0 +1,63 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// Drift is what somebody has changed of a VM beside Berth, while it ran. The next start uses what ran last: what a guest has written to a
+// disk that the record does not name is not lost.
+type Drift struct {
+	Node  string       `json:"node"`  // ID of the node that has shown it
+	Since time.Time    `json:"since"` // when it was first seen as it is now
+	Edits []DeviceEdit `json:"edits"` // at least one; by kind and key
+	// Accepted tells that somebody wants it so, and Reverted that the next start is to use the record all the same.
+	Accepted bool `json:"accepted,omitempty"`
+	Reverted bool `json:"reverted,omitempty"`
+}
+
+// DeviceEdit is one device with which a VM ran last, and that its record does not have so.
+type DeviceEdit struct {
+	Kind   string     `json:"kind"`              // disk or interface, as libvirt calls its element
+	Key    string     `json:"key"`               // a disk's target (vda), an interface's MAC address
+	Was    string     `json:"was,omitempty"`     // what the record has, for people; empty: nothing, somebody has attached it
+	Is     string     `json:"is,omitempty"`      // what it ran with; empty: nothing, somebody has detached it
+	Source DiskSource `json:"source,omitzero"`   // of a disk that it ran with
+	Media  bool       `json:"media,omitempty"`   // it is a drive for media
+	XML    string     `json:"element,omitempty"` // the element, as a domain can be started with it
+}
+
+// MaxDriftXML is how long all elements of one drift may be together.
+const MaxDriftXML = 128 << 10
+
+// MaxDriftEdits is how many devices a drift may have.
+const MaxDriftEdits = 64
+
+// Edits are the devices that the VM is started with beside what its record says.
+func (v *VM) Edits() []DeviceEdit {
+	if v.Drift == nil || v.Drift.Reverted {
+		return nil
+	}
+	return v.Drift.Edits
+}
+
+// Drifted are the devices that it was seen with last, and that its record does not have so.
+func (v *VM) Drifted() []DeviceEdit {
+	if v.Drift == nil {
+		return nil
+	}
+	return v.Drift.Edits
+}
+
+// Text says what was changed, for people.
+func (e *DeviceEdit) Text() string {
+	name := e.Kind + " " + e.Key
+	switch {
+	case e.Was == "":
+		return fmt.Sprintf("%s was attached beside Berth (%s)", name, e.Is)
+	case e.Is == "":
+		return fmt.Sprintf("%s (%s) was detached beside Berth", name, e.Was)
+	default:
+		return fmt.Sprintf("%s is %s beside Berth, and was %s", name, e.Is, e.Was)
+	}
+}
