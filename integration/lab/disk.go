@@ -64,6 +64,9 @@ type DiskTick struct {
 	Still  string      // MD5 of what is between the boot files and StillSize, hex
 	Intact bool        // what the guest writes over and over, it also reads
 	Writes int         // since it has booted, 1 MiB each
+	// Found is the number that stood on the disk when the guest booted, and Number the one that the guest has written since and is on
+	// the disk: it grows by one a turn. 0: none was there.
+	Found, Number int
 	// Label is that of the second disk's ISO 9660 file system; "-" if there is none.
 	Label string
 }
@@ -76,7 +79,8 @@ func parseDiskTick(line string) (DiskTick, bool) {
 	if at < 0 {
 		return t, false
 	}
-	_, err := fmt.Sscanf(line[at:], "disk %d still %s moving %s writes %d label %s", &t.Size, &t.Still, &moving, &t.Writes, &t.Label)
+	_, err := fmt.Sscanf(line[at:], "disk %d still %s moving %s writes %d label %s found %d number %d",
+		&t.Size, &t.Still, &moving, &t.Writes, &t.Label, &t.Found, &t.Number)
 	t.Intact = moving == "ok"
 	return t, err == nil
 }

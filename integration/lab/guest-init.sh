@@ -39,7 +39,11 @@ for word in $(cat /proc/cmdline); do
 done
 
 # lab.disk on it: the guest has booted from the disk that disk.go lays out, and tells how that fares. One part of it gets
-# random data once and is then only read; another one is written anew all the time.
+# random data once and is then only read; another one is written anew all the time; and behind them stands a number that
+# grows by one a turn, over all its boots.
+number() {
+	dd if=/dev/vda bs=4096 skip=8192 count=1 iflag=direct 2>/dev/null | tr -dc 0-9
+}
 still() {
 	dd if=/dev/vda bs=1M skip=24 count=4 iflag=direct 2>/dev/null
 }
@@ -51,6 +55,9 @@ live_on_disk() {
 		rm /tmp/still
 	fi
 	writes=0
+	found=$(number)
+	found=${found:-0}
+	number=$found
 	while :; do
 		at=$((28 + writes % 4))
 		writes=$((writes + 1))
@@ -62,10 +69,13 @@ live_on_disk() {
 				dd if=/dev/vda bs=1M skip=$block count=1 iflag=direct 2>/dev/null | cmp -s - /tmp/moving$block ||
 				moving=damaged
 		done
+		number=$((number + 1))
+		{ echo $number && head -c 4096 /dev/zero; } | head -c 4096 >/tmp/number
+		dd if=/tmp/number of=/dev/vda bs=4096 seek=8192 count=1 oflag=direct conv=fsync 2>/dev/null
 		label=$(dd if=/dev/vdb bs=1 skip=32808 count=32 2>/dev/null | tr -dc 'A-Za-z0-9_-')
 		sum=$(still | md5sum | cut -d' ' -f1)
 		# One write, so that no tick comes between.
-		echo "disk $(($(cat /sys/block/vda/size) * 512)) still $sum moving $moving writes $writes label ${label:--}"
+		echo "disk $(($(cat /sys/block/vda/size) * 512)) still $sum moving $moving writes $writes label ${label:--} found $found number $number"
 		sleep 1
 	done
 }

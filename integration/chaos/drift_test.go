@@ -1,0 +1,125 @@
+package chaos
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/integration/lab"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// FAULTS.md, W25. Somebody takes a snapshot with virsh, and attaches a disk: the guest writes to other files than its record names. It is
+// started again with what it ran with last, on another host, and not one write is lost.
+func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
+	s := begin(t)
+	host, other := s.lab.Hosts[0], s.lab.Hosts[1]
+	image, overlay, more := filepath.Join(lab.SharedDir, "db.qcow2"), filepath.Join(lab.SharedDir, "db.before"), filepath.Join(lab.SharedDir, "more.raw")
+	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), host.Path(overlay), host.Path(more)) })
+	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
+	s.must(err)
+	_, err = host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "raw", more, "8M")
+	s.must(err)
+	s.does("vm", "start", "db", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
+		"--disk", image+",format=qcow2", "--node", host.Name)
+	first := s.diskTick(host, "db")
+	if first.Found != 0 {
+		t.Fatalf("a new disk has number %d", first.Found)
+	}
+
+	s.virsh(host, "snapshot-create-as", "db", "before", "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
+	s.virsh(host, "attach-disk", "db", more, "vdb", "--live", "--driver", "qemu", "--subdriver", "raw")
+	s.within(30*time.Second, "the record has what it runs with", func() error {
+		shown := s.does("vm", "show", "db")
+		for _, words := range []string{overlay + ", its record has " + image, more + ", not in its record", "as it ran last"} {
+			if !strings.Contains(shown, words) {
+				return fmt.Errorf("its page does not say %q:\n%s", words, shown)
+			}
+		}
+		return nil
+	})
+	s.condition("db", "its next start uses that; 'berth vm accept db'")
+	s.answers([]string{"vm", "revert", "db"}, 1, "what the guest has written there is not in "+image, "blockcommit", "--without-writes")
+	last := s.diskTick(host, "db")
+	if err := last.After(first); err != nil {
+		t.Error(err)
+	}
+
+	s.does("vm", "stop", "db")
+	s.does("vm", "start", "db", "--node", other.Name)
+	again := s.diskTick(other, "db")
+	if again.Found < last.Number || again.Still != last.Still {
+		t.Errorf("it had written number %d, and finds %d; the still area is %s and was %s", last.Number, again.Found, again.Still, last.Still)
+	}
+	blocks := s.virsh(other, "domblklist", "db")
+	for _, file := range []string{overlay, more} {
+		if !strings.Contains(blocks, file) {
+			t.Errorf("%s is not among its disks:\n%s", file, blocks)
+		}
+	}
+	s.does("vm", "accept", "db")
+	s.within(time.Minute, "nothing warns of it any more", func() error {
+		if vm, _ := s.show("db"); vm.GetCondition() != "" || !vm.GetDrift().GetAccepted() {
+			return fmt.Errorf("%q, %v", vm.GetCondition(), vm.GetDrift())
+		}
+		return nil
+	})
+
+	// The snapshot is written back, and the disk detached: it is as its record has it.
+	s.virsh(other, "blockcommit", "db", "vda", "--active", "--pivot", "--wait")
+	s.virsh(other, "detach-disk", "db", "vdb", "--live")
+	s.within(30*time.Second, "it is as its record has it", func() error {
+		if vm, _ := s.show("db"); vm.GetDrift() != nil {
+			return fmt.Errorf("%v", vm.GetDrift())
+		}
+		return nil
+	})
+	last = s.diskTick(other, "db")
+	s.does("vm", "stop", "db")
+	s.does("vm", "start", "db", "--node", host.Name)
+	if again = s.diskTick(host, "db"); again.Found < last.Number {
+		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
+	}
+	s.recovers("db", berthv1.VMState_VM_STATE_RUNNING)
+	s.runsOnce("db", host)
+}
+
+// A guest is told to power off right after its snapshot was taken, by itself and not by Berth: nothing is asked of it any more.
+func TestASnapshotTakenJustBeforeAGuestPowersOffIsKept(t *testing.T) {
+	s := begin(t)
+	host := s.lab.Hosts[0]
+	image, overlay := filepath.Join(lab.SharedDir, "late.qcow2"), filepath.Join(lab.SharedDir, "late.before")
+	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), host.Path(overlay)) })
+	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
+	s.must(err)
+	s.does("vm", "start", "late", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
+		"--disk", image+",format=qcow2", "--node", host.Name)
+	s.diskTick(host, "late")
+	s.virsh(host, "snapshot-create-as", "late", "before", "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
+	last := s.diskTick(host, "late")
+	s.virsh(host, "destroy", "late")
+	s.within(time.Minute, "the end is noticed", func() error {
+		if vm, _ := s.show("late"); vm.GetNode() != "" {
+			return fmt.Errorf("it is on %s", vm.GetNode())
+		}
+		return nil
+	})
+	s.does("vm", "start", "late", "--node", host.Name)
+	if again := s.diskTick(host, "late"); again.Found < last.Number {
+		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
+	}
+	s.runsOnce("late", host)
+}
+
+// diskTick is what the guest on that host says next about its disk.
+func (s *site) diskTick(on *lab.Host, name string) lab.DiskTick {
+	s.Helper()
+	var tick lab.DiskTick
+	s.within(90*time.Second, name+" tells of its disk on "+on.Name, func() (err error) {
+		tick, err = on.ReadDiskTick(s.Context(), name)
+		return err
+	})
+	return tick
+}
