@@ -227,21 +227,21 @@ func TestWhatCannotBeAdoptedIsSaid(t *testing.T) {
 func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		devices string
-		want    model.Migration
+		bound   bool
 	}{
-		"a file in no pool":       {"<disk type='file'><source file='/var/lib/db.img'/><target dev='vda'/></disk>", model.MigrateNever},
-		"a local pool":            {"<disk type='file'><source file='/fast/db.img'/><target dev='vda'/></disk>", model.MigrateNever},
-		"a volume of a local one": {"<disk type='volume'><source pool='fast' volume='db'/><target dev='vda'/></disk>", model.MigrateNever},
-		"a shared pool":           {"<disk type='file'><source file='/wide/db.img'/><target dev='vda'/></disk>", model.MigrateAutomatic},
-		"beside a shared pool":    {"<disk type='file'><source file='/wide/../fast/db.img'/><target dev='vda'/></disk>", model.MigrateNever},
-		"a volume of it":          {"<disk type='volume'><source pool='wide' volume='db'/><target dev='vda'/></disk>", model.MigrateAutomatic},
+		"a file in no pool":       {"<disk type='file'><source file='/var/lib/db.img'/><target dev='vda'/></disk>", true},
+		"a local pool":            {"<disk type='file'><source file='/fast/db.img'/><target dev='vda'/></disk>", true},
+		"a volume of a local one": {"<disk type='volume'><source pool='fast' volume='db'/><target dev='vda'/></disk>", true},
+		"a shared pool":           {"<disk type='file'><source file='/wide/db.img'/><target dev='vda'/></disk>", false},
+		"beside a shared pool":    {"<disk type='file'><source file='/wide/../fast/db.img'/><target dev='vda'/></disk>", true},
+		"a volume of it":          {"<disk type='volume'><source pool='wide' volume='db'/><target dev='vda'/></disk>", false},
 		"a network": {
-			"<disk type='network'><source protocol='rbd' name='p/db'/><target dev='vda'/></disk>", model.MigrateAutomatic,
+			"<disk type='network'><source protocol='rbd' name='p/db'/><target dev='vda'/></disk>", false,
 		},
 		"a CD": {
-			"<disk type='file' device='cdrom'><source file='/iso'/><target dev='sda'/><readonly/></disk>", model.MigrateAutomatic,
+			"<disk type='file' device='cdrom'><source file='/iso'/><target dev='sda'/><readonly/></disk>", false,
 		},
-		"none": {"", model.MigrateAutomatic},
+		"none": {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -254,12 +254,12 @@ func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
 				w.foreign("n1", uuidA, "db")
 				w.facts.describe(uuidA, document(uuidA, "db", c.devices))
 				rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, Caller: "operator/test"})
-				if err != nil || rows[0].Problem != "" || (rows[0].Note == "") != (c.want == model.MigrateAutomatic) {
+				if err != nil || rows[0].Problem != "" || (rows[0].Note != "") != c.bound {
 					t.Fatalf("%+v, %v", rows, err)
 				}
 				synctest.Wait()
-				if vm := w.vm("db"); vm.Migration != c.want || vm.Holder != "n1" {
-					t.Errorf("migration %q, holder %q", vm.Migration, vm.Holder)
+				if vm := w.vm("db"); (vm.Bound == "n1") != c.bound || vm.Holder != "n1" {
+					t.Errorf("bound to %q, holder %q", vm.Bound, vm.Holder)
 				}
 			})
 		})

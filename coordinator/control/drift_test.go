@@ -174,3 +174,52 @@ func TestADriftIsNotLostToAnOperation(t *testing.T) {
 		}
 	})
 }
+
+// Two hosts may each have a file of the same path: as long as nobody has said that it is the same, the VM starts where it ran.
+func TestAVMIsBoundToTheNodeThatAloneHasItsDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		w.changedTo(vm, diskAt("vda", image))
+		is := w.guest(vm.ID)
+		if is.Bound != vm.Holder || len(w.told("vm.bound")) != 1 {
+			t.Fatalf("it runs on %s, and is bound to %q", vm.Holder, is.Bound)
+		}
+		other := "n1"
+		if vm.Holder == other {
+			other = "n2"
+		}
+		if _, err := w.MigrateVM(w.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other, RequestID: "move"}); err == nil {
+			t.Error("it is moved away from its disk")
+		}
+		w.stops(vm)
+		start := lifecycle.StartVM{Name: vm.Name, Node: other, RequestID: w.NewID(), Caller: "operator/test"}
+		if _, err := w.StartVM(w.Context(), start); err == nil {
+			t.Fatal("it is started elsewhere, on a file of the same path")
+		}
+		if with := w.againWith(vm); with != "" {
+			t.Fatalf("where its disk is it is started with %q", with)
+		}
+		again := w.guest(vm.ID)
+		if again.Holder != vm.Holder {
+			t.Fatalf("it is on %s, its disk on %s", again.Holder, vm.Holder)
+		}
+		w.show(again)
+		w.changedTo(again, diskAt("vda", image))
+
+		// Somebody says that all nodes have it.
+		w.put(model.Resource{ID: "p1", Kind: model.KindPool, Name: "srv", Settings: map[string]string{
+			model.SettingScope: string(model.PoolShared),
+		}})
+		for _, node := range w.Store.Snapshot().Nodes() {
+			w.facts.change(node.ID, func(f *model.NodeFacts) {
+				f.Pools = append(f.Pools, model.PoolFacts{Name: "srv", Active: true, Path: "/srv"})
+			})
+		}
+		time.Sleep(15 * time.Second)
+		if is := w.guest(vm.ID); is.Bound != "" || len(w.told("vm.unbound")) != 1 {
+			t.Errorf("its disk is in a shared pool, and it is bound to %q", is.Bound)
+		}
+	})
+}

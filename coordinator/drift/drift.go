@@ -217,6 +217,12 @@ func Events(before, after *model.VM, at time.Time, caller string) []model.Event 
 			tell("vm.as-recorded", edit.Kind+" "+edit.Key+" is as its record has it again")
 		}
 	}
+	switch {
+	case after.Bound != "" && before.Bound == "":
+		tell("vm.bound", "a disk of it is in no pool that is declared as shared: it stays on its node")
+	case after.Bound == "" && before.Bound != "":
+		tell("vm.unbound", "all its disks are in pools that are declared as shared")
+	}
 	return events
 }
 

@@ -124,6 +124,8 @@ func (f *fleetMaker) busy(vm *model.VM, node *view.NodeView) string {
 	switch {
 	case f.local:
 		return "its disk is on " + node.Node.Name + ": nothing moves in a cluster with local storage"
+	case vm.Bound != "":
+		return "a disk of it is on " + node.Node.Name + " alone, as far as is known"
 	case local != "":
 		return fmt.Sprintf("its disk %s of %s", local, node.Node.Name)
 	case vm.Operation != "":

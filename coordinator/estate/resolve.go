@@ -109,6 +109,9 @@ func Request(resolved Resolved, vm model.VM, purpose placement.Purpose) placemen
 	if model.SettingsOf(&resolved.Record).Storage == model.LocalStorage {
 		request.Home = vm.Home
 	}
+	if vm.Bound != "" {
+		request.Home = vm.Bound
+	}
 	return request
 }
 

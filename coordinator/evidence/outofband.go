@@ -217,6 +217,9 @@ func besideHolder(vm model.VM, here Copy, seen Sighting) Finding {
 			here.Name, vm.Name)
 	case seen.Astray != "":
 		return alarm(here.Node, "%s", seen.Astray)
+	case vm.HA && vm.Bound != "":
+		return alarm(here.Node, "it is to be highly available, and nothing but %s is known to have all its disks: it would wait for that node; "+
+			"'berth vm show %s' says more", here.Name, vm.Name)
 	case vm.Drift != nil && !vm.Drift.Accepted && !vm.Drift.Reverted:
 		return alarm(here.Node, "%s", changedBeside(&vm))
 	}

@@ -85,6 +85,9 @@ type VM struct {
 	// Kept is the node, by ID, that has told last that its libvirt keeps memory of the VM there; empty: none does. The next leader may not
 	// hear that node before it is proven to be off, and a boot of that host may let the guest run on.
 	Kept string `json:"kept,omitempty"`
+	// Bound is the node, by ID, that alone has a file of the VM, as far as anybody has proven; empty: all nodes of its cluster have all. It
+	// starts nowhere else, also in a cluster with shared storage: elsewhere a file of the same path would be another one.
+	Bound string `json:"bound,omitempty"`
 	// Drift is what somebody has changed of it beside Berth; nil: nothing.
 	Drift *Drift `json:"drift,omitempty"`
 	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.

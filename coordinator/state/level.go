@@ -49,7 +49,8 @@ const LossLevel = 3
 // CopiesLevel is the feature level from which the record of a VM has copies of its disks that a migration has left.
 const CopiesLevel = 3
 
-// DriftLevel is the feature level from which the record of a VM has what somebody has changed of it beside Berth.
+// DriftLevel is the feature level from which the record of a VM has what somebody has changed of it beside Berth, and which node it is
+// bound to.
 const DriftLevel = 3
 
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
@@ -84,7 +85,7 @@ func (c *Command) needed() uint32 {
 		if c.VMs[i].Copies != nil {
 			level = max(level, CopiesLevel)
 		}
-		if c.VMs[i].Drift != nil {
+		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" {
 			level = max(level, DriftLevel)
 		}
 	}
@@ -146,7 +147,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.VMs = slices.Clone(c.VMs)
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
-		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept = nil, nil, nil, ""
+		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept, older.VMs[i].Bound = nil, nil, nil, "", ""
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {

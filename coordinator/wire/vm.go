@@ -91,6 +91,7 @@ func VM(report VMReport) *berthv1.VM {
 		Restarts:       int32(vm.Restarts),
 		Discards:       discards(report),
 		Drift:          drifted(report),
+		Bound:          nameOf(report.NodeName, vm.Bound),
 	}
 	for i := range vmFields {
 		vmFields[i].write(message.ProtoReflect(), &vm, func(kind model.Kind, id string) string {

@@ -140,7 +140,7 @@ func TestVMIsWhole(t *testing.T) {
 			Keys:   []model.Key{{Class: model.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
 			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
 			Description: "front", RestartPriority: model.RestartLow,
-			Discards: []model.Discard{{Node: "n2", Epoch: 3}},
+			Discards: []model.Discard{{Node: "n2", Epoch: 3}}, Bound: "n1",
 			Drift: &model.Drift{Node: "n2", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{
 				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b"},
 			}},

@@ -18,6 +18,7 @@ func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
 	host, other := s.lab.Hosts[0], s.lab.Hosts[1]
 	image, overlay, more := filepath.Join(lab.SharedDir, "db.qcow2"), filepath.Join(lab.SharedDir, "db.before"), filepath.Join(lab.SharedDir, "more.raw")
 	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), host.Path(overlay), host.Path(more)) })
+	s.sharedPool("everybodys", lab.SharedDir)
 	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
 	s.must(err)
 	_, err = host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "raw", more, "8M")
@@ -111,6 +112,53 @@ func TestASnapshotTakenJustBeforeAGuestPowersOffIsKept(t *testing.T) {
 		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
 	}
 	s.runsOnce("late", host)
+}
+
+// FAULTS.md, W15. Two hosts have a file of the same path, and nobody has said that it is the same one: a VM is started again where it ran.
+// A pool that is declared as shared sets it free.
+func TestAFileOfTheSamePathIsNotTakenForTheDisk(t *testing.T) {
+	s := begin(t)
+	host, other := s.lab.Hosts[0], s.lab.Hosts[1]
+	const image = "/var/tmp/own.qcow2"
+	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), other.Path(image)) })
+	for _, h := range []*lab.Host{host, other} {
+		_, err := h.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
+		s.must(err)
+	}
+	s.does("vm", "start", "own", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
+		"--disk", image+",format=qcow2", "--node", host.Name)
+	last := s.diskTick(host, "own")
+	s.within(30*time.Second, "its page says that it is bound", func() error {
+		if shown := s.does("vm", "show", "own"); !strings.Contains(shown, host.Name+": a disk of it is in no pool") {
+			return fmt.Errorf("%s", shown)
+		}
+		return nil
+	})
+	s.answers([]string{"vm", "migrate", "own", "--to", other.Name}, 2, "the VM's disk is on "+host.Name)
+	s.answers([]string{"vm", "set", "own", "--ha"}, 1, "could be restarted nowhere else", "berth pool add")
+	s.does("vm", "stop", "own")
+	s.answers([]string{"vm", "start", "own", "--node", other.Name}, 2, "the VM's disk is on "+host.Name)
+	s.does("vm", "start", "own")
+	if again := s.diskTick(host, "own"); again.Found < last.Number {
+		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
+	}
+	s.runsOnce("own", host)
+}
+
+// sharedPool declares a folder that all hosts have, until the test ends.
+func (s *site) sharedPool(name, folder string) {
+	s.Helper()
+	for _, h := range s.lab.Hosts {
+		s.must(h.AddPool(s.Context(), name, folder))
+	}
+	s.does("pool", "add", name, "--cluster", "default", "--scope", "shared")
+	s.Cleanup(func() {
+		s.must(ignore(s.lab.Berth(s.background(), "pool", "delete", name, "--yes")))
+		for _, h := range s.lab.Hosts {
+			_, err := h.Exec(s.background(), "sh", "-c", "virsh -q pool-destroy "+name+"; virsh -q pool-undefine "+name)
+			s.must(err)
+		}
+	})
 }
 
 // diskTick is what the guest on that host says next about its disk.

@@ -19,13 +19,14 @@ const (
 
 // Device is a disk or a network interface of a domain.
 type Device struct {
-	Kind    DeviceKind
-	Key     string // what it is known by: a disk's target (vda), an interface's MAC address in small letters
-	Source  Source // of a disk; the zero value: none, or neither a file, a device nor a volume
-	Format  string // of a disk
-	Network string // of an interface: a libvirt network's name, or bridge:NAME; empty: neither
-	Media   bool   // a disk that is a drive for media: what is in it changes all the time
-	XML     string // the element, as a domain can be started with it on any node
+	Kind     DeviceKind
+	Key      string // what it is known by: a disk's target (vda), an interface's MAC address in small letters
+	Source   Source // of a disk; the zero value: none, or neither a file, a device nor a volume
+	Format   string // of a disk
+	Network  string // of an interface: a libvirt network's name, or bridge:NAME; empty: neither
+	ReadOnly bool   // a disk that the guest cannot write to
+	Media    bool   // a disk that is a drive for media: what is in it changes all the time
+	XML      string // the element, as a domain can be started with it on any node
 }
 
 // MaxDevice is how long the element of a device may be.
@@ -79,6 +80,7 @@ func (s Spec) Devices(uuid string) ([]Device, error) {
 func diskDevice(disk *libvirtxml.DomainDisk) (Device, error) {
 	disk.Alias, disk.Address, disk.BackingStore, disk.Mirror = nil, nil, nil, nil
 	one := Device{Kind: DiskDevice, Media: disk.Device == "cdrom" || disk.Device == "floppy"}
+	one.ReadOnly = disk.ReadOnly != nil
 	if disk.Target != nil {
 		one.Key = disk.Target.Dev
 	}

@@ -25,6 +25,11 @@ func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource)
 	if !vm.HA {
 		return nil
 	}
+	if vm.Bound != "" {
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, "move its disks into a pool that all nodes see, or declare the one that they are in: "+
+			"'berth pool add --help'", "VM %q has a disk that only %s is known to have: it could be restarted nowhere else", vm.Name,
+			p.NodeName(vm.Bound))
+	}
 	for _, pool := range p.Resources(model.KindPool) {
 		settings := model.PoolSettingsOf(&pool)
 		if settings.Scope != model.PoolShared || settings.HAWithoutLock || !liesIn(p, vm, &pool, more...) {

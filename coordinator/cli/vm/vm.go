@@ -126,6 +126,7 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		{"node", vm.GetNode()},
 		{"last node", term.Differs(vm.GetLastNode(), vm.GetNode())},
 		{"home", vm.GetHome()},
+		{"bound to", bound(vm)},
 		{"uptime", term.Differs(uptime(a, vm), term.None)},
 		{"left behind", leftBehind(vm)},
 		{"memory", units.Bytes(spec.GetMemoryBytes()).String()},
@@ -172,6 +173,14 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		p.Blank()
 		follow.WriteOperation(a, p, op, wide)
 	}
+}
+
+// bound says why a VM starts on one node alone.
+func bound(vm *berthv1.VM) string {
+	if vm.GetBound() == "" {
+		return ""
+	}
+	return vm.GetBound() + ": a disk of it is in no pool that is declared as shared, so no other node is known to have it"
 }
 
 // leftBehind tells of paused copies that go when their nodes answer.

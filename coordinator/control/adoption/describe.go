@@ -1,20 +1,16 @@
 package adoption
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"path"
-	"slices"
-	"strings"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/drift"
 	"berth/coordinator/estate"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
-	"berth/coordinator/schema"
 	"berth/coordinator/state"
 	"berth/shared/domxml"
 	"berth/shared/units"
@@ -50,49 +46,19 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	if err := model.ValidateSpec(vm.Spec); err != nil {
 		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
 	}
-	local, err := a.localDisk(one.Node, text)
+	snapshot := a.Store.Snapshot()
+	node, _ := snapshot.Node(one.Node)
+	facts := a.Inventory.Facts(one.Node, a.Now())
+	local, err := drift.LocalDisk(snapshot, snapshot.Resources(model.KindPool), &vm, node.ClusterName(), &facts)
 	if err != nil {
 		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
 	}
 	if local != "" {
-		vm.Migration = model.MigrateNever
-		note = fmt.Sprintf("it stays on its node: disk %s is in no storage pool that Berth knows as shared; 'berth vm set %s --migration "+
-			"automatic' if all nodes see it",
-			local, vm.Name)
+		vm.Bound = one.Node
+		note = fmt.Sprintf("it stays on its node: disk %s is in no storage pool that Berth knows as shared; if all nodes see it, make a "+
+			"libvirt pool of its folder on each and declare that with 'berth pool add NAME --cluster %s --scope shared'", local, node.ClusterName())
 	}
 	return vm, note, nil
-}
-
-// localDisk is a disk that other nodes may not see, as its document names it; empty: there is none. What is in the folder of
-// a shared pool, and what comes over a network, is seen by all.
-func (a *Adoption) localDisk(node, text string) (string, error) {
-	disks, err := domxml.Disks(text)
-	if err != nil {
-		return "", err
-	}
-	snapshot := a.Store.Snapshot()
-	record, _ := snapshot.Node(node)
-	shared := map[string]bool{} // by libvirt's name
-	for _, pool := range snapshot.Resources(model.KindPool) {
-		settings := model.PoolSettingsOf(&pool)
-		inside, _ := snapshot.Resource(pool.Links[schema.LinkCluster])
-		if settings.Scope == model.PoolShared && cmp.Or(inside.Name, model.DefaultCluster) == record.ClusterName() {
-			shared[settings.Source] = true
-		}
-	}
-	facts := a.Inventory.Facts(node, a.Now())
-	for _, disk := range disks {
-		if disk.ReadOnly || disk.Path == "" && (disk.Volume == "" || shared[disk.Pool]) {
-			continue
-		}
-		seen := slices.ContainsFunc(facts.Pools, func(p model.PoolFacts) bool {
-			return shared[p.Name] && p.Path != "" && strings.HasPrefix(path.Clean(disk.Path), strings.TrimSuffix(p.Path, "/")+"/")
-		})
-		if !seen {
-			return cmp.Or(disk.Path, disk.Pool+"/"+disk.Volume), nil
-		}
-	}
-	return "", nil
 }
 
 // inherited completes the record of a domain that becomes a VM with what it inherits where it runs.

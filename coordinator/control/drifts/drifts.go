@@ -1,9 +1,11 @@
 // Package drifts keeps in the records of VMs what people have changed of them beside Berth while they ran, so that the next start, on any
-// node and under any leader, uses what ran last. Package drift compares; this package asks and writes.
+// node and under any leader, uses what ran last; and which node alone has a disk of them. Package drift compares; this package asks and
+// writes.
 package drifts
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +22,8 @@ const (
 	askLimit = time.Second
 	// atOnce is how many VMs are looked at in one turn: after an election all are.
 	atOnce = 256
+	// boundEvery is between two looks at VMs that are bound to their nodes: somebody may have declared the pool that their disks are in.
+	boundEvery = 10 * time.Second
 )
 
 // Drifts follows them. It is safe for concurrent use.
@@ -33,6 +37,7 @@ func (d *Drifts) Follow(ctx context.Context) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var due []string // IDs of VMs
+	bound, looked := map[string]bool{}, d.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,7 +48,12 @@ func (d *Drifts) Follow(ctx context.Context) {
 		if lead.Quarantined(snapshot) != nil || snapshot.FeatureLevel() < state.DriftLevel {
 			continue
 		}
-		for _, uuid := range d.Inventory.ChangedDevices() {
+		changed := d.Inventory.ChangedDevices()
+		if d.Now().Sub(looked) >= boundEvery {
+			looked = d.Now()
+			changed = append(changed, slices.Sorted(maps.Keys(bound))...)
+		}
+		for _, uuid := range changed {
 			if !slices.Contains(due, uuid) {
 				due = append(due, uuid)
 			}
@@ -53,6 +63,11 @@ func (d *Drifts) Follow(ctx context.Context) {
 		for _, id := range now {
 			if !d.settle(ctx, snapshot, id) {
 				due = append(due, id)
+			}
+			if vm, _ := d.Store.Snapshot().VM(id); vm.Bound != "" {
+				bound[id] = true
+			} else {
+				delete(bound, id)
 			}
 		}
 	}
@@ -103,7 +118,7 @@ func (d *Drifts) Seen(ctx context.Context, snapshot *state.Snapshot, vm model.VM
 		return vm, false
 	}
 	after, news := d.compare(snapshot, vm, domain.Devices)
-	if !news || after.Drift == nil {
+	if !news || after.Drift == nil || after.Drift == vm.Drift {
 		return after, news
 	}
 	// The elements themselves are only asked for where they are needed.
@@ -127,5 +142,15 @@ func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, live []model.Dev
 		d.Logger.Warn("what was changed of a VM beside Berth is not kept: its next start does not use it", "vm", vm.Name, "error", err)
 		return vm, false
 	}
-	return drift.After(vm, edits, vm.Holder, d.Now())
+	after, news := drift.After(vm, edits, vm.Holder, d.Now())
+	node, _ := snapshot.Node(vm.Holder)
+	local, err := drift.LocalDisk(snapshot, snapshot.Resources(model.KindPool), &after, node.ClusterName(), &facts)
+	if err != nil {
+		return vm, false
+	}
+	after.Bound = ""
+	if local != "" {
+		after.Bound = vm.Holder
+	}
+	return after, news || after.Bound != vm.Bound
 }

@@ -96,7 +96,7 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 			request.attempt.Ask(r)
 		}
 		if request.CopyStorage {
-			r.CopyStorage, r.Home = len(localDisks(r)) > 0, "" // its home is where its disks are, and they go along
+			r.CopyStorage, r.Home = len(localDisks(r)) > 0, vm.Bound // its home is where its disks are, and they go along
 		}
 	})
 	if request.attempt != nil {

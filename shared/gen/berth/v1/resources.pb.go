@@ -2410,6 +2410,7 @@ type VM struct {
 	Description     string                 `protobuf:"bytes,41,opt,name=description,proto3" json:"description,omitempty"`                                // for people
 	RestartPriority string                 `protobuf:"bytes,42,opt,name=restart_priority,json=restartPriority,proto3" json:"restart_priority,omitempty"` // whose restart goes first after a failure: normal, high, low
 	Drift           *Drift                 `protobuf:"bytes,43,opt,name=drift,proto3" json:"drift,omitempty"`                                            // absent: nobody has changed anything
+	Bound           string                 `protobuf:"bytes,44,opt,name=bound,proto3" json:"bound,omitempty"`                                            // name of the node that alone has a file of it, as far as is proven; empty: all nodes have all
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2743,6 +2744,13 @@ func (x *VM) GetDrift() *Drift {
 		return x.Drift
 	}
 	return nil
+}
+
+func (x *VM) GetBound() string {
+	if x != nil {
+		return x.Bound
+	}
+	return ""
 }
 
 // Drift is what somebody has changed of a VM beside Berth while it ran.
@@ -5856,8 +5864,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xfb\n" +
-	"\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x91\v\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -5904,7 +5911,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0fcondition_about\x18( \x01(\tR\x0econditionAbout\x12 \n" +
 	"\vdescription\x18) \x01(\tR\vdescription\x12)\n" +
 	"\x10restart_priority\x18* \x01(\tR\x0frestartPriority\x12%\n" +
-	"\x05drift\x18+ \x01(\v2\x0f.berth.v1.DriftR\x05drift\"\xb8\x01\n" +
+	"\x05drift\x18+ \x01(\v2\x0f.berth.v1.DriftR\x05drift\x12\x14\n" +
+	"\x05bound\x18, \x01(\tR\x05bound\"\xb8\x01\n" +
 	"\x05Drift\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
