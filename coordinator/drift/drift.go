@@ -125,7 +125,7 @@ func Conflict(vm *model.VM, baseline []domxml.Device) string {
 			now = text(&baseline[at])
 		}
 		switch {
-		case now == edit.Was:
+		case now == edit.Was, edit.Media: // what is in a drive is no disk that somebody could have written to
 		case edit.Is == "" && now == "": // it was detached, and the record has it no more
 		default:
 			return fmt.Sprintf("%s; since then its record was changed, which has %s there now", edit.Text(), cmp.Or(now, "nothing"))

@@ -227,6 +227,11 @@ func TestConflict(t *testing.T) {
 			t.Errorf("%+v: %q", tc.vm.Drift.Edits, why)
 		}
 	}
+	drive := edit("/srv/older.iso", "empty")
+	drive.Drift.Edits[0].Media = true
+	if why := Conflict(&drive, baseline(t, drive)); why != "" {
+		t.Error("there is another medium in its record: ", why)
+	}
 	gone := edit("/srv/attached", "")
 	gone.Drift.Edits[0].Key = "vdz"
 	if why := Conflict(&gone, baseline(t, gone)); why != "" {

@@ -37,7 +37,7 @@ func (d *Drifts) Follow(ctx context.Context) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var due []string // IDs of VMs
-	bound, looked := map[string]bool{}, d.Now()
+	waits, bound, looked := map[string]bool{}, map[string]bool{}, d.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,14 +54,16 @@ func (d *Drifts) Follow(ctx context.Context) {
 			changed = append(changed, slices.Sorted(maps.Keys(bound))...)
 		}
 		for _, uuid := range changed {
-			if !slices.Contains(due, uuid) {
-				due = append(due, uuid)
+			if !waits[uuid] {
+				due, waits[uuid] = append(due, uuid), true
 			}
 		}
 		now := due[:min(len(due), atOnce)]
 		due = slices.Clone(due[len(now):])
 		for _, id := range now {
-			if !d.settle(ctx, snapshot, id) {
+			if d.settle(ctx, snapshot, id) {
+				delete(waits, id)
+			} else {
 				due = append(due, id)
 			}
 			if vm, _ := d.Store.Snapshot().VM(id); vm.Bound != "" {
