@@ -98,7 +98,7 @@ func TestWhatDiffersFromTheRecord(t *testing.T) {
 			live[1].Source = model.DiskSource{Path: "/var/lib/fast/data"}
 			return live
 		}},
-		{name: "a file of a volume's name elsewhere", facts: pools, want: "vdb: fast/data -> /mnt/data", change: func(live []model.Device) []model.Device {
+		{name: "a file of a volume's name", facts: pools, want: "vdb: fast/data -> /mnt/data", change: func(live []model.Device) []model.Device {
 			live[1].Source = model.DiskSource{Path: "/mnt/data"}
 			return live
 		}},
@@ -129,7 +129,8 @@ func TestWhatDiffersFromTheRecord(t *testing.T) {
 
 // Without an address in its document an interface gets another one at each start.
 func TestInterfacesWithoutAddressesAreNotCompared(t *testing.T) {
-	vm := described("<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk><interface type='network'><source network='lan'/></interface>")
+	vm := described("<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>" +
+		"<interface type='network'><source network='lan'/></interface>")
 	live := []model.Device{disk("vda", "/srv/b"), {Kind: "interface", Key: "52:54:00:12:34:56", Network: "lan"}}
 	if got := compare(t, vm, live, model.NodeFacts{}); got != "vda: /srv/a -> /srv/b" {
 		t.Error(got)
@@ -138,15 +139,19 @@ func TestInterfacesWithoutAddressesAreNotCompared(t *testing.T) {
 
 // What is not known of an element is that of the device whose place it takes.
 func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
-	vm := described("<disk type='file' device='disk'><driver name='qemu' type='raw' io='native'/><source file='/srv/a'/><target dev='sda' bus='scsi'/></disk>")
-	live := []model.Device{disk("sda", "/srv/a.snap"), disk("vdb", "/dev/vg/more"), {Kind: "interface", Key: "52:54:00:12:34:56", Network: "bridge:br7"}}
+	vm := described("<disk type='file' device='disk'><driver name='qemu' type='raw' io='native'/><source file='/srv/a'/>" +
+		"<target dev='sda' bus='scsi'/></disk>")
+	live := []model.Device{
+		disk("sda", "/srv/a.snap"), disk("vdb", "/dev/vg/more"), {Kind: "interface", Key: "52:54:00:12:34:56", Network: "bridge:br7"},
+	}
 	live[0].Format = "qcow2"
 	edits, err := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{})
 	if err != nil || len(edits) != 3 {
 		t.Fatal(edits, err)
 	}
 	for at, words := range [][]string{
-		{`io="native"`, `type="qcow2"`, `bus="scsi"`, "/srv/a.snap"}, {`type="block"`, `dev="/dev/vg/more"`, `dev="vdb"`}, {`bridge="br7"`, "virtio"},
+		{`io="native"`, `type="qcow2"`, `bus="scsi"`, "/srv/a.snap"}, {`type="block"`, `dev="/dev/vg/more"`, `dev="vdb"`},
+		{`bridge="br7"`, "virtio"},
 	} {
 		for _, word := range words {
 			if !strings.Contains(edits[at].XML, word) {

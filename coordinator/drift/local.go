@@ -12,8 +12,8 @@ import (
 	"berth/shared/domxml"
 )
 
-// LocalDisk is a disk that a VM is started with and that other nodes may not have, by name; empty: there is none. What is in the folder of a
-// pool that is declared as shared is seen by all nodes of its cluster, and what comes over a network by all. A file of the same path on
+// LocalDisk is a disk that a VM is started with and that other nodes may not have, by name; empty: there is none. What is in the folder of
+// a pool that is declared as shared is seen by all nodes of its cluster, and what comes over a network by all. A file of the same path on
 // another node is another file, as long as nobody has said otherwise. Facts are of a node of the cluster.
 func LocalDisk(source estate.Source, pools []model.Resource, vm *model.VM, cluster string, facts *model.NodeFacts) (string, error) {
 	devices, err := Baseline(source, vm)

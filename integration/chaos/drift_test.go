@@ -16,7 +16,8 @@ import (
 func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
 	s := begin(t)
 	host, other := s.lab.Hosts[0], s.lab.Hosts[1]
-	image, overlay, more := filepath.Join(lab.SharedDir, "db.qcow2"), filepath.Join(lab.SharedDir, "db.before"), filepath.Join(lab.SharedDir, "more.raw")
+	image, overlay := filepath.Join(lab.SharedDir, "db.qcow2"), filepath.Join(lab.SharedDir, "db.before")
+	more := filepath.Join(lab.SharedDir, "more.raw")
 	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), host.Path(overlay), host.Path(more)) })
 	s.sharedPool("everybodys", lab.SharedDir)
 	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")

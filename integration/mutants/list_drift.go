@@ -21,6 +21,7 @@ var driftMutants = []mutant{
 	},
 	{
 		name: "edits-are-not-written", file: "agent/jobs/start.go", suite: suite{pkg: "./agent/jobs"}.only("RanWithLast"),
-		is: "xml, err = domxml.EditDevices(xml, edits(j.command.GetStart()))", becomes: "_, err = domxml.EditDevices(xml, edits(j.command.GetStart()))",
+		is:      "xml, err = domxml.EditDevices(xml, edits(j.command.GetStart()))",
+		becomes: "_, err = domxml.EditDevices(xml, edits(j.command.GetStart()))",
 	},
 }
