@@ -23,7 +23,8 @@ func plain() model.VM {
 	return model.VM{ID: uuid, Name: "web", Spec: model.VMSpec{
 		Memory: units.GiB, VCPUs: 1, Networks: []string{"default", "bridge:br0"},
 		Disks: []model.Disk{
-			{Path: "/srv/root.qcow2", Format: "qcow2", Bus: "virtio"}, {Pool: "fast", Volume: "data", Format: "raw", Bus: "virtio"},
+			{Path: "/srv/root.qcow2", Format: "qcow2", Bus: "virtio"},
+			{Pool: "fast", Volume: "data", Format: "raw", Bus: "virtio"},
 			{Path: "/srv/cd.iso", Format: "raw", Bus: "sata", ReadOnly: true},
 		},
 	}}
@@ -198,7 +199,7 @@ func TestAfter(t *testing.T) {
 	}
 	one = []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: "/a", Is: "/c"}}
 	vm, news = After(vm, one, "n2", noon.Add(2*time.Hour))
-	if !news || vm.Drift.Accepted || vm.Drift.Since == noon {
+	if !news || vm.Drift.Accepted || vm.Drift.Since.Equal(noon) {
 		t.Errorf("another change: %t, %+v", news, vm.Drift)
 	}
 	reverted := Reverted(vm)

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,11 +73,6 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 	}
 	if err := usable(snapshot, vm); err != nil {
 		return Migration{}, lead.Decided, err
-	}
-	if request.CopyStorage {
-		if err := wholeDisks(&vm); err != nil {
-			return Migration{}, lead.Decided, err
-		}
 	}
 	search, err := l.search(snapshot, snapshot, vm, request.purpose())
 	if err != nil {
@@ -197,7 +193,7 @@ func (l *Lifecycle) movable(snapshot *state.Snapshot, vm model.VM, search *searc
 		return err
 	}
 	if request.CopyStorage {
-		if err := noCopies(snapshot, vm, "moved with its disks"); err != nil {
+		if err := cmp.Or(noCopies(snapshot, vm, "moved with its disks"), wholeDisks(&vm)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,13 +84,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 			), NextStep: "see 'berth vm show " + vm.Name + "'",
 		})
 	}
-	if err := usable(facts, vm); err != nil {
-		return fail(err)
-	}
-	if err := untold(snapshot, vm); err != nil {
-		return fail(err)
-	}
-	if err := undrifted(facts, &vm); err != nil {
+	if err := cmp.Or(usable(facts, vm), untold(snapshot, vm), undrifted(facts, &vm)); err != nil {
 		return fail(err)
 	}
 	search, err := searchOn(now.view, snapshot, facts, vm, placement.ForStart)
