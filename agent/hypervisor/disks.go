@@ -71,7 +71,7 @@ func AttachedIn(xml string) (Attached, error) {
 		return Attached{}, fmt.Errorf("%w: %w", ErrInvalidXML, err)
 	}
 	attached := Attached{Written: written(&domain)}
-	devices, err := domxml.DevicesOf(&domain)
+	devices, err := domxml.Devices(xml)
 	if err != nil {
 		return Attached{}, fmt.Errorf("%w: %w", ErrInvalidXML, err)
 	}

@@ -351,9 +351,9 @@ func removable(p *answer.Moment, node model.Node) error {
 	return nil
 }
 
-// homeOf are the VMs whose disks a node has, in a cluster with local storage.
+// homeOf are the VMs that have disks on a node, and on no other one.
 func homeOf(p *answer.Moment, node string) []model.VM {
-	return slices.DeleteFunc(p.VMs(), func(vm model.VM) bool { return vm.Home != node })
+	return slices.DeleteFunc(p.VMs(), func(vm model.VM) bool { return vm.Home != node && vm.Bound != node })
 }
 
 // setNodeKeys changes the values that a node sets of the keys that its cluster declares, and says what it did.

@@ -249,6 +249,7 @@ func TestAnAdoptedVMStaysWhereItsDisksMayBe(t *testing.T) {
 				defer w.lose()
 				w.put(pools()...)
 				w.facts.change("n1", func(f *model.NodeFacts) {
+					f.PoolsKnown = true
 					f.Pools = []model.PoolFacts{{Name: "fast", Active: true, Path: "/fast"}, {Name: "wide", Active: true, Path: "/wide"}}
 				})
 				w.foreign("n1", uuidA, "db")

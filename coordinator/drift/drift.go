@@ -13,6 +13,7 @@ import (
 
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/shared/domxml"
 )
 
@@ -22,76 +23,163 @@ func Baseline(source estate.Source, vm *model.VM) ([]domxml.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := domxml.Spec{
-		MemoryBytes: int64(spec.Memory), VCPUs: spec.VCPUs, Kernel: spec.Kernel, Networks: spec.Networks, XML: spec.XML,
-	}
-	for _, one := range spec.Disks {
-		wanted.Disks = append(wanted.Disks, domxml.Disk{
-			Path: one.Path, Pool: one.Pool, Volume: one.Volume, Format: one.Format, Bus: one.Bus, ReadOnly: one.ReadOnly,
-		})
-	}
-	return wanted.Devices(vm.ID)
+	return operation.Devices(&spec, vm.ID)
 }
 
-// Compare tells what of a running guest differs from its baseline, by kind and key. Facts are of the node that shows it: there a file in
-// the folder of a pool can be named both ways. An edit has the element of the live device if that is known, else one that is made of what
-// is.
-func Compare(vm *model.VM, baseline []domxml.Device, live []model.Device, facts *model.NodeFacts) ([]model.DeviceEdit, error) {
-	unnamed := slices.ContainsFunc(baseline, func(d domxml.Device) bool { return d.Key == "" })
-	seed := strings.TrimSuffix(model.VolumeName(model.SeedID(vm.ID), ""), ".")
+// Compare tells what of a running guest differs both from what it was started with and from its record, by kind and key: a record that was
+// changed since takes effect at the next start, and that is no drift. Facts are of the node that shows it: there a file in the folder of a
+// pool can be named both ways. An edit has the element that the node has told if that is what it says it is, else one that is made of what
+// is known.
+func Compare(vm *model.VM, baseline []domxml.Device, live []model.Device, facts *model.NodeFacts) []model.DeviceEdit {
+	c := comparison{vm: vm, record: baseline, live: live, facts: facts}
+	c.unnamed = slices.ContainsFunc(baseline, func(d domxml.Device) bool { return d.Key == "" })
 	var edits []model.DeviceEdit
 	for i := range live {
-		one := &live[i]
-		at := slices.IndexFunc(baseline, func(d domxml.Device) bool { return is(&d, one.Kind, one.Key) })
-		switch {
-		case one.Key == "", unnamed && one.Kind == string(domxml.InterfaceDevice): // a document without addresses gets others at each start
-			continue
-		case strings.HasPrefix(base(one.Source), seed):
-			continue // the node adds it to what the record says
-		case at >= 0 && same(&baseline[at], one, facts):
-			continue
+		if edit, differs := c.shown(&live[i]); differs {
+			edits = append(edits, edit)
 		}
-		edit := model.DeviceEdit{Kind: one.Kind, Key: one.Key, Is: liveText(one), Source: one.Source, Media: one.Media, XML: one.XML}
-		var old domxml.Device
-		if at >= 0 {
-			old = baseline[at]
-			edit.Was = text(&old)
-		}
-		if edit.XML == "" {
-			made, err := domxml.MakeDevice(old.XML, shared(one))
-			if err != nil {
-				return nil, err
-			}
-			edit.XML = made
-		}
-		edits = append(edits, edit)
 	}
-	for i := range baseline {
-		one := &baseline[i]
-		lives := func(d model.Device) bool { return is(one, d.Kind, d.Key) }
-		if slices.ContainsFunc(live, lives) || one.Key == "" || unnamed && one.Kind == domxml.InterfaceDevice {
-			continue
+	for i := range vm.Ran {
+		if edit, differs := c.missing(&vm.Ran[i]); differs {
+			edits = append(edits, edit)
 		}
-		edits = append(edits, model.DeviceEdit{Kind: string(one.Kind), Key: one.Key, Was: text(one)})
 	}
 	slices.SortFunc(edits, func(a, b model.DeviceEdit) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key, b.Key))
 	})
-	return edits, bounded(edits)
+	return bounded(edits)
 }
 
-// bounded refuses what is too much for a record.
-func bounded(edits []model.DeviceEdit) error {
+// comparison is one call of Compare.
+type comparison struct {
+	vm      *model.VM
+	record  []domxml.Device
+	live    []model.Device
+	facts   *model.NodeFacts
+	unnamed bool // a document without addresses gets others at each start
+}
+
+// shown compares a device that the node shows.
+func (c *comparison) shown(one *model.Device) (model.DeviceEdit, bool) {
+	twice := 0
+	for i := range c.live {
+		if c.live[i].Kind == one.Kind && strings.EqualFold(c.live[i].Key, one.Key) {
+			twice++
+		}
+	}
+	if one.Key == "" || twice > 1 || c.ofNoUse(one.Kind) || strings.HasPrefix(base(one.Source), seedOf(c.vm)) {
+		return model.DeviceEdit{}, false // the seed is added by the node
+	}
+	record, started := c.inRecord(one.Kind, one.Key), c.startedWith(one.Kind, one.Key)
+	for _, known := range []*model.RanDevice{record, started} {
+		if known == nil {
+			continue
+		}
+		switch same(known, one, c.facts) {
+		case yes:
+			return model.DeviceEdit{}, false
+		case unknown: // what was seen before counts
+			for _, old := range c.vm.Drifted() {
+				if old.Kind == one.Kind && old.Key == one.Key {
+					return old, true
+				}
+			}
+			return model.DeviceEdit{}, false
+		}
+	}
+	edit := model.DeviceEdit{
+		Kind: one.Kind, Key: one.Key, Is: ran(one).text(), Source: one.Source, Media: one.Media, XML: one.XML,
+	}
+	was := record
+	if c.vm.Ran != nil {
+		was = started
+	}
+	if was != nil {
+		edit.Was = (*known)(was).text()
+	}
+	if !isWhatItSays(one) {
+		edit.XML = c.made(one)
+	}
+	return edit, true
+}
+
+// missing compares a device that the VM was started with. One that only its record has was added to that since.
+func (c *comparison) missing(one *model.RanDevice) (model.DeviceEdit, bool) {
+	lives := func(d model.Device) bool { return d.Kind == one.Kind && strings.EqualFold(d.Key, one.Key) }
+	if one.Key == "" || c.ofNoUse(one.Kind) || slices.ContainsFunc(c.live, lives) || c.inRecord(one.Kind, one.Key) == nil {
+		return model.DeviceEdit{}, false
+	}
+	return model.DeviceEdit{Kind: one.Kind, Key: one.Key, Was: (*known)(one).text(), Media: one.Media}, true
+}
+
+func (c *comparison) ofNoUse(kind string) bool {
+	return c.unnamed && kind == string(domxml.InterfaceDevice)
+}
+
+func (c *comparison) inRecord(kind, key string) *model.RanDevice {
+	at := slices.IndexFunc(c.record, func(d domxml.Device) bool { return is(&d, kind, key) })
+	if at < 0 {
+		return nil
+	}
+	d := &c.record[at]
+	return &model.RanDevice{Kind: string(d.Kind), Key: d.Key, Source: model.DiskSource(d.Source), Network: d.Network, Media: d.Media}
+}
+
+func (c *comparison) startedWith(kind, key string) *model.RanDevice {
+	at := slices.IndexFunc(c.vm.Ran, func(d model.RanDevice) bool { return d.Kind == kind && strings.EqualFold(d.Key, key) })
+	if at < 0 {
+		return nil
+	}
+	return &c.vm.Ran[at]
+}
+
+// made is an element of what is known of a device; empty: it cannot be made, and the VM is not started with it by itself.
+func (c *comparison) made(one *model.Device) string {
+	if one.Kind == string(domxml.InterfaceDevice) && one.Network == "" {
+		return "" // a device of its host, perhaps
+	}
+	old := ""
+	if at := slices.IndexFunc(c.record, func(d domxml.Device) bool { return is(&d, one.Kind, one.Key) }); at >= 0 {
+		old = c.record[at].XML
+	}
+	text, err := domxml.MakeDevice(old, domxml.Device{
+		Kind: domxml.DeviceKind(one.Kind), Key: one.Key, Source: domxml.Source(one.Source), Format: one.Format, Network: one.Network,
+		Media: one.Media,
+	})
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// isWhatItSays tells whether the element of a device is that device: it comes from a node, and other nodes are to start it.
+func isWhatItSays(one *model.Device) bool {
+	found, err := domxml.Devices("<domain><devices>" + one.XML + "</devices></domain>")
+	if err != nil || len(found) != 1 {
+		return false
+	}
+	d := &found[0]
+	known := d.Source != (domxml.Source{}) || d.Network != "" || d.Media
+	return known && is(d, one.Kind, one.Key) && model.DiskSource(d.Source) == one.Source && d.Network == one.Network && d.Media == one.Media
+}
+
+// bounded keeps what has room in a record: disks first, since they come first. An edit whose element has none keeps the VM from being
+// started without it.
+func bounded(edits []model.DeviceEdit) []model.DeviceEdit {
+	const longText = 2 << 10
+	edits = edits[:min(len(edits), model.MaxDriftEdits)]
 	length := 0
 	for i := range edits {
-		length += len(edits[i].XML)
+		one := &edits[i]
+		one.Key, one.Was, one.Is = cut(one.Key, longText), cut(one.Was, longText), cut(one.Is, longText)
+		if length += len(one.XML); length > model.MaxDriftXML {
+			one.XML = ""
+		}
 	}
-	if len(edits) > model.MaxDriftEdits || length > model.MaxDriftXML {
-		return fmt.Errorf("%d devices of it were changed beside Berth, with %d bytes: at most %d and %d bytes are kept", len(edits), length,
-			model.MaxDriftEdits, model.MaxDriftXML)
-	}
-	return nil
+	return edits
 }
+
+func cut(text string, most int) string { return text[:min(len(text), most)] }
 
 // After is the record of a VM that ran on a node with these edits, and whether that is news.
 func After(vm model.VM, edits []model.DeviceEdit, node string, at time.Time) (after model.VM, news bool) {
@@ -119,6 +207,9 @@ func alike(a, b model.DeviceEdit) bool {
 // Conflict is why a VM cannot be started with its edits any more, because its record was changed under them; empty: it can.
 func Conflict(vm *model.VM, baseline []domxml.Device) string {
 	for _, edit := range vm.Edits() {
+		if edit.Is != "" && edit.XML == "" {
+			return edit.Text() + ", and Berth cannot start it with that"
+		}
 		at := slices.IndexFunc(baseline, func(d domxml.Device) bool { return is(&d, edit.Kind, edit.Key) })
 		now := ""
 		if at >= 0 {
@@ -138,27 +229,42 @@ func is(device *domxml.Device, kind, key string) bool {
 	return string(device.Kind) == kind && strings.EqualFold(device.Key, key)
 }
 
-func same(device *domxml.Device, live *model.Device, facts *model.NodeFacts) bool {
-	if device.Kind == domxml.InterfaceDevice {
-		return device.Network == live.Network
-	}
-	a, b := model.DiskSource(device.Source), live.Source
-	if a == b {
-		return true
-	}
-	if (a.Path == "") != (b.Path == "") {
-		volume, file := a, b
-		if a.Path != "" {
-			volume, file = b, a
+// answer is whether two devices are the same.
+type answer int
+
+const (
+	no answer = iota
+	yes
+	unknown
+)
+
+func same(device *model.RanDevice, live *model.Device, facts *model.NodeFacts) answer {
+	is := func(so bool) answer {
+		if so {
+			return yes
 		}
-		for _, pool := range facts.Pools {
-			if pool.Name == volume.Pool && pool.Path != "" {
-				return path.Clean(file.Path) == path.Join(pool.Path, volume.Volume)
-			}
-		}
-		return base(volume) == base(file) // the node does not tell where the pool is
+		return no
 	}
-	return a.Path != "" && path.Clean(a.Path) == path.Clean(b.Path)
+	if device.Kind == string(domxml.InterfaceDevice) {
+		return is(device.Network == live.Network)
+	}
+	a, b := device.Source, live.Source
+	if (a.Path == "") == (b.Path == "") || a == (model.DiskSource{}) || b == (model.DiskSource{}) {
+		return is(a == b || a.Path != "" && path.Clean(a.Path) == path.Clean(b.Path))
+	}
+	volume, file := a, b
+	if a.Path != "" {
+		volume, file = b, a
+	}
+	for _, pool := range facts.Pools {
+		if pool.Name == volume.Pool && pool.Path != "" {
+			return is(path.Clean(file.Path) == path.Join(pool.Path, volume.Volume))
+		}
+	}
+	if base(volume) != base(file) {
+		return no
+	}
+	return unknown // the node does not tell where the pool is
 }
 
 // base is the name that a source has in its folder or pool.
@@ -169,36 +275,32 @@ func base(source model.DiskSource) string {
 	return path.Base(source.Path)
 }
 
-func text(device *domxml.Device) string {
-	if device.Kind == domxml.InterfaceDevice {
-		return cmp.Or(device.Network, "in no network")
-	}
-	return sourceText(model.DiskSource(device.Source), device.Media)
+// known is a device as it is told to people.
+type known model.RanDevice
+
+func ran(d *model.Device) *known {
+	return &known{Kind: d.Kind, Key: d.Key, Source: d.Source, Network: d.Network, Media: d.Media}
 }
 
-func liveText(device *model.Device) string {
-	if device.Kind == string(domxml.InterfaceDevice) {
-		return cmp.Or(device.Network, "in no network")
-	}
-	return sourceText(device.Source, device.Media)
-}
-
-func sourceText(source model.DiskSource, media bool) string {
+func (d *known) text() string {
 	switch {
-	case source != (model.DiskSource{}):
-		return source.Text()
-	case media:
+	case d.Kind == string(domxml.InterfaceDevice):
+		return cmp.Or(d.Network, "in no network")
+	case d.Source != (model.DiskSource{}):
+		return d.Source.Text()
+	case d.Media:
 		return "empty"
 	default:
 		return "neither a file nor a volume"
 	}
 }
 
-func shared(device *model.Device) domxml.Device {
-	return domxml.Device{
-		Kind: domxml.DeviceKind(device.Kind), Key: device.Key, Source: domxml.Source(device.Source), Format: device.Format,
-		Network: device.Network, Media: device.Media,
-	}
+func text(d *domxml.Device) string {
+	return (&known{Kind: string(d.Kind), Source: model.DiskSource(d.Source), Network: d.Network, Media: d.Media}).text()
+}
+
+func seedOf(vm *model.VM) string {
+	return strings.TrimSuffix(model.VolumeName(model.SeedID(vm.ID), ""), ".")
 }
 
 // Events tell what has changed between two records of a VM.

@@ -65,12 +65,17 @@ func asRendered(t *testing.T, vm model.VM) (live []model.Device) {
 	return live
 }
 
+// asStarted is what a VM was started with that has the record of now.
+func asStarted(t *testing.T, vm model.VM) (ran []model.RanDevice) {
+	for _, one := range asRendered(t, vm) {
+		ran = append(ran, model.RanDevice{Kind: one.Kind, Key: one.Key, Source: one.Source, Network: one.Network, Media: one.Media})
+	}
+	return ran
+}
+
 func compare(t *testing.T, vm model.VM, live []model.Device, facts model.NodeFacts) string {
 	t.Helper()
-	edits, err := Compare(&vm, baseline(t, vm), live, &facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	edits := Compare(&vm, baseline(t, vm), live, &facts)
 	var texts []string
 	for _, edit := range edits {
 		texts = append(texts, fmt.Sprintf("%s: %s -> %s", edit.Key, edit.Was, edit.Is))
@@ -121,7 +126,9 @@ func TestWhatDiffersFromTheRecord(t *testing.T) {
 			return append(live, volume("vdc", "fast", model.VolumeName(model.SeedID(uuid), "raw")))
 		}},
 	} {
-		got := compare(t, plain(), tc.change(asRendered(t, plain())), tc.facts)
+		vm := plain()
+		vm.Ran = asStarted(t, vm)
+		got := compare(t, vm, tc.change(asRendered(t, plain())), tc.facts)
 		if tc.want == "" && got != "" || !strings.HasSuffix(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
@@ -146,9 +153,9 @@ func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
 		disk("sda", "/srv/a.snap"), disk("vdb", "/dev/vg/more"), {Kind: "interface", Key: "52:54:00:12:34:56", Network: "bridge:br7"},
 	}
 	live[0].Format = "qcow2"
-	edits, err := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{})
-	if err != nil || len(edits) != 3 {
-		t.Fatal(edits, err)
+	edits := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{})
+	if len(edits) != 3 {
+		t.Fatal(edits)
 	}
 	for at, words := range [][]string{
 		{`io="native"`, `type="qcow2"`, `bus="scsi"`, "/srv/a.snap"}, {`type="block"`, `dev="/dev/vg/more"`, `dev="vdb"`},
@@ -170,14 +177,76 @@ func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
 	}
 }
 
-func TestTooMuchIsNotKept(t *testing.T) {
+// A VM that has changed more than its record keeps is not started without what is left out.
+func TestTooMuchKeepsAVMFromStarting(t *testing.T) {
 	vm := plain()
 	live := asRendered(t, vm)
 	for i := range model.MaxDriftEdits + 1 {
-		live = append(live, disk(fmt.Sprintf("sd%d", i), "/srv/x"))
+		live = append(live, disk(fmt.Sprintf("sd%d", i), "/srv/"+strings.Repeat("x", 4000)))
 	}
-	if _, err := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{}); err == nil {
-		t.Error("it is kept")
+	edits := Compare(&vm, baseline(t, vm), live, &model.NodeFacts{})
+	vm.Drift = &model.Drift{Edits: edits}
+	if why := Conflict(&vm, baseline(t, vm)); len(edits) != model.MaxDriftEdits || why == "" {
+		t.Errorf("%d edits are kept, and it is started", len(edits))
+	}
+}
+
+// What people change in a record takes effect at the next start. The guest that runs is no drift because of that.
+func TestARecordThatWasChangedIsNoDrift(t *testing.T) {
+	vm := plain()
+	vm.Ran = asStarted(t, vm)
+	live := asRendered(t, vm)
+	vm.Spec.Disks[0].Path = "/srv/restored.qcow2"
+	vm.Spec.Disks = append(vm.Spec.Disks, model.Disk{Path: "/srv/new", Format: "raw", Bus: "virtio"})
+	vm.Spec.Networks = []string{"other"}
+	if got := compare(t, vm, live, model.NodeFacts{}); got != "" {
+		t.Error(got)
+	}
+	live[0].Source.Path = "/srv/root.snap" // and somebody takes a snapshot
+	if got := compare(t, vm, live, model.NodeFacts{}); got != "vda: /srv/root.qcow2 -> /srv/root.snap" {
+		t.Error(got)
+	}
+	facts := model.NodeFacts{}
+	vm.Drift = &model.Drift{Edits: Compare(&vm, baseline(t, vm), live, &facts)}
+	if why := Conflict(&vm, baseline(t, vm)); !strings.Contains(why, "/srv/restored.qcow2") {
+		t.Errorf("nobody is asked which of the two disks it is to be: %q", why)
+	}
+	vm.Ran = nil // its agent was of an older release when it was started
+	if got := compare(t, vm, live, model.NodeFacts{}); !strings.Contains(got, "-> /srv/root.snap") || strings.Contains(got, "vdc") {
+		t.Errorf("without knowing what it was started with: %q", got)
+	}
+}
+
+// The element comes from a node, and other nodes start it.
+func TestAnElementThatIsNotWhatItSays(t *testing.T) {
+	vm := plain()
+	for name, one := range map[string]model.Device{
+		"another file": {Kind: "disk", Key: "vdc", Source: model.DiskSource{Path: "/srv/more"},
+			XML: `<disk type="block"><source dev="/dev/sda"/><target dev="vdc"/></disk>`},
+		"nothing to start with": {Kind: "interface", Key: "52:54:00:12:34:56",
+			XML: `<interface type="ethernet"><mac address="52:54:00:12:34:56"/><script path="/tmp/x"/></interface>`},
+	} {
+		edits := Compare(&vm, baseline(t, vm), append(asRendered(t, vm), one), &model.NodeFacts{})
+		if len(edits) != 1 || strings.Contains(edits[0].XML, "/dev/sda") || strings.Contains(edits[0].XML, "script") {
+			t.Errorf("%s: %+v", name, edits)
+		}
+		vm.Drift = &model.Drift{Edits: edits}
+		if why := Conflict(&vm, baseline(t, vm)); (why != "") != (one.Kind == "interface") {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// Where the node does not tell of its pools, what was seen before stays.
+func TestADriftStaysWhileThePoolIsNotTold(t *testing.T) {
+	vm := plain()
+	vm.Ran = asStarted(t, vm)
+	live := asRendered(t, vm)
+	live[1].Source = model.DiskSource{Path: "/mnt/data"}
+	pools := model.NodeFacts{Pools: []model.PoolFacts{{Name: "fast", Path: "/var/lib/fast"}}}
+	vm.Drift = &model.Drift{Edits: Compare(&vm, baseline(t, vm), live, &pools)}
+	if got := compare(t, vm, live, model.NodeFacts{}); got != "vdb: fast/data -> /mnt/data" {
+		t.Errorf("it becomes %q", got)
 	}
 }
 
@@ -217,7 +286,7 @@ func TestAfter(t *testing.T) {
 func TestConflict(t *testing.T) {
 	edit := func(was, is string) model.VM {
 		vm := plain()
-		vm.Drift = &model.Drift{Edits: []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: was, Is: is}}}
+		vm.Drift = &model.Drift{Edits: []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: was, Is: is, XML: "<disk/>"}}}
 		return vm
 	}
 	for _, tc := range []struct {

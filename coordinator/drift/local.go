@@ -34,7 +34,7 @@ func LocalDisk(source estate.Source, pools []model.Resource, vm *model.VM, clust
 			own[disk.Volume.Name] = true
 		}
 	}
-	for _, disk := range withEdits(devices, vm.Edits()) {
+	for _, disk := range written(devices, vm) {
 		if disk.Path == "" && (disk.Volume == "" || own[disk.Volume] || shared[disk.Pool]) {
 			continue
 		}
@@ -48,16 +48,16 @@ func LocalDisk(source estate.Source, pools []model.Resource, vm *model.VM, clust
 	return "", nil
 }
 
-// withEdits are the sources that a VM writes to when it is started with what it ran with last.
-func withEdits(devices []domxml.Device, edits []model.DeviceEdit) (sources []model.DiskSource) {
+// written are the sources that a VM writes to, or perhaps reads as what one of them is a thin copy of: those of its record, and those that it
+// ran with last.
+func written(devices []domxml.Device, vm *model.VM) (sources []model.DiskSource) {
 	for _, one := range devices {
-		edited := slices.ContainsFunc(edits, func(e model.DeviceEdit) bool { return is(&one, e.Kind, e.Key) })
-		if one.Kind == domxml.DiskDevice && !one.ReadOnly && !one.Media && !edited {
+		if one.Kind == domxml.DiskDevice && !one.ReadOnly && !one.Media {
 			sources = append(sources, model.DiskSource(one.Source))
 		}
 	}
-	for _, edit := range edits {
-		if edit.Kind == string(domxml.DiskDevice) && edit.Is != "" && !edit.Media {
+	for _, edit := range vm.Drifted() {
+		if edit.Kind == string(domxml.DiskDevice) && edit.Is != "" && !edit.Media && (vm.Holder != "" || !vm.Drift.Reverted) {
 			sources = append(sources, edit.Source)
 		}
 	}

@@ -80,7 +80,7 @@ func (u *users) vm(vm *model.VM) {
 	if vm.VDC == "" && vm.Within == "" {
 		u.add(model.DefaultCluster, subject)
 	}
-	for _, id := range []string{vm.VDC, vm.Within, vm.Offer, vm.Image, vm.Holder, vm.Home} {
+	for _, id := range []string{vm.VDC, vm.Within, vm.Offer, vm.Image, vm.Holder, vm.Home, vm.Bound} {
 		u.add(id, subject)
 	}
 	for _, id := range slices.Concat(vm.Disks, vm.NICs) {

@@ -120,7 +120,7 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 			named(model.DiskSource(one.Source))
 		}
 	}
-	for _, edit := range vm.Edits() {
+	for _, edit := range vm.Drifted() {
 		if edit.Source != (model.DiskSource{}) && !edit.Media {
 			named(edit.Source)
 		}

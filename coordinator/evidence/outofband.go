@@ -217,13 +217,23 @@ func besideHolder(vm model.VM, here Copy, seen Sighting) Finding {
 			here.Name, vm.Name)
 	case seen.Astray != "":
 		return alarm(here.Node, "%s", seen.Astray)
-	case vm.HA && vm.Bound != "":
-		return alarm(here.Node, "it is to be highly available, and nothing but %s is known to have all its disks: it would wait for that node; "+
-			"'berth vm show %s' says more", here.Name, vm.Name)
-	case vm.Drift != nil && !vm.Drift.Accepted && !vm.Drift.Reverted:
-		return alarm(here.Node, "%s", changedBeside(&vm))
+	}
+	if texts := besideRecord(&vm, here.Name); len(texts) > 0 {
+		return alarm(here.Node, "%s", strings.Join(texts, "; and "))
 	}
 	return Finding{Verdict: AsRecorded}
+}
+
+// besideRecord says what of a VM's devices a person should know.
+func besideRecord(vm *model.VM, node string) (texts []string) {
+	if vm.HA && vm.Bound != "" {
+		texts = append(texts, fmt.Sprintf("it is to be highly available, and nothing but %s is known to have all its disks: it would wait "+
+			"for that node; 'berth vm show %s' says more", node, vm.Name))
+	}
+	if vm.Drift != nil && !vm.Drift.Accepted && !vm.Drift.Reverted {
+		texts = append(texts, changedBeside(vm))
+	}
+	return texts
 }
 
 // changedBeside says what somebody has changed of a VM's devices, and what follows.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,15 +17,26 @@ type Drift struct {
 	Reverted bool `json:"reverted,omitempty"`
 }
 
+// RanDevice is a device that a VM was started with.
+type RanDevice struct {
+	Kind    string     `json:"kind"` // disk or interface, as libvirt calls its element
+	Key     string     `json:"key"`  // a disk's target (vda), an interface's MAC address
+	Source  DiskSource `json:"source,omitzero"`
+	Network string     `json:"network,omitempty"`
+	Media   bool       `json:"media,omitempty"`
+}
+
 // DeviceEdit is one device with which a VM ran last, and that its record does not have so.
 type DeviceEdit struct {
-	Kind   string     `json:"kind"`              // disk or interface, as libvirt calls its element
-	Key    string     `json:"key"`               // a disk's target (vda), an interface's MAC address
-	Was    string     `json:"was,omitempty"`     // what the record has, for people; empty: nothing, somebody has attached it
-	Is     string     `json:"is,omitempty"`      // what it ran with; empty: nothing, somebody has detached it
-	Source DiskSource `json:"source,omitzero"`   // of a disk that it ran with
-	Media  bool       `json:"media,omitempty"`   // it is a drive for media
-	XML    string     `json:"element,omitempty"` // the element, as a domain can be started with it
+	Kind   string     `json:"kind"`            // disk or interface, as libvirt calls its element
+	Key    string     `json:"key"`             // a disk's target (vda), an interface's MAC address
+	Was    string     `json:"was,omitempty"`   // what the record has, for people; empty: nothing, somebody has attached it
+	Is     string     `json:"is,omitempty"`    // what it ran with; empty: nothing, somebody has detached it
+	Source DiskSource `json:"source,omitzero"` // of a disk that it ran with
+	Media  bool       `json:"media,omitempty"` // it is a drive for media
+	// XML is the element, as a domain can be started with it. Empty with something in Is: it is too long to be kept, or nothing that may be
+	// started with elsewhere, so that the VM is not started until somebody decides.
+	XML string `json:"element,omitempty"`
 }
 
 // MaxDriftXML is how long all elements of one drift may be together.
@@ -39,6 +51,11 @@ func (v *VM) Edits() []DeviceEdit {
 		return nil
 	}
 	return v.Drift.Edits
+}
+
+// EditsOn are those that it is started with on a node: what is in a drive is carried to no other one.
+func (v *VM) EditsOn(node string) []DeviceEdit {
+	return slices.DeleteFunc(slices.Clone(v.Edits()), func(e DeviceEdit) bool { return e.Media && e.Is != "" && v.Drift.Node != node })
 }
 
 // Drifted are the devices that it was seen with last, and that its record does not have so.

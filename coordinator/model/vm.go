@@ -88,6 +88,8 @@ type VM struct {
 	// Bound is the node, by ID, that alone has a file of the VM, as far as anybody has proven; empty: all nodes of its cluster have all. It
 	// starts nowhere else, also in a cluster with shared storage: elsewhere a file of the same path would be another one.
 	Bound string `json:"bound,omitempty"`
+	// Ran are the devices that it was started with last, whatever its record has become since; nil: not known.
+	Ran []RanDevice `json:"ran,omitempty"`
 	// Drift is what somebody has changed of it beside Berth; nil: nothing.
 	Drift *Drift `json:"drift,omitempty"`
 	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/domxml"
 )
 
 // kindStart starts a VM on the node that a decision has found, or on the next one.
@@ -45,7 +46,7 @@ var kindStart = kind{
 }
 
 func startOrder(op *Operation, vm *model.VM) Order {
-	order := Order{Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent, Edits: vm.Edits()}
+	order := Order{Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target)}
 	if op.Spec != nil {
 		order.Spec = *op.Spec
 	}
@@ -77,8 +78,36 @@ func (t *transition) started() {
 	}
 	t.VM.Desired = model.Running
 	t.VM.CPU, t.VM.PassedCPU = t.Operation.CPU, t.Operation.PassedCPU
+	t.VM.Ran = ranWith(&t.Operation, &t.VM)
 	t.made()
 	t.end(Done, "")
+}
+
+// ranWith are the devices that an operation has started a VM with.
+func ranWith(op *Operation, vm *model.VM) []model.RanDevice {
+	order := startOrder(op, vm)
+	devices, err := Devices(&order.Spec, vm.ID)
+	if err != nil {
+		return nil
+	}
+	var ran []model.RanDevice
+	for _, one := range devices {
+		ran = append(ran, model.RanDevice{
+			Kind: string(one.Kind), Key: one.Key, Source: model.DiskSource(one.Source), Network: one.Network, Media: one.Media,
+		})
+	}
+	return ran
+}
+
+// Devices are the disks and interfaces that a node makes of a spec.
+func Devices(spec *model.VMSpec, uuid string) ([]domxml.Device, error) {
+	wanted := domxml.Spec{VCPUs: spec.VCPUs, Kernel: spec.Kernel, Networks: spec.Networks, XML: spec.XML}
+	for _, one := range spec.Disks {
+		wanted.Disks = append(wanted.Disks, domxml.Disk{
+			Path: one.Path, Pool: one.Pool, Volume: one.Volume, Format: one.Format, Bus: one.Bus, ReadOnly: one.ReadOnly,
+		})
+	}
+	return wanted.Devices(uuid)
 }
 
 // permanent names the failures that another node would only repeat.

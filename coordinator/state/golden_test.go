@@ -261,6 +261,9 @@ func goldenCommands() []Command {
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
 	web.Kept, web.Bound = "alpha", "alpha"
+	web.Ran = []model.RanDevice{{
+		Kind: "disk", Key: "vda", Source: model.DiskSource{Path: "/srv/a", Pool: "p", Volume: "v"}, Network: "default", Media: true,
+	}}
 	web.Drift = &model.Drift{
 		Node: "alpha", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{{
 			Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", Source: model.DiskSource{Path: "/srv/b", Pool: "p", Volume: "v"}, Media: true,

@@ -85,7 +85,7 @@ func (c *Command) needed() uint32 {
 		if c.VMs[i].Copies != nil {
 			level = max(level, CopiesLevel)
 		}
-		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" {
+		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || len(c.VMs[i].Ran) > 0 {
 			level = max(level, DriftLevel)
 		}
 	}
@@ -148,6 +148,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
 		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept, older.VMs[i].Bound = nil, nil, nil, "", ""
+		older.VMs[i].Ran = nil
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {

@@ -4,7 +4,7 @@ package main
 var driftMutants = []mutant{
 	{
 		name: "the-record-is-started", file: "coordinator/operation/start.go", suite: inControl.only("RanWithLast"),
-		is: "Persistent: vm.Persistent, Edits: vm.Edits()}", becomes: "Persistent: vm.Persistent}",
+		is: "Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target)}", becomes: "Persistent: vm.Persistent}",
 	},
 	{
 		name: "stopped-without-a-look", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("LookedAt"),
@@ -18,6 +18,14 @@ var driftMutants = []mutant{
 		name: "a-drift-is-forgotten-in-an-operation", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("LostToAnOperation"),
 		is:      "	case vm.Operation != \"\":\n		return false\n",
 		becomes: "	case vm.Operation != \"\":\n		return true\n",
+	},
+	{
+		name: "a-changed-record-is-a-drift", file: "coordinator/operation/start.go", suite: inControl.only("ChangedWhileItsVMRuns"),
+		is: "t.VM.Ran = ranWith(&t.Operation, &t.VM)", becomes: "_ = ranWith(&t.Operation, &t.VM)",
+	},
+	{
+		name: "an-element-is-believed", file: "coordinator/drift/drift.go", suite: suite{pkg: "./coordinator/drift"},
+		is: "if !isWhatItSays(one) {", becomes: "if !isWhatItSays(one) && one.XML == \"\" {",
 	},
 	{
 		name: "edits-are-not-written", file: "agent/jobs/start.go", suite: suite{pkg: "./agent/jobs"}.only("RanWithLast"),

@@ -39,11 +39,22 @@ func Devices(text string) ([]Device, error) {
 	if err := domain.Unmarshal(text); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return DevicesOf(&domain)
+	// libvirt shows an interface in one of its networks as what that comes to on the host, a bridge or a device, with the network's name.
+	document, err := scan(text)
+	if err != nil {
+		return nil, err
+	}
+	networks := map[string]string{} // by MAC address
+	for _, one := range document.interfaces {
+		mac, source := one.parts["mac"], one.parts["source"]
+		if network := source.attribute("network"); network != "" {
+			networks[strings.ToLower(mac.attribute("address"))] = network
+		}
+	}
+	return devicesOf(&domain, networks)
 }
 
-// DevicesOf lists the disks and network interfaces of a domain that was read already. It changes them.
-func DevicesOf(domain *libvirtxml.Domain) ([]Device, error) {
+func devicesOf(domain *libvirtxml.Domain, networks map[string]string) ([]Device, error) {
 	if domain.Devices == nil {
 		return nil, nil
 	}
@@ -56,7 +67,7 @@ func DevicesOf(domain *libvirtxml.Domain) ([]Device, error) {
 		devices = append(devices, one)
 	}
 	for i := range domain.Devices.Interfaces {
-		one, err := networkDevice(&domain.Devices.Interfaces[i])
+		one, err := networkDevice(&domain.Devices.Interfaces[i], networks)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +85,7 @@ func (s Spec) Devices(uuid string) ([]Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
-	return DevicesOf(&libvirtxml.Domain{Devices: list})
+	return devicesOf(&libvirtxml.Domain{Devices: list}, nil)
 }
 
 func diskDevice(disk *libvirtxml.DomainDisk) (Device, error) {
@@ -103,14 +114,17 @@ func diskDevice(disk *libvirtxml.DomainDisk) (Device, error) {
 	return one, err
 }
 
-func networkDevice(device *libvirtxml.DomainInterface) (Device, error) {
-	device.Alias, device.Address = nil, nil
+func networkDevice(device *libvirtxml.DomainInterface, networks map[string]string) (Device, error) {
+	device.Alias, device.Address, device.Script, device.DownScript = nil, nil, nil, nil // libvirtd would run a script
 	if device.Target != nil && strings.HasPrefix(device.Target.Dev, "vnet") {
 		device.Target = nil // libvirt's own name for the host's end
 	}
 	one := Device{Kind: InterfaceDevice}
 	if device.MAC != nil {
 		one.Key = strings.ToLower(device.MAC.Address)
+	}
+	if network := networks[one.Key]; network != "" {
+		device.Source, device.VirtualPort = sourceOfInterface(network), nil
 	}
 	if source := device.Source; source != nil {
 		switch {

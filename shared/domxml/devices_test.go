@@ -31,6 +31,8 @@ const drifted = `<domain type='kvm'>
       <model type='virtio'/>
     </interface>
     <interface type='bridge'><mac address='52:54:00:00:00:02'/><source bridge='br1'/></interface>
+    <interface type='bridge'><mac address='52:54:00:00:00:03'/><source network='lan' portid='c0ffee' bridge='br0'/><script path='/x'/></interface>
+    <interface type='direct'><mac address='52:54:00:00:00:04'/><source network='fast' dev='eth0' mode='bridge'/></interface>
     <console type='pty'/>
   </devices>
 </domain>`
@@ -45,7 +47,7 @@ func TestDevicesAreReadAsTheyCanBeStartedWith(t *testing.T) {
 		shown = append(shown, strings.Join([]string{
 			string(one.Kind), one.Key, one.Source.Path, one.Source.Pool, one.Source.Volume, one.Format, one.Network,
 		}, "|"))
-		for _, runtime := range []string{"alias", "backingStore", "index", "vnet", "portid", "address type"} {
+		for _, runtime := range []string{"alias", "backingStore", "index", "vnet", "portid", "address type", "script", "br0", "eth0"} {
 			if strings.Contains(one.XML, runtime) {
 				t.Errorf("%s %s keeps %s: %s", one.Kind, one.Key, runtime, one.XML)
 			}
@@ -55,7 +57,9 @@ func TestDevicesAreReadAsTheyCanBeStartedWith(t *testing.T) {
 disk|vdb||fast|data||
 disk|sda|||||
 interface|52:54:00:aa:bb:cc|||||default
-interface|52:54:00:00:00:02|||||bridge:br1`
+interface|52:54:00:00:00:02|||||bridge:br1
+interface|52:54:00:00:00:03|||||lan
+interface|52:54:00:00:00:04|||||fast`
 	if got := strings.Join(shown, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -89,7 +93,7 @@ func TestEditDevices(t *testing.T) {
 	for _, one := range devices {
 		keys = append(keys, one.Key+"="+one.Source.Path)
 	}
-	if got := strings.Join(keys, " "); got != "vda=/srv/other sda= vdc=/srv/more 52:54:00:00:00:02=" {
+	if got := strings.Join(keys, " "); got != "vda=/srv/other sda= vdc=/srv/more 52:54:00:00:00:02= 52:54:00:00:00:03= 52:54:00:00:00:04=" {
 		t.Errorf("it has %s", got)
 	}
 	for _, kept := range []string{"<emulator>/usr/bin/qemu-system-x86_64</emulator>", "<console type='pty'/>", "<name>web</name>"} {

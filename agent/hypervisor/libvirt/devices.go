@@ -15,12 +15,15 @@ import (
 // out after guestFresh.
 func (h *watcher) watchDevices(ctx context.Context, folder string) {
 	for told := false; ctx.Err() == nil; {
+		began := time.Now()
 		err := statusfiles.Watch(ctx, folder, func(name string) { h.written(ctx, name) })
 		if !told && ctx.Err() == nil {
 			told = true
 			h.log.Warn("changed devices are noticed minutes later: libvirt's files cannot be watched", "folder", folder, "error", err)
 		}
-		h.guests.news.reconnected() // something may have been missed
+		if time.Since(began) > maxPause { // it had worked, and something may have been missed
+			h.guests.news.reconnected()
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(maxPause):

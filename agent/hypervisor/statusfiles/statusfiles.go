@@ -36,8 +36,8 @@ func Watch(ctx context.Context, folder string, changed func(name string)) error 
 		case event, open := <-watcher.Events:
 			name, guest := strings.CutSuffix(filepath.Base(event.Name), ".xml")
 			switch {
-			case !open:
-				return errors.New("the watch has ended")
+			case !open, event.Name == folder && event.Has(fsnotify.Remove|fsnotify.Rename):
+				return errors.New("the watch has ended: the folder is another one, or gone")
 			case guest && event.Has(fsnotify.Create|fsnotify.Write): // a new file takes the place of the old one
 				if len(due) == 0 {
 					timer.Reset(settle)

@@ -37,7 +37,7 @@ func (p *Moment) Around(vm model.VM, links model.VM, more ...string) estate.Stat
 		s.named(model.Kind(kind), name)
 	}
 	s.places()
-	for _, ref := range slices.Concat([]string{vm.Holder, vm.Home}, vm.Preferred, links.Preferred) {
+	for _, ref := range slices.Concat([]string{vm.Holder, vm.Home, vm.Bound}, vm.Preferred, links.Preferred) {
 		if node, known := p.NodeByRef(ref); known && !s.taken[node.ID] {
 			s.taken[node.ID] = true
 			s.now.Nodes = append(s.now.Nodes, node)

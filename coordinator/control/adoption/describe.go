@@ -55,6 +55,9 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	}
 	if local != "" {
 		vm.Bound = one.Node
+		if snapshot.FeatureLevel() < state.DriftLevel { // nobody would keep that
+			vm.Migration = model.MigrateNever
+		}
 		note = fmt.Sprintf("it stays on its node: disk %s is in no storage pool that Berth knows as shared; if all nodes see it, make a "+
 			"libvirt pool of its folder on each and declare that with 'berth pool add NAME --cluster %s --scope shared'", local, node.ClusterName())
 	}

@@ -6,6 +6,7 @@ package drifts
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -38,6 +39,11 @@ func (d *Drifts) Follow(ctx context.Context) {
 	defer ticker.Stop()
 	var due []string // IDs of VMs
 	waits, bound, looked := map[string]bool{}, map[string]bool{}, d.Now()
+	for _, vm := range d.Store.Snapshot().VMs() {
+		if vm.Bound != "" {
+			bound[vm.ID] = true
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,9 +90,14 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, id string
 	case vm.Operation != "":
 		return false
 	}
-	after, news := d.Seen(ctx, snapshot, vm, lead.AskLimit)
-	if !news {
-		return true
+	after, known := vm, true
+	if vm.Holder == "" {
+		after = d.atRest(snapshot, vm)
+	} else {
+		after, known = d.seen(ctx, snapshot, vm)
+	}
+	if !known || reflect.DeepEqual(after, vm) {
+		return known
 	}
 	command := state.Command{
 		Key: d.NewID(), Kind: "follow vm", Caller: lead.Berth, At: d.Now(),
@@ -107,52 +118,80 @@ func (d *Drifts) Last(ctx context.Context, snapshot *state.Snapshot, vm model.VM
 	if err != nil {
 		return vm // what was told before is written down already
 	}
-	after, _ := d.compare(snapshot, vm, done.Devices)
-	return after
-}
-
-// Seen is the record of a VM with what differs of the guest that its holder shows, and whether that is news.
-func (d *Drifts) Seen(ctx context.Context, snapshot *state.Snapshot, vm model.VM, limit time.Duration) (model.VM, bool) {
-	facts := d.Inventory.Facts(vm.Holder, d.Now())
-	domain := facts.Domain(vm.ID)
-	if vm.Holder == "" || domain == nil || !facts.DomainsKnown || domain.Devices == nil || !domain.Managed || domain.Epoch != vm.Epoch ||
-		!domain.State.Lives() || domain.State == model.DomainPausedMigration {
-		return vm, false
-	}
-	after, news := d.compare(snapshot, vm, domain.Devices)
-	if !news || after.Drift == nil || after.Drift == vm.Drift {
-		return after, news
-	}
-	// The elements themselves are only asked for where they are needed.
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	done, err := d.Agents.Perform(limited, vm.Holder, lead.Task{Devices: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
-	if err != nil {
-		return after, true // it has ended meanwhile: what was told of it will do
-	}
 	return d.compare(snapshot, vm, done.Devices)
 }
 
-func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, live []model.Device) (model.VM, bool) {
+// seen is the record of a VM with what differs of the guest that its holder shows. It is false if that is to be asked again.
+func (d *Drifts) seen(ctx context.Context, snapshot *state.Snapshot, vm model.VM) (model.VM, bool) {
+	domain := d.shown(&vm)
+	if domain == nil {
+		return vm, true
+	}
+	after := d.compare(snapshot, vm, domain.Devices)
+	if after.Drift == nil || after.Drift == vm.Drift {
+		return after, true
+	}
+	// The elements themselves are only asked for where they are needed.
+	limited, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	done, err := d.Agents.Perform(limited, vm.Holder, lead.Task{Devices: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	switch {
+	case err == nil:
+		return d.compare(snapshot, vm, done.Devices), true
+	case d.shown(&vm) == nil:
+		return after, true // it has ended meanwhile: what was told of it will do
+	default:
+		return vm, false
+	}
+}
+
+// shown is the domain of a VM as its holder shows it; nil: nothing tells what it runs with.
+func (d *Drifts) shown(vm *model.VM) *model.Domain {
+	facts := d.Inventory.Facts(vm.Holder, d.Now())
+	domain := facts.Domain(vm.ID)
+	if domain == nil || !facts.DomainsKnown || domain.Devices == nil || !domain.Managed || domain.Epoch != vm.Epoch ||
+		!domain.State.Lives() || domain.State == model.DomainPausedMigration {
+		return nil
+	}
+	return domain
+}
+
+// compare is the record of a VM that runs with these devices.
+func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, live []model.Device) model.VM {
 	baseline, err := drift.Baseline(snapshot, &vm)
 	if err != nil {
-		return vm, false // a link of it leads nowhere: its next start says so
+		return vm // a link of it leads nowhere: its next start says so
 	}
 	facts := d.Inventory.Facts(vm.Holder, d.Now())
-	edits, err := drift.Compare(&vm, baseline, live, &facts)
-	if err != nil {
-		d.Logger.Warn("what was changed of a VM beside Berth is not kept: its next start does not use it", "vm", vm.Name, "error", err)
-		return vm, false
+	after, _ := drift.After(vm, drift.Compare(&vm, baseline, live, &facts), vm.Holder, d.Now())
+	return bind(snapshot, after, vm.Holder, &facts)
+}
+
+// atRest is the record of a stopped VM: somebody may have moved its disks, or declared the pool that they are in.
+func (d *Drifts) atRest(snapshot *state.Snapshot, vm model.VM) model.VM {
+	bound, _ := snapshot.Node(vm.Bound)
+	for _, node := range snapshot.Nodes() {
+		facts := d.Inventory.Facts(node.ID, d.Now())
+		if node.ClusterName() == bound.ClusterName() && facts.Liveness == model.Up && facts.PoolsKnown {
+			return bind(snapshot, vm, vm.Bound, &facts)
+		}
 	}
-	after, news := drift.After(vm, edits, vm.Holder, d.Now())
-	node, _ := snapshot.Node(vm.Holder)
-	local, err := drift.LocalDisk(snapshot, snapshot.Resources(model.KindPool), &after, node.ClusterName(), &facts)
-	if err != nil {
-		return vm, false
+	return vm
+}
+
+// bind is the record of a VM with the node that alone has a disk of it. What is not known leaves it as it is.
+func bind(snapshot *state.Snapshot, vm model.VM, node string, facts *model.NodeFacts) model.VM {
+	if !facts.PoolsKnown {
+		return vm
 	}
-	after.Bound = ""
-	if local != "" {
-		after.Bound = vm.Holder
+	record, _ := snapshot.Node(node)
+	local, err := drift.LocalDisk(snapshot, snapshot.Resources(model.KindPool), &vm, record.ClusterName(), facts)
+	switch {
+	case err != nil:
+	case local != "":
+		vm.Bound = node
+	default:
+		vm.Bound = ""
 	}
-	return after, news || after.Bound != vm.Bound
+	return vm
 }

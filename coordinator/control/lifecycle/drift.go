@@ -33,7 +33,7 @@ func undrifted(facts estate.Facts, vm *model.VM) error {
 
 // wholeDisks refuses to move a VM with its disks while it runs with others than its record has: only those of the record would go along.
 func wholeDisks(vm *model.VM) error {
-	for _, edit := range vm.Edits() {
+	for _, edit := range vm.Drifted() {
 		if edit.Kind == "disk" && !edit.Media {
 			return &lead.Error{
 				Code: lead.Conflict, Subject: "vm/" + vm.Name,
