@@ -158,7 +158,8 @@ func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
 		t.Fatal(edits)
 	}
 	for at, words := range [][]string{
-		{`io="native"`, `type="qcow2"`, `bus="scsi"`, "/srv/a.snap"}, {`type="block"`, `dev="/dev/vg/more"`, `dev="vdb"`},
+		{`io="native"`, `type="qcow2"`, `bus="scsi"`, "/srv/a.snap"},
+		{`type="block"`, `dev="/dev/vg/more"`, `dev="vdb"`},
 		{`bridge="br7"`, "virtio"},
 	} {
 		for _, word := range words {
@@ -221,10 +222,14 @@ func TestARecordThatWasChangedIsNoDrift(t *testing.T) {
 func TestAnElementThatIsNotWhatItSays(t *testing.T) {
 	vm := plain()
 	for name, one := range map[string]model.Device{
-		"another file": {Kind: "disk", Key: "vdc", Source: model.DiskSource{Path: "/srv/more"},
-			XML: `<disk type="block"><source dev="/dev/sda"/><target dev="vdc"/></disk>`},
-		"nothing to start with": {Kind: "interface", Key: "52:54:00:12:34:56",
-			XML: `<interface type="ethernet"><mac address="52:54:00:12:34:56"/><script path="/tmp/x"/></interface>`},
+		"another file": {
+			Kind: "disk", Key: "vdc", Source: model.DiskSource{Path: "/srv/more"},
+			XML: `<disk type="block"><source dev="/dev/sda"/><target dev="vdc"/></disk>`,
+		},
+		"nothing to start with": {
+			Kind: "interface", Key: "52:54:00:12:34:56",
+			XML: `<interface type="ethernet"><mac address="52:54:00:12:34:56"/><script path="/tmp/x"/></interface>`,
+		},
 	} {
 		edits := Compare(&vm, baseline(t, vm), append(asRendered(t, vm), one), &model.NodeFacts{})
 		if len(edits) != 1 || strings.Contains(edits[0].XML, "/dev/sda") || strings.Contains(edits[0].XML, "script") {

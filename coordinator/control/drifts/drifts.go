@@ -90,14 +90,14 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, id string
 	case vm.Operation != "":
 		return false
 	}
-	after, known := vm, true
+	var after model.VM
 	if vm.Holder == "" {
 		after = d.atRest(snapshot, vm)
-	} else {
-		after, known = d.seen(ctx, snapshot, vm)
+	} else if after, known = d.seen(ctx, snapshot, vm); !known {
+		return false
 	}
-	if !known || reflect.DeepEqual(after, vm) {
-		return known
+	if reflect.DeepEqual(after, vm) {
+		return true
 	}
 	command := state.Command{
 		Key: d.NewID(), Kind: "follow vm", Caller: lead.Berth, At: d.Now(),
