@@ -245,10 +245,15 @@ func same(device *model.RanDevice, live *model.Device, facts *model.NodeFacts) a
 		}
 		return no
 	}
-	if device.Kind == string(domxml.InterfaceDevice) {
-		return is(device.Network == live.Network)
-	}
 	a, b := device.Source, live.Source
+	switch { // a disk of a network pool can be named by its volume as well
+	case device.Network != "" && live.Network != "" || device.Kind == string(domxml.InterfaceDevice):
+		return is(device.Network == live.Network)
+	case device.Network != "" && path.Base(device.Network) == b.Volume, live.Network != "" && path.Base(live.Network) == a.Volume:
+		return unknown
+	case device.Network != live.Network:
+		return no
+	}
 	if (a.Path == "") == (b.Path == "") || a == (model.DiskSource{}) || b == (model.DiskSource{}) {
 		return is(a == b || a.Path != "" && path.Clean(a.Path) == path.Clean(b.Path))
 	}
@@ -288,6 +293,8 @@ func (d *known) text() string {
 		return cmp.Or(d.Network, "in no network")
 	case d.Source != (model.DiskSource{}):
 		return d.Source.Text()
+	case d.Network != "":
+		return d.Network
 	case d.Media:
 		return "empty"
 	default:

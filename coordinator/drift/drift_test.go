@@ -145,6 +145,36 @@ func TestInterfacesWithoutAddressesAreNotCompared(t *testing.T) {
 	}
 }
 
+// A disk that comes over a network is known by its protocol and name. A volume of a pool that is one by itself has two names.
+func TestDisksOverANetwork(t *testing.T) {
+	vm := described("<disk type='network'><source protocol='rbd' name='vms/web'><host name='mon1'/></source><target dev='vda'/></disk>" +
+		"<disk type='volume'><source pool='ceph' volume='data'/><target dev='vdb'/></disk>")
+	over := func(target, network string) model.Device {
+		return model.Device{Kind: "disk", Key: target, Network: network}
+	}
+	for want, live := range map[string][]model.Device{
+		"":                                  {over("vda", "rbd:vms/web"), over("vdb", "rbd:vms/data")},
+		"vda: rbd:vms/web -> rbd:vms/old":   {over("vda", "rbd:vms/old"), volume("vdb", "ceph", "data")},
+		"vda: rbd:vms/web -> /srv/web":      {disk("vda", "/srv/web"), volume("vdb", "ceph", "data")},
+		"vdb: ceph/data -> rbd:vms/another": {over("vda", "rbd:vms/web"), over("vdb", "rbd:vms/another")},
+	} {
+		if got := compare(t, vm, live, model.NodeFacts{}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	told := over("vda", "rbd:vms/old")
+	told.XML = "<disk type='network' device='disk'><source protocol='rbd' name='vms/old'><host name='mon1'/></source><target dev='vda'/></disk>"
+	for _, one := range []struct {
+		device model.Device
+		kept   bool
+	}{{told, true}, {over("vda", "rbd:vms/old"), false}} {
+		edits := Compare(&vm, baseline(t, vm), []model.Device{one.device, volume("vdb", "ceph", "data")}, &model.NodeFacts{})
+		if len(edits) != 1 || strings.Contains(edits[0].XML, "mon1") != one.kept {
+			t.Errorf("it is started with %+v", edits)
+		}
+	}
+}
+
 // What is not known of an element is that of the device whose place it takes.
 func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
 	vm := described("<disk type='file' device='disk'><driver name='qemu' type='raw' io='native'/><source file='/srv/a'/>" +

@@ -142,7 +142,7 @@ type Device struct {
 	Key     string // a disk's target (vda), an interface's MAC address
 	Source  DiskSource
 	Format  string // of a disk
-	Network string // of an interface: a libvirt network's name, or bridge:NAME
+	Network string // of an interface: a libvirt network's name, or bridge:NAME; of a disk over a network: rbd:POOL/IMAGE
 	Media   bool   // a disk that is a drive for media
 	XML     string // the element as a domain can be started with it; empty: it was not asked for
 }

@@ -23,7 +23,7 @@ type Device struct {
 	Key      string // what it is known by: a disk's target (vda), an interface's MAC address in small letters
 	Source   Source // of a disk; the zero value: none, or neither a file, a device nor a volume
 	Format   string // of a disk
-	Network  string // of an interface: a libvirt network's name, or bridge:NAME; empty: neither
+	Network  string // of an interface: a libvirt network's name, or bridge:NAME; of a disk that comes over a network: rbd:POOL/IMAGE
 	ReadOnly bool   // a disk that the guest cannot write to
 	Media    bool   // a disk that is a drive for media: what is in it changes all the time
 	XML      string // the element, as a domain can be started with it on any node
@@ -107,6 +107,8 @@ func diskDevice(disk *libvirtxml.DomainDisk) (Device, error) {
 			one.Source.Path = source.Block.Dev
 		case source.Volume != nil:
 			one.Source.Pool, one.Source.Volume = source.Volume.Pool, source.Volume.Volume
+		case source.Network != nil:
+			one.Network = source.Network.Protocol + ":" + source.Network.Name
 		}
 	}
 	var err error
@@ -245,6 +247,8 @@ func MakeDevice(old string, device Device) (string, error) {
 		made.Driver.Type = device.Format
 	}
 	switch {
+	case device.Source == (Source{}) && device.Network != "":
+		return "", fmt.Errorf("%w: nobody has told how disk %s reaches %s", ErrInvalid, device.Key, device.Network)
 	case device.Source == (Source{}):
 		made.Source = nil
 	case device.Source.Volume != "":

@@ -30,6 +30,7 @@ const drifted = `<domain type='kvm'>
       <target dev='vnet7'/>
       <model type='virtio'/>
     </interface>
+    <disk type='network'><source protocol='rbd' name='vms/logs'><host name='mon1'/></source><target dev='vdc'/></disk>
     <interface type='bridge'><mac address='52:54:00:00:00:02'/><source bridge='br1'/></interface>
     <interface type='bridge'><mac address='52:54:00:00:00:03'/><source network='lan' portid='c0ffee' bridge='br0'/><script path='/x'/></interface>
     <interface type='direct'><mac address='52:54:00:00:00:04'/><source network='fast' dev='eth0' mode='bridge'/></interface>
@@ -56,6 +57,7 @@ func TestDevicesAreReadAsTheyCanBeStartedWith(t *testing.T) {
 	const want = `disk|vda|/srv/web.snap|||qcow2|
 disk|vdb||fast|data||
 disk|sda|||||
+disk|vdc|||||rbd:vms/logs
 interface|52:54:00:aa:bb:cc|||||default
 interface|52:54:00:00:00:02|||||bridge:br1
 interface|52:54:00:00:00:03|||||lan

@@ -2155,7 +2155,7 @@ type Device struct {
 	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`         // a disk's target (vda), an interface's MAC address in small letters
 	Source        *DiskSource            `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`   // of a disk; absent: an empty drive, or something that is neither a file, a device nor a volume
 	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`   // of a disk
-	Network       string                 `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"` // of an interface: a libvirt network's name, or bridge:NAME
+	Network       string                 `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"` // of an interface: a libvirt network's name, or bridge:NAME; of a disk over a network: rbd:POOL/IMAGE
 	Media         bool                   `protobuf:"varint,6,opt,name=media,proto3" json:"media,omitempty"`    // a disk that is a drive for media
 	Xml           string                 `protobuf:"bytes,7,opt,name=xml,proto3" json:"xml,omitempty"`         // the element as a domain can be started with it: in the answer to a DevicesTask alone
 	unknownFields protoimpl.UnknownFields
