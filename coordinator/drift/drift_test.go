@@ -163,7 +163,8 @@ func TestDisksOverANetwork(t *testing.T) {
 		}
 	}
 	told := over("vda", "rbd:vms/old")
-	told.XML = "<disk type='network' device='disk'><source protocol='rbd' name='vms/old'><host name='mon1'/></source><target dev='vda'/></disk>"
+	told.XML = "<disk type='network' device='disk'><source protocol='rbd' name='vms/old'><host name='mon1'/></source>" +
+		"<target dev='vda'/></disk>"
 	for _, one := range []struct {
 		device model.Device
 		kept   bool

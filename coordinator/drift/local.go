@@ -48,8 +48,8 @@ func LocalDisk(source estate.Source, pools []model.Resource, vm *model.VM, clust
 	return "", nil
 }
 
-// written are the sources that a VM writes to, or perhaps reads as what one of them is a thin copy of: those of its record, and those that it
-// ran with last.
+// written are the sources that a VM writes to, or perhaps reads as what one of them is a thin copy of: those of its record, and those
+// that it ran with last.
 func written(devices []domxml.Device, vm *model.VM) (sources []model.DiskSource) {
 	for _, one := range devices {
 		if one.Kind == domxml.DiskDevice && !one.ReadOnly && !one.Media {

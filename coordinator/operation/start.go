@@ -46,7 +46,9 @@ var kindStart = kind{
 }
 
 func startOrder(op *Operation, vm *model.VM) Order {
-	order := Order{Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target)}
+	order := Order{
+		Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target),
+	}
 	if op.Spec != nil {
 		order.Spec = *op.Spec
 	}
