@@ -4,7 +4,7 @@ package main
 var driftMutants = []mutant{
 	{
 		name: "the-record-is-started", file: "coordinator/operation/start.go", suite: inControl.only("RanWithLast"),
-		is: "Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target)}", becomes: "Persistent: vm.Persistent}",
+		is: "Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target),", becomes: "Persistent: vm.Persistent,",
 	},
 	{
 		name: "stopped-without-a-look", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("LookedAt"),
