@@ -374,6 +374,7 @@ type fakeControl struct {
 	act       func(lifecycle.ActOnVM) (operation.Operation, error)
 	migrate   func(lifecycle.MigrateVM) (lifecycle.Migration, error)
 	cancelled string
+	judge     func(model.VM, placement.Purpose) (placement.Decision, error)
 
 	batch   func(lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
 	drain   func(plans.DrainNode) (plans.Drained, error)
@@ -506,6 +507,13 @@ func (f *fakeControl) StartVM(_ context.Context, request lifecycle.StartVM) (lif
 
 func (f *fakeControl) ActOnVM(_ context.Context, request lifecycle.ActOnVM) (operation.Operation, error) {
 	return f.act(request)
+}
+
+func (f *fakeControl) Judge(vm model.VM, purpose placement.Purpose) (placement.Decision, error) {
+	if f.judge == nil {
+		return placement.Decision{Outcome: placement.Placed}, nil
+	}
+	return f.judge(vm, purpose)
 }
 
 func (f *fakeControl) MigrateVM(_ context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error) {

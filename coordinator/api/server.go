@@ -20,6 +20,7 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
@@ -33,6 +34,8 @@ type Control interface {
 	StartVM(ctx context.Context, request lifecycle.StartVM) (lifecycle.Started, error)
 	ActOnVM(ctx context.Context, request lifecycle.ActOnVM) (operation.Operation, error)
 	MigrateVM(ctx context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error)
+	// Judge decides where a VM would go now, and keeps nothing of that.
+	Judge(vm model.VM, purpose placement.Purpose) (placement.Decision, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
 	ResolveOperation(ctx context.Context, request lifecycle.ResolveOperation) (operation.Operation, error)
 	AdoptVMs(ctx context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error)

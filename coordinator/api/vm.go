@@ -43,6 +43,9 @@ func vmMessage(p *answer.Moment, vm model.VM, running map[string][]string) *bert
 	}
 	if vm.Holder != "" {
 		seen.Holder = p.View().Node(vm.Holder)
+		if seen.Holder != nil {
+			report.Domain = seen.Holder.Facts.Domain(vm.ID)
+		}
 		for _, domain := range p.Soft.Telemetry(vm.Holder).GetDomains() {
 			if domain.GetUuid() == vm.ID {
 				report.Telemetry = domain
@@ -129,6 +132,9 @@ func (s *vmCalls) GetVM(
 			response.Operation = wire.Operation(op)
 			break
 		}
+	}
+	if len(response.GetVm().GetNextStart()) > 0 {
+		response.NextStartRefused = s.nextStartRefused(vm)
 	}
 	return connect.NewResponse(response), nil
 }

@@ -17,6 +17,7 @@ import (
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
+	"berth/coordinator/placement"
 	"berth/coordinator/schema"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
@@ -102,6 +103,21 @@ func rootOf(now estate.State, vmName string, message *berthv1.RootDisk) (model.R
 	return made, nil
 }
 
+// nextStartRefused is why no node could take a VM that runs when it is started again, as the nodes are now; empty: one could.
+func (s *vmCalls) nextStartRefused(vm model.VM) string {
+	if vm.Holder == "" {
+		return ""
+	}
+	switch decision, err := s.Control.Judge(vm, placement.ForStart); {
+	case err != nil:
+		return err.Error()
+	case decision.Outcome == placement.Refused:
+		return decision.Reason
+	default:
+		return ""
+	}
+}
+
 const (
 	rootSuffix = "-root"
 	rootID     = "new" // while it is judged; control gives it another
@@ -149,6 +165,7 @@ func (s *vmCalls) ChangeVM(
 			}
 		}
 		command := state.Command{Kind: "change vm", Expect: []state.Expectation{answer.ExpectVM(before)}}
+		p.Defer(ctx, &before, &vm, changes)
 		command.VMs = []model.VM{vm}
 		p.ExpectLinks(&command, slices.Concat([]string{vm.VDC, vm.Within, vm.Offer, vm.Image}, vm.Disks, vm.NICs)...)
 		p.Tell(ctx, &command, "vm.changed", subject, "%s", answer.FieldsText(changes))
@@ -161,9 +178,13 @@ func (s *vmCalls) ChangeVM(
 	if !known {
 		return nil, refusal.NotFound("vm", message.GetVm()) // somebody deleted it meanwhile
 	}
-	return connect.NewResponse(&berthv1.ChangeVMResponse{
+	response := &berthv1.ChangeVMResponse{
 		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Running()), Changes: wire.Fields(changes),
-	}), nil
+	}
+	if slices.ContainsFunc(changes, func(one estate.FieldChange) bool { return one.Waits }) {
+		response.NextStartRefused = s.nextStartRefused(vm)
+	}
+	return connect.NewResponse(response), nil
 }
 
 // resized gives the VM the size that is wanted, if one is.

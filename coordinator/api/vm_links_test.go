@@ -265,3 +265,68 @@ func TestMigrationsAskForAGain(t *testing.T) {
 	}
 	wantRefusal(t, migrate(&berthv1.MigrateVMRequest{IfBetter: 1, Node: "hv1"}), rpc.Invalid, "vm/web")
 }
+
+// What waits for the next start of a VM that runs is told beside what it runs with, with who has set it.
+func TestAChangeOfAVMThatRunsWaits(t *testing.T) {
+	d := newDeclarer(t)
+	d.m.addNode("n1", "hv1")
+	d.m.reportIdle("n1", 4*units.GiB)
+	d.m.addVM(model.VM{
+		ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 1, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}, HA: true,
+	})
+	asked := 0
+	d.m.control.judge = func(vm model.VM, purpose placement.Purpose) (placement.Decision, error) {
+		if asked++; purpose != placement.ForStart || vm.ID != "v1" {
+			t.Errorf("judged %s of %+v", purpose, vm)
+		}
+		if vm.Spec.Memory > 4*units.GiB {
+			return placement.Decision{Outcome: placement.Refused, Reason: "no node fits: too large"}, nil
+		}
+		return placement.Decision{Outcome: placement.Placed}, nil
+	}
+	set := func(change *berthv1.VMChange) *berthv1.ChangeVMResponse {
+		t.Helper()
+		answer, err := d.client.ChangeVM(t.Context(), connect.NewRequest(&berthv1.ChangeVMRequest{Vm: "web", Change: change}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Msg
+	}
+	if answer := set(&berthv1.VMChange{Labels: &berthv1.Names{Names: []string{"red"}}}); asked > 0 || len(answer.GetVm().GetNextStart()) > 0 {
+		t.Errorf("a label counts at once: %v", answer)
+	}
+	answer := set(&berthv1.VMChange{MemoryBytes: new(900 * int64(units.GiB))})
+	if answer.GetNextStartRefused() != "no node fits: too large" {
+		t.Errorf("warned of %q", answer.GetNextStartRefused())
+	}
+	shown, err := d.client.GetVM(t.Context(), connect.NewRequest(&berthv1.GetVMRequest{Vm: "web"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm := shown.Msg.GetVm()
+	waits := vm.GetNextStart()
+	if vm.GetRunning().GetMemoryBytes() != int64(units.GiB) || vm.GetSpec().GetMemoryBytes() != 900*int64(units.GiB) || len(waits) != 1 ||
+		shown.Msg.GetNextStartRefused() == "" {
+		t.Fatalf("shown as %v", shown.Msg)
+	}
+	if one := waits[0]; one.GetField() != "memory" || one.GetNow() != "1 GiB" || one.GetNext() != "900 GiB" ||
+		one.GetSetBy() != "operator/alice" || one.GetSetAt() == nil {
+		t.Errorf("what waits: %v", one)
+	}
+	if record, _ := d.m.store.Snapshot().VM("v1"); record.RanSize != (model.Size{Memory: units.GiB, VCPUs: 1}) {
+		t.Errorf("an earlier release has started it, and it is kept as %+v", record.RanSize)
+	}
+	if answer := set(&berthv1.VMChange{MemoryBytes: new(int64(units.GiB))}); len(answer.GetVm().GetNextStart()) > 0 ||
+		answer.GetNextStartRefused() != "" {
+		t.Errorf("as it was: %v", answer)
+	}
+	if _, err := d.client.SetKey(t.Context(), connect.NewRequest(&berthv1.SetKeyRequest{
+		Kind: "vm", Name: "web", Key: &berthv1.Key{Class: "customer", Name: "Group1", Value: 1, Weight: -100},
+	})); err != nil {
+		t.Fatal(err)
+	}
+	record, _ := d.m.store.Snapshot().VM("v1")
+	if len(record.Pending) != 1 || !strings.Contains(record.Pending[0].Field, "Group1") {
+		t.Errorf("a key waits as well: %+v", record.Pending)
+	}
+}

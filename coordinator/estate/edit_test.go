@@ -90,8 +90,8 @@ func TestFieldsOfRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []FieldChange{
-		{Field: schema.LinkVDC, To: "acme-prod", Note: atNextStart},
-		{Field: "memory", From: "512M", To: "1G", Note: atNextStart},
+		{Field: schema.LinkVDC, To: "acme-prod", Note: atNextStart, Waits: true},
+		{Field: "memory", From: "512M", To: "1G", Note: atNextStart, Waits: true},
 	}
 	if diff := cmp.Diff(want, VMFields(now, before, after)); diff != "" {
 		t.Error(diff)

@@ -11,7 +11,6 @@ import (
 	"berth/coordinator/placement/planner"
 	"berth/coordinator/schema"
 	"berth/coordinator/view"
-	"berth/shared/units"
 )
 
 // FleetOf is one cluster as balancing, repairs and drains look at it: the records of the facts joined with the view. Recent
@@ -111,7 +110,8 @@ func (f *fleetMaker) vm(record *model.VM, node *view.NodeView) balance.VM {
 	offer, _ := f.facts.Resource(record.Offer)
 	by, _ := planner.ByName(cmp.Or(offer.Settings[model.SettingPlanner], f.planner))
 	vm.Concentrated = by.Together
-	vm.Memory, vm.VCPUs = runningSize(record, node)
+	size := record.SizeOn(domainOf(record.ID, node))
+	vm.Memory, vm.VCPUs = size.Memory, size.VCPUs
 	if domain := domainOf(record.ID, node); domain != nil && domain.CPU != nil {
 		vm.CPU, vm.CPUKnown = *domain.CPU, true
 	}
@@ -168,17 +168,9 @@ func (f *fleetMaker) ask(view *view.View, id string, purpose placement.Purpose) 
 		return placement.Request{}, err
 	}
 	request := Request(resolved, *vm, purpose)
-	request.Memory, request.VCPUs = runningSize(vm, view.Node(vm.Holder))
+	size := vm.SizeOn(domainOf(id, view.Node(vm.Holder)))
+	request.Memory, request.VCPUs = size.Memory, size.VCPUs
 	return request, nil
-}
-
-// runningSize is the larger of what the record says and what the node shows, as in the ledgers.
-func runningSize(vm *model.VM, node *view.NodeView) (memory units.Bytes, vcpus int) {
-	memory, vcpus = vm.Spec.Memory, vm.Spec.VCPUs
-	if domain := domainOf(vm.ID, node); domain != nil {
-		memory, vcpus = max(memory, domain.Memory), max(vcpus, domain.VCPUs)
-	}
-	return memory, vcpus
 }
 
 // domainOf finds a VM among what its node shows; nil if it is not there.

@@ -24,6 +24,7 @@ type FieldChange struct {
 	From  string
 	To    string
 	Note  string // what else is to be known, for instance when it takes effect
+	Waits bool   // for the next start of a VM that runs
 }
 
 // String is one line: FIELD: FROM → TO (NOTE).

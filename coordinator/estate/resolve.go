@@ -91,10 +91,15 @@ func resolveIn(source Source, vm model.VM, record model.Resource) (Resolved, err
 	return resolved, nil
 }
 
-// Request is what placement is asked for a VM. Pins, exclusions and the least gain are the caller's to add.
+// Request is what placement is asked for a VM: as large as its next start makes it, or if it moves, as it was started. Pins, exclusions
+// and the least gain are the caller's to add.
 func Request(resolved Resolved, vm model.VM, purpose placement.Purpose) placement.Request {
+	size := vm.NextSize()
+	if purpose.Moves() {
+		size = vm.SizeOn(nil)
+	}
 	request := placement.Request{
-		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs,
+		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: size.Memory, VCPUs: size.VCPUs,
 		Cluster: resolved.Cluster, Owner: resolved.Owner,
 		SystemKeys: key.WeightedOf(resolved.System), CustomerKeys: key.WeightedOf(resolved.Customer),
 		Labels: vm.Labels, Preferred: vm.Preferred, HA: vm.HA,

@@ -141,7 +141,7 @@ func recordFields[R any](names map[string]string, table []schema.Field[R], a, b 
 		}
 		for i := range fields {
 			if runs && !f.Live {
-				fields[i].Note = atNextStart
+				fields[i].Note, fields[i].Waits = atNextStart, true
 			}
 		}
 		all = append(all, fields...)

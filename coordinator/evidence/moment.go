@@ -57,15 +57,11 @@ func (m Moment) NodeName(id string) string {
 	return id
 }
 
-// Size is how large a VM is that runs. Its record may have been given another size for the next start, and the larger one counts, as
-// it does in the ledgers.
+// Size is how large a VM is that runs, as in the ledgers. Its record may have been given another size for the next start.
 func (m Moment) Size(vm *model.VM) (memory units.Bytes, vcpus int) {
-	memory, vcpus = vm.Spec.Memory, vm.Spec.VCPUs
 	facts := m.Facts(vm.Holder)
-	if domain := facts.Domain(vm.ID); domain != nil {
-		memory, vcpus = max(memory, domain.Memory), max(vcpus, domain.VCPUs)
-	}
-	return memory, vcpus
+	size := vm.SizeOn(facts.Domain(vm.ID))
+	return size.Memory, size.VCPUs
 }
 
 // Lacks tells whether the node that should run the VM positively does not: its agent listed all domains after the VM was

@@ -90,6 +90,10 @@ type VM struct {
 	Bound string `json:"bound,omitempty"`
 	// Ran are the devices that it was started with last, whatever its record has become since; nil: not known.
 	Ran []RanDevice `json:"ran,omitempty"`
+	// RanSize is how large it was started last, whatever its record has become since; zero: not known. Pending is what of its record was
+	// changed since.
+	RanSize Size            `json:"ran_size,omitzero"`
+	Pending []PendingChange `json:"pending,omitempty"`
 	// Drift is what somebody has changed of it beside Berth; nil: nothing.
 	Drift *Drift `json:"drift,omitempty"`
 	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.

@@ -69,7 +69,7 @@ func lateMoves(records Records, plan *model.Plan, begun map[string]operation.Ope
 		known[id] = true
 		vm, _ := records.VM(id)
 		late = append(late, model.Move{
-			VM: id, VMName: name, Source: plan.Node, SourceName: plan.NodeName, Memory: vm.Spec.Memory,
+			VM: id, VMName: name, Source: plan.Node, SourceName: plan.NodeName, Memory: vm.SizeOn(nil).Memory,
 			Reason: "it came to the node after the drain had begun",
 		})
 	}

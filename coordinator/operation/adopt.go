@@ -37,6 +37,9 @@ func adoptAnswered(t *transition, answer Answer) bool {
 		if t.VM.Holder != "" && t.VM.Holder != t.Operation.Target {
 			t.VM.MovedAt = t.at
 		}
+		if t.VM.Holder == "" {
+			t.VM.RanSize = model.Size{} // somebody else has started it: its node knows how large
+		}
 		t.hold(t.Operation.Target, t.Operation.Epoch)
 		t.end(Done, "")
 	default:

@@ -80,15 +80,25 @@ func (t *transition) started() {
 	}
 	t.VM.Desired = model.Running
 	t.VM.CPU, t.VM.PassedCPU = t.Operation.CPU, t.Operation.PassedCPU
-	t.VM.Ran = ranWith(&t.Operation, &t.VM)
+	order := startOrder(&t.Operation, &t.VM)
+	t.VM.Ran, t.VM.RanSize = ranWith(&order, t.VM.ID), model.Size{Memory: order.Spec.Memory, VCPUs: order.Spec.VCPUs}
+	t.VM.Pending = changedSince(t.VM.Pending, t.Operation.CreatedAt)
 	t.made()
 	t.end(Done, "")
 }
 
-// ranWith are the devices that an operation has started a VM with.
-func ranWith(op *Operation, vm *model.VM) []model.RanDevice {
-	order := startOrder(op, vm)
-	devices, err := Devices(&order.Spec, vm.ID)
+// changedSince are the changes that a start has not taken into account.
+func changedSince(pending []model.PendingChange, begun time.Time) []model.PendingChange {
+	late := slices.DeleteFunc(slices.Clone(pending), func(p model.PendingChange) bool { return !p.At.After(begun) })
+	if len(late) == 0 {
+		return nil
+	}
+	return late
+}
+
+// ranWith are the devices that an order has started a VM with.
+func ranWith(order *Order, vm string) []model.RanDevice {
+	devices, err := Devices(&order.Spec, vm)
 	if err != nil {
 		return nil
 	}

@@ -75,6 +75,7 @@ func (a *start) do(w *world, seed uint64, _ *StepReport) error {
 		vm.CPU, vm.PassedCPU = vm.Spec.CPU, view.Node(decision.Winner).Facts.HostCPU
 	}
 	vm.Holder, vm.LastNode, vm.Desired = decision.Winner, decision.Winner, model.Running
+	vm.RanSize = vm.NextSize()
 	vm.Resident, vm.Owner = residentsOf(&resolved), resolved.Owner
 	record, _ := w.state.Node(decision.Winner)
 	vm.Sticky = model.StickyCopies(&resolved.Record, &record)

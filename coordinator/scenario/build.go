@@ -201,7 +201,13 @@ func (b *builder) hold(entry *guestEntry, vm *model.VM, on *model.Node) {
 				"VM %s runs on %s already", vm.Name, b.nodeName(vm.Holder))
 			return
 		}
-		vm.Holder, vm.LastNode, vm.Desired = on.ID, on.ID, model.Running
+		vm.Holder, vm.LastNode, vm.Desired, vm.RanSize = on.ID, on.ID, model.Running, vm.NextSize()
+		if entry.memory != nil {
+			vm.RanSize.Memory = *entry.memory
+		}
+		if entry.vcpus != nil {
+			vm.RanSize.VCPUs = *entry.vcpus
+		}
 	}
 	b.remember(entry.line, vm, &entry.past)
 	resolved, err := estate.Resolve(b.source, *vm)

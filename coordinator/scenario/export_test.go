@@ -248,6 +248,9 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 			holder := rapid.SampledFrom(own).Draw(t, "holder")
 			if !chance(t, "starting", 5) {
 				vm.Holder, vm.Desired = holder.ID, model.Running
+				if chance(t, "started by this release", 2) {
+					vm.RanSize = model.Size{Memory: size(t, "ran memory", 20*units.GiB), VCPUs: rapid.IntRange(1, 8).Draw(t, "ran vcpus")}
+				}
 				if chance(t, "just started", 4) {
 					vm.StartedAt = noon
 				}
@@ -487,6 +490,12 @@ func decide(t *rapid.T, view *view.View, state estate.State, vm model.VM, purpos
 	search, _, err := estate.SearchOf(estate.Indexed(&state), view, vm, purpose)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if holder := view.Node(vm.Holder); holder != nil && purpose.Moves() {
+		size := vm.SizeOn(holder.Facts.Domain(vm.ID))
+		for i := range search.Options {
+			search.Options[i].Request.Memory, search.Options[i].Request.VCPUs = size.Memory, size.VCPUs
+		}
 	}
 	return across.Place(view, search, seed)
 }

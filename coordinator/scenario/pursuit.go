@@ -251,9 +251,9 @@ func (t *traffic) over(f *flight, result operation.Result, message string) {
 
 // sizeNow is how large a VM is that runs, as the leader has it: its record may have been given another size for its next start.
 func (s *site) sizeNow(vm *model.VM) (memory units.Bytes, vcpus int) {
-	memory, vcpus = vm.Spec.Memory, vm.Spec.VCPUs
+	size := vm.SizeOn(nil)
 	if g, err := s.guest(vm); err == nil {
-		memory, vcpus = max(memory, g.memory), max(vcpus, g.vcpus)
+		size.Memory, size.VCPUs = max(size.Memory, g.memory), max(size.VCPUs, g.vcpus)
 	}
-	return memory, vcpus
+	return size.Memory, size.VCPUs
 }

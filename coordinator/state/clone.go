@@ -71,7 +71,7 @@ func cloneVM(v *model.VM) model.VM {
 	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
 	out.Labels, out.Preferred = slices.Clone(v.Labels), slices.Clone(v.Preferred)
 	out.Discards, out.Losses = slices.Clone(v.Discards), slices.Clone(v.Losses)
-	out.Ran = slices.Clone(v.Ran)
+	out.Ran, out.Pending = slices.Clone(v.Ran), slices.Clone(v.Pending)
 	if out.Drift = pointer(v.Drift); out.Drift != nil {
 		out.Drift.Edits = slices.Clone(out.Drift.Edits)
 	}

@@ -264,6 +264,8 @@ func goldenCommands() []Command {
 	web.Ran = []model.RanDevice{{
 		Kind: "disk", Key: "vda", Source: model.DiskSource{Path: "/srv/a", Pool: "p", Volume: "v"}, Network: "default", Media: true,
 	}}
+	web.RanSize = model.Size{Memory: units.GiB, VCPUs: 3}
+	web.Pending = []model.PendingChange{{Field: "memory", Was: "1 GiB", Next: "2 GiB", By: "operator/alice", At: noon}}
 	web.Drift = &model.Drift{
 		Node: "alpha", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{{
 			Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", Source: model.DiskSource{Path: "/srv/b", Pool: "p", Volume: "v"}, Media: true,

@@ -22,7 +22,8 @@ import (
 //     which hosts were lost with it;
 //     why Berth has given up a copy, and copies of disks that a migration has left;
 //     a clock of the state that no single stamp moves;
-//     what somebody has changed of a VM beside Berth.
+//     what somebody has changed of a VM beside Berth;
+//     how large a VM was started, and what of its record was changed since.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -52,6 +53,9 @@ const CopiesLevel = 3
 // DriftLevel is the feature level from which the record of a VM has what somebody has changed of it beside Berth, and which node it is
 // bound to.
 const DriftLevel = 3
+
+// SizeLevel is the feature level from which the record of a VM has how large it was started, and what of its record was changed since.
+const SizeLevel = 3
 
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
 const GivenUpLevel = 3
@@ -87,6 +91,9 @@ func (c *Command) needed() uint32 {
 		}
 		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || len(c.VMs[i].Ran) > 0 {
 			level = max(level, DriftLevel)
+		}
+		if c.VMs[i].RanSize != (model.Size{}) || len(c.VMs[i].Pending) > 0 {
+			level = max(level, SizeLevel)
 		}
 	}
 	for i := range c.Operations {
@@ -148,7 +155,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
 		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept, older.VMs[i].Bound = nil, nil, nil, "", ""
-		older.VMs[i].Ran = nil
+		older.VMs[i].Ran, older.VMs[i].RanSize, older.VMs[i].Pending = nil, model.Size{}, nil
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {

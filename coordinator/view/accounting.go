@@ -51,8 +51,9 @@ func New(at time.Time, index uint64, records Records, facts map[string]model.Nod
 		vm := &records.VMs[i]
 		vms[vm.ID] = vm
 		if vm.Holder != "" {
+			size := sizeOf(vm, facts)
 			claim := charge{
-				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs}, since: vm.StartedAt,
+				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: size.Memory, VCPUs: size.VCPUs}, since: vm.StartedAt,
 			}
 			claim.know(vm)
 			target, taken := reserved[vm.ID]
@@ -80,6 +81,15 @@ func New(at time.Time, index uint64, records Records, facts map[string]model.Nod
 	}
 	slices.SortFunc(view.Nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
 	return view
+}
+
+// sizeOf is how large a VM is where it runs, which its next start may change.
+func sizeOf(vm *model.VM, facts map[string]model.NodeFacts) model.Size {
+	if vm.RanSize != (model.Size{}) {
+		return vm.RanSize // what its node shows claims for itself
+	}
+	holder := facts[vm.Holder]
+	return vm.SizeOn(holder.Domain(vm.ID))
 }
 
 // charge is one claim on a node, before those of one VM are merged.

@@ -42,8 +42,20 @@ func ran(uuid string, memory units.Bytes, vcpus int) model.Domain {
 func held(id, node string, memory units.Bytes, vcpus int, started time.Time) model.VM {
 	return model.VM{
 		ID: id, Name: "name-" + id, Spec: model.VMSpec{Memory: memory, VCPUs: vcpus}, Desired: model.Running, Holder: node, Epoch: 1,
-		StartedAt: started,
+		StartedAt: started, RanSize: model.Size{Memory: memory, VCPUs: vcpus},
 	}
+}
+
+// given is a VM whose record was given another size while it ran.
+func given(vm model.VM, memory units.Bytes, vcpus int) model.VM {
+	vm.Spec.Memory, vm.Spec.VCPUs = memory, vcpus
+	return vm
+}
+
+// olden is a VM that a release has started which did not keep how large.
+func olden(vm model.VM) model.VM {
+	vm.RanSize = model.Size{}
+	return vm
 }
 
 func viewOf(vms []model.VM, reservations []model.Reservation, facts model.NodeFacts) *NodeView {
@@ -83,6 +95,30 @@ func TestWhatANodeIsChargedFor(t *testing.T) {
 			facts:        healthy(ran("u1", 5*units.GiB, 2)),
 			want:         []Allocation{{VM: "u1", Name: "name-u1", Memory: 6 * units.GiB, VCPUs: 8, InFlight: true, Frees: 6 * units.GiB}},
 			promised:     6 * units.GiB, physical: 34 * units.GiB, vcpus: 8,
+		},
+		"a VM that is to be larger from its next start on": {
+			vms:      []model.VM{given(held("u1", "n1", 4*units.GiB, 2, long), 900*units.GiB, 64)},
+			facts:    healthy(ran("u1", 4*units.GiB, 2)),
+			want:     []Allocation{{VM: "u1", Name: "name-u1", Memory: 4 * units.GiB, VCPUs: 2}},
+			promised: 4 * units.GiB, physical: 40 * units.GiB, vcpus: 2,
+		},
+		"a VM that is to be smaller from its next start on, on a node that does not show it": {
+			vms:      []model.VM{given(held("u1", "n1", 4*units.GiB, 2, long), units.GiB, 1)},
+			facts:    healthy(),
+			want:     []Allocation{{VM: "u1", Name: "name-u1", Memory: 4 * units.GiB, VCPUs: 2}},
+			promised: 4 * units.GiB, physical: 40 * units.GiB, vcpus: 2,
+		},
+		"a VM that an earlier release has started": {
+			vms:      []model.VM{olden(given(held("u1", "n1", 4*units.GiB, 2, long), 900*units.GiB, 64))},
+			facts:    healthy(ran("u1", 4*units.GiB, 2)),
+			want:     []Allocation{{VM: "u1", Name: "name-u1", Memory: 4 * units.GiB, VCPUs: 2}},
+			promised: 4 * units.GiB, physical: 40 * units.GiB, vcpus: 2,
+		},
+		"one that its node does not show": {
+			vms:      []model.VM{olden(held("u1", "n1", 4*units.GiB, 2, long))},
+			facts:    healthy(),
+			want:     []Allocation{{VM: "u1", Name: "name-u1", Memory: 4 * units.GiB, VCPUs: 2}},
+			promised: 4 * units.GiB, physical: 40 * units.GiB, vcpus: 2,
 		},
 		"a VM on its way": {
 			reservations: []model.Reservation{{Node: "n1", VM: "u1", Name: "web", Memory: 6 * units.GiB, VCPUs: 1, Operation: "op"}},

@@ -17,6 +17,7 @@ type VMReport struct {
 	Condition model.Condition
 	NodeName  func(id string) string
 	Telemetry *berthv1.DomainTelemetry
+	Domain    *model.Domain // as its holder shows it; nil: it does not
 
 	ResourceName  func(id string) string // of what the VM links to
 	Cluster       string                 // name, here and below; of its VDC, or the default one
@@ -92,6 +93,15 @@ func VM(report VMReport) *berthv1.VM {
 		Discards:       discards(report),
 		Drift:          drifted(report),
 		Bound:          nameOf(report.NodeName, vm.Bound),
+	}
+	if vm.Holder != "" {
+		size := vm.SizeOn(report.Domain)
+		message.Running = &berthv1.VMSize{MemoryBytes: int64(size.Memory), Vcpus: int32(size.VCPUs)}
+	}
+	for _, one := range vm.AtNextStart(report.Domain) {
+		message.NextStart = append(message.NextStart, &berthv1.PendingChange{
+			Field: one.Field, Now: one.Was, Next: one.Next, SetBy: one.By, SetAt: timestamp(one.At),
+		})
 	}
 	for i := range vmFields {
 		vmFields[i].write(message.ProtoReflect(), &vm, func(kind model.Kind, id string) string {

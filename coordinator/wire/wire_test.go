@@ -141,6 +141,8 @@ func TestVMIsWhole(t *testing.T) {
 			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
 			Description: "front", RestartPriority: model.RestartLow,
 			Discards: []model.Discard{{Node: "n2", Epoch: 3}}, Bound: "n1",
+			RanSize: model.Size{Memory: units.MiB, VCPUs: 1},
+			Pending: []model.PendingChange{{Field: "memory", By: "operator/alice", At: noon}},
 			Drift: &model.Drift{Node: "n2", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{
 				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b"},
 			}},

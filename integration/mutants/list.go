@@ -30,7 +30,7 @@ func (s suite) with(set string) suite { return suite{pkg: s.pkg, run: s.run, set
 
 // mutants are all planted bugs.
 var mutants = slices.Concat(mainMutants, hostMutants, seedMutants, diskMutants, agentMutants, fenceMutants, strayMutants, lockMutants,
-	driftMutants)
+	driftMutants, desiredMutants)
 
 // mainMutants are those without a file of their own. Their names say what is left out or done wrong.
 var mainMutants = []mutant{

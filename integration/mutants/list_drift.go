@@ -21,7 +21,7 @@ var driftMutants = []mutant{
 	},
 	{
 		name: "a-changed-record-is-a-drift", file: "coordinator/operation/start.go", suite: inControl.only("ChangedWhileItsVMRuns"),
-		is: "t.VM.Ran = ranWith(&t.Operation, &t.VM)", becomes: "_ = ranWith(&t.Operation, &t.VM)",
+		is: "t.VM.Ran, t.VM.RanSize = ranWith(&order, t.VM.ID),", becomes: "_, t.VM.RanSize = ranWith(&order, t.VM.ID),",
 	},
 	{
 		name: "an-element-is-believed", file: "coordinator/drift/drift.go", suite: suite{pkg: "./coordinator/drift"},

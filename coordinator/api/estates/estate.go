@@ -95,7 +95,7 @@ func applying(ctx context.Context, p *answer.Moment, plan estate.Plan) state.Com
 	var linked []string
 	for _, change := range plan.Changes {
 		counts[change.Action]++
-		linked = append(linked, applyOne(p, &command, change)...)
+		linked = append(linked, applyOne(ctx, p, &command, change)...)
 		if len(plan.Changes) <= maxTold {
 			p.Tell(ctx, &command, eventOf(change), string(change.Kind)+"/"+change.Name, "%s",
 				answer.Because(past[change.Action], answer.FieldsText(change.Fields)))
@@ -108,7 +108,7 @@ func applying(ctx context.Context, p *answer.Moment, plan estate.Plan) state.Com
 }
 
 // applyOne puts one change into the command, and returns the IDs of what the changed record links to.
-func applyOne(p *answer.Moment, command *state.Command, change estate.Change) (links []string) {
+func applyOne(ctx context.Context, p *answer.Moment, command *state.Command, change estate.Change) (links []string) {
 	expect := func(table state.Table, id string) {
 		command.Expect = append(command.Expect, state.Expectation{Table: table, ID: id, Revision: change.Revision})
 	}
@@ -127,6 +127,9 @@ func applyOne(p *answer.Moment, command *state.Command, change estate.Change) (l
 		return []string{p.Cluster(change.Node.Cluster).ID}
 	case change.VM != nil:
 		vm := *change.VM
+		if before, known := p.VM(vm.ID); known {
+			p.Defer(ctx, &before, &vm, change.Fields)
+		}
 		if change.Action == estate.Create { // an ID that was used before goes on from its last epoch
 			vm.LastEpoch = p.LastEpoch(vm.ID)
 		}

@@ -149,7 +149,7 @@ func (s *ResourceCalls) changeVMKeys(ctx context.Context, ref, requestID string,
 		if keys = vm.Keys; p.Answered(requestID, kind) {
 			return state.Command{}, answer.ErrUnchanged
 		}
-		command := state.Command{Kind: kind, Expect: []state.Expectation{answer.ExpectVM(vm)}}
+		command, before := state.Command{Kind: kind, Expect: []state.Expectation{answer.ExpectVM(vm)}}, vm
 		said, done := "", false
 		if change.copied != nil {
 			said, done = change.copied(&vm)
@@ -163,6 +163,7 @@ func (s *ResourceCalls) changeVMKeys(ctx context.Context, ref, requestID string,
 			}
 			vm.Keys = keys
 		}
+		p.Defer(ctx, &before, &vm, estate.VMFields(estate.State{}, before, vm))
 		command.VMs = []model.VM{vm}
 		if vm.Holder != "" {
 			said += "; from its next start on"

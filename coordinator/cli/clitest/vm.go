@@ -67,7 +67,7 @@ func cannedVMAnswers() vmFake {
 		},
 		OnGetVM: func(r *berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
 			if r.GetVm() == "db1" {
-				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0]}, nil
+				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0], NextStartRefused: noRoom}, nil
 			}
 			op := CannedOperation("migrate", Done)
 			op.Migration = cannedMigration()
@@ -93,7 +93,13 @@ func cannedVMAnswers() vmFake {
 			}
 			return &berthv1.AddVMResponse{SchemaVersion: "1", Vm: &berthv1.VM{Name: r.GetName()}}, nil
 		},
-		changeVM: func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
+		changeVM: func(r *berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error) {
+			if r.GetVm() == "db1" {
+				return &berthv1.ChangeVMResponse{
+					SchemaVersion: "1", Vm: cannedVMs()[0], NextStartRefused: noRoom,
+					Changes: []*berthv1.FieldChange{{Field: "memory", From: "4 GiB", To: "8 GiB", Note: "takes effect at the next start"}},
+				}, nil
+			}
 			return &berthv1.ChangeVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Changes: []*berthv1.FieldChange{
 				{
 					Field: "memory", From: "512 MiB", To: "4 GiB", Note: "takes effect at the next start",
@@ -135,6 +141,8 @@ func cannedVMAnswers() vmFake {
 	}
 }
 
+const noRoom = "no node fits: 3 nodes refused by memory-promised; node2 is the nearest, 1 GiB short"
+
 func cannedVMs() []*berthv1.VM {
 	return []*berthv1.VM{
 		{
@@ -143,6 +151,14 @@ func cannedVMs() []*berthv1.VM {
 			Epoch: 7, Condition: "node node3 is unreachable: no session for 3m12s", StartedAt: Ago(72 * time.Hour),
 			Labels: []string{"acme", "tier-db"}, Migration: "manual", Preferred: []string{"node3"}, Groups: []string{"rack-7"},
 			MovedAt: Ago(7 * time.Minute), Description: "orders of the shop", Ha: true, RestartPriority: "high",
+			Running: &berthv1.VMSize{MemoryBytes: 4 * Gib, Vcpus: 2}, NextStart: []*berthv1.PendingChange{
+				{Field: "memory", Now: "4 GiB", Next: "8 GiB", SetBy: "operator/alice", SetAt: Ago(26 * time.Hour)},
+				{Field: "vcpus", Now: "2", Next: "4"},
+				{Field: "offer", Next: "large", SetBy: "operator/bob", SetAt: Ago(time.Hour)},
+			},
+			Drift: &berthv1.Drift{Node: "node3", Since: Ago(2 * time.Hour), Devices: []*berthv1.DriftedDevice{
+				{Kind: "disk", Key: "vda", Was: "/srv/db1.qcow2", Is: "/srv/db1.before-upgrade"},
+			}},
 		},
 		{
 			Id: "aaaaaaaa-0000-4000-8000-000000000001", Name: "web1", State: berthv1.VMState_VM_STATE_RUNNING, Node: "node1",

@@ -167,6 +167,12 @@ func set(a *term.App, cmd *cobra.Command, request *berthv1.ChangeVMRequest) erro
 			}
 			p.Line("vm/%s changed", name)
 			term.FieldChanges(p, answer.GetChanges())
+			if why := answer.GetNextStartRefused(); why != "" {
+				p.Line("  warning: no node could take it at its next start, as they are now: %s", why)
+				if answer.GetVm().GetHa() {
+					p.Line("  it is to be highly available: if its node fails now, it stays down; set it back, or make room")
+				}
+			}
 		},
 	})
 }

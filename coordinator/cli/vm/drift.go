@@ -60,8 +60,8 @@ func printSettled(a *term.App, cmd *cobra.Command, answer proto.Message, vm, wha
 	})
 }
 
-// driftRows tell what somebody has changed of a VM beside Berth: what runs, and what the next start uses.
-func driftRows(a *term.App, vm *berthv1.VM) (rows [][2]string) {
+// driftRows tell with which devices a VM runs that somebody has changed beside Berth.
+func driftRows(vm *berthv1.VM) (rows [][2]string) {
 	drift := vm.GetDrift()
 	if drift == nil {
 		return nil
@@ -79,13 +79,5 @@ func driftRows(a *term.App, vm *berthv1.VM) (rows [][2]string) {
 		}
 		rows = append(rows, [2]string{"runs with", text})
 	}
-	seen := fmt.Sprintf("changed beside Berth, seen %s on %s", a.At(drift.GetSince()), drift.GetNode())
-	next := "as it ran last; " + seen
-	switch {
-	case drift.GetReverted():
-		next = "as its record says; " + seen + ", and reverted"
-	case drift.GetAccepted():
-		next = "as it ran last; " + seen + ", and accepted"
-	}
-	return append(rows, [2]string{"at its next start", next})
+	return rows
 }

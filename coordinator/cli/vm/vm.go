@@ -66,10 +66,12 @@ func table(a *term.App, p *term.Page, vms []*berthv1.VM, wide bool) {
 		headings = append(headings, "CONDITION")
 	}
 	rows := make([][]string, 0, len(vms))
+	marked := false
 	for _, vm := range vms {
+		memory, vcpus, waits := listedSize(vm)
+		marked = marked || waits
 		row := []string{
-			vm.GetName(), term.Enum(vm.GetState(), "VM_STATE_"), cmp.Or(vm.GetNode(), term.None), term.Size(vm.GetSpec().GetMemoryBytes()),
-			strconv.Itoa(int(vm.GetSpec().GetVcpus())), cpu(vm), uptime(a, vm),
+			vm.GetName(), term.Enum(vm.GetState(), "VM_STATE_"), cmp.Or(vm.GetNode(), term.None), memory, vcpus, cpu(vm), uptime(a, vm),
 		}
 		if wide {
 			migration := cmp.Or(vm.GetMigration(), schema.Of(schema.VM, "migration").Words[0])
@@ -84,6 +86,10 @@ func table(a *term.App, p *term.Page, vms []*berthv1.VM, wide bool) {
 		rows = append(rows, row)
 	}
 	p.Table(headings, rows)
+	if marked {
+		p.Blank()
+		p.Line("* otherwise at its next start: see 'berth vm show NAME'")
+	}
 }
 
 // uptime is how long a VM has been running without a stop, migrations included.
@@ -129,8 +135,8 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		{"bound to", bound(vm)},
 		{"uptime", term.Differs(uptime(a, vm), term.None)},
 		{"left behind", leftBehind(vm)},
-		{"memory", units.Bytes(spec.GetMemoryBytes()).String()},
-		{"vCPUs", strconv.Itoa(int(spec.GetVcpus()))},
+		{"memory", units.Bytes(runs(vm).GetMemoryBytes()).String()},
+		{"vCPUs", strconv.Itoa(int(runs(vm).GetVcpus()))},
 	}
 	rows = append(rows, fieldform.Rows(specFields, spec)...)
 	rows = append(
@@ -150,7 +156,8 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 	if spec.GetXml() != "" {
 		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
 	}
-	rows = append(rows, driftRows(a, vm)...)
+	rows = append(rows, driftRows(vm)...)
+	rows = append(rows, nextStartRows(a, vm, answer.GetNextStartRefused())...)
 	rows = append(rows, traitRows(a, vm)...)
 	if telemetry != nil {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",

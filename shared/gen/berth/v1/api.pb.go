@@ -2996,12 +2996,13 @@ func (x *GetVMRequest) GetVm() string {
 }
 
 type GetVMResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Vm            *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
-	Operation     *Operation             `protobuf:"bytes,3,opt,name=operation,proto3" json:"operation,omitempty"` // live or last
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion    string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm               *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Operation        *Operation             `protobuf:"bytes,3,opt,name=operation,proto3" json:"operation,omitempty"`                                         // live or last
+	NextStartRefused string                 `protobuf:"bytes,4,opt,name=next_start_refused,json=nextStartRefused,proto3" json:"next_start_refused,omitempty"` // why no node could take the VM at its next start, as it is now; empty: one could, or nothing waits for it
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetVMResponse) Reset() {
@@ -3053,6 +3054,13 @@ func (x *GetVMResponse) GetOperation() *Operation {
 		return x.Operation
 	}
 	return nil
+}
+
+func (x *GetVMResponse) GetNextStartRefused() string {
+	if x != nil {
+		return x.NextStartRefused
+	}
+	return ""
 }
 
 type StartVMRequest struct {
@@ -3414,12 +3422,13 @@ func (x *ChangeVMRequest) GetRequestId() string {
 }
 
 type ChangeVMResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Vm            *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
-	Changes       []*FieldChange         `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"` // none: it was like that already
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion    string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm               *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
+	Changes          []*FieldChange         `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`                                             // none: it was like that already
+	NextStartRefused string                 `protobuf:"bytes,4,opt,name=next_start_refused,json=nextStartRefused,proto3" json:"next_start_refused,omitempty"` // why no node could take the VM at its next start, as it is now; empty: one could, or it does not run
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ChangeVMResponse) Reset() {
@@ -3471,6 +3480,13 @@ func (x *ChangeVMResponse) GetChanges() []*FieldChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *ChangeVMResponse) GetNextStartRefused() string {
+	if x != nil {
+		return x.NextStartRefused
+	}
+	return ""
 }
 
 type StopVMRequest struct {
@@ -10764,11 +10780,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x03vms\x18\x02 \x03(\v2\f.berth.v1.VMR\x03vms\x12&\n" +
 	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x1e\n" +
 	"\fGetVMRequest\x12\x0e\n" +
-	"\x02vm\x18\x01 \x01(\tR\x02vm\"\x87\x01\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xb5\x01\n" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
-	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xbf\x01\n" +
+	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\x12,\n" +
+	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\"\xbf\x01\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\x02vm\x18\x02 \x01(\v2\x0f.berth.v1.NewVMR\x02vm\x12\x12\n" +
@@ -10798,11 +10815,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12*\n" +
 	"\x06change\x18\x02 \x01(\v2\x12.berth.v1.VMChangeR\x06change\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\x88\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xb6\x01\n" +
 	"\x10ChangeVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
-	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\"y\n" +
+	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\x12,\n" +
+	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\"y\n" +
 	"\rStopVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12#\n" +

@@ -2411,6 +2411,8 @@ type VM struct {
 	RestartPriority string                 `protobuf:"bytes,42,opt,name=restart_priority,json=restartPriority,proto3" json:"restart_priority,omitempty"` // whose restart goes first after a failure: normal, high, low
 	Drift           *Drift                 `protobuf:"bytes,43,opt,name=drift,proto3" json:"drift,omitempty"`                                            // absent: nobody has changed anything
 	Bound           string                 `protobuf:"bytes,44,opt,name=bound,proto3" json:"bound,omitempty"`                                            // name of the node that alone has a file of it, as far as is proven; empty: all nodes have all
+	Running         *VMSize                `protobuf:"bytes,45,opt,name=running,proto3" json:"running,omitempty"`                                        // how large it is where it runs; spec has how large its next start makes it. Absent: no node holds it
+	NextStart       []*PendingChange       `protobuf:"bytes,46,rep,name=next_start,json=nextStart,proto3" json:"next_start,omitempty"`                   // what its next start will have otherwise than what runs, but for devices, which drift has
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2753,6 +2755,150 @@ func (x *VM) GetBound() string {
 	return ""
 }
 
+func (x *VM) GetRunning() *VMSize {
+	if x != nil {
+		return x.Running
+	}
+	return nil
+}
+
+func (x *VM) GetNextStart() []*PendingChange {
+	if x != nil {
+		return x.NextStart
+	}
+	return nil
+}
+
+// VMSize is how large a VM is.
+type VMSize struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VMSize) Reset() {
+	*x = VMSize{}
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VMSize) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VMSize) ProtoMessage() {}
+
+func (x *VMSize) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VMSize.ProtoReflect.Descriptor instead.
+func (*VMSize) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *VMSize) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *VMSize) GetVcpus() int32 {
+	if x != nil {
+		return x.Vcpus
+	}
+	return 0
+}
+
+// PendingChange is a field of a VM that runs, and that its next start will have otherwise.
+type PendingChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	Now           string                 `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"` // in words, here and in next; empty: nothing
+	Next          string                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
+	SetBy         string                 `protobuf:"bytes,4,opt,name=set_by,json=setBy,proto3" json:"set_by,omitempty"` // who has changed its record; empty: nobody has, or that is not known
+	SetAt         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=set_at,json=setAt,proto3" json:"set_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingChange) Reset() {
+	*x = PendingChange{}
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingChange) ProtoMessage() {}
+
+func (x *PendingChange) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingChange.ProtoReflect.Descriptor instead.
+func (*PendingChange) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PendingChange) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *PendingChange) GetNow() string {
+	if x != nil {
+		return x.Now
+	}
+	return ""
+}
+
+func (x *PendingChange) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *PendingChange) GetSetBy() string {
+	if x != nil {
+		return x.SetBy
+	}
+	return ""
+}
+
+func (x *PendingChange) GetSetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SetAt
+	}
+	return nil
+}
+
 // Drift is what somebody has changed of a VM beside Berth while it ran.
 type Drift struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2767,7 +2913,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2925,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2938,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Drift) GetNode() string {
@@ -2843,7 +2989,7 @@ type DriftedDevice struct {
 
 func (x *DriftedDevice) Reset() {
 	*x = DriftedDevice{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2855,7 +3001,7 @@ func (x *DriftedDevice) String() string {
 func (*DriftedDevice) ProtoMessage() {}
 
 func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2868,7 +3014,7 @@ func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedDevice.ProtoReflect.Descriptor instead.
 func (*DriftedDevice) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DriftedDevice) GetKind() string {
@@ -2910,7 +3056,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +3068,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +3081,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Discard) GetNode() string {
@@ -2970,7 +3116,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3128,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3141,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CopyView) GetNode() string {
@@ -3077,7 +3223,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3235,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3248,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -3178,7 +3324,7 @@ type NewVM struct {
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3336,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3349,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -3334,7 +3480,7 @@ type VMChange struct {
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3492,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3505,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -3470,7 +3616,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3628,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3641,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Names) GetNames() []string {
@@ -3519,7 +3665,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3531,7 +3677,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3544,7 +3690,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -3602,7 +3748,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +3760,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +3773,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -3728,7 +3874,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3886,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3899,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Disk) GetPath() string {
@@ -3830,7 +3976,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3842,7 +3988,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3855,7 +4001,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Operation) GetId() string {
@@ -4048,7 +4194,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4060,7 +4206,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4073,7 +4219,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -4200,7 +4346,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4212,7 +4358,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4225,7 +4371,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Decision) GetId() string {
@@ -4464,7 +4610,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4476,7 +4622,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4489,7 +4635,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -4572,7 +4718,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4584,7 +4730,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4597,7 +4743,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -4626,7 +4772,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4638,7 +4784,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4651,7 +4797,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -4685,7 +4831,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4697,7 +4843,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4710,7 +4856,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -4748,7 +4894,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4760,7 +4906,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4773,7 +4919,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -4887,7 +5033,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4899,7 +5045,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +5058,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -5015,7 +5161,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5027,7 +5173,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5040,7 +5186,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -5118,7 +5264,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5130,7 +5276,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5143,7 +5289,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -5239,7 +5385,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5251,7 +5397,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5264,7 +5410,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -5352,7 +5498,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5364,7 +5510,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5377,7 +5523,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Member) GetId() string {
@@ -5536,7 +5682,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5548,7 +5694,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5561,7 +5707,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -5864,7 +6010,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x91\v\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xf5\v\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -5912,7 +6058,19 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\vdescription\x18) \x01(\tR\vdescription\x12)\n" +
 	"\x10restart_priority\x18* \x01(\tR\x0frestartPriority\x12%\n" +
 	"\x05drift\x18+ \x01(\v2\x0f.berth.v1.DriftR\x05drift\x12\x14\n" +
-	"\x05bound\x18, \x01(\tR\x05bound\"\xb8\x01\n" +
+	"\x05bound\x18, \x01(\tR\x05bound\x12*\n" +
+	"\arunning\x18- \x01(\v2\x10.berth.v1.VMSizeR\arunning\x126\n" +
+	"\n" +
+	"next_start\x18. \x03(\v2\x17.berth.v1.PendingChangeR\tnextStart\"A\n" +
+	"\x06VMSize\x12!\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
+	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\"\x95\x01\n" +
+	"\rPendingChange\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\tR\x03now\x12\x12\n" +
+	"\x04next\x18\x03 \x01(\tR\x04next\x12\x15\n" +
+	"\x06set_by\x18\x04 \x01(\tR\x05setBy\x121\n" +
+	"\x06set_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05setAt\"\xb8\x01\n" +
 	"\x05Drift\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
@@ -6307,7 +6465,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(DomainState)(0),              // 1: berth.v1.DomainState
@@ -6333,37 +6491,39 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*DiskSource)(nil),            // 21: berth.v1.DiskSource
 	(*Ending)(nil),                // 22: berth.v1.Ending
 	(*VM)(nil),                    // 23: berth.v1.VM
-	(*Drift)(nil),                 // 24: berth.v1.Drift
-	(*DriftedDevice)(nil),         // 25: berth.v1.DriftedDevice
-	(*Discard)(nil),               // 26: berth.v1.Discard
-	(*CopyView)(nil),              // 27: berth.v1.CopyView
-	(*VMDisk)(nil),                // 28: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 29: berth.v1.NewVM
-	(*VMChange)(nil),              // 30: berth.v1.VMChange
-	(*Names)(nil),                 // 31: berth.v1.Names
-	(*RootDisk)(nil),              // 32: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 33: berth.v1.VMSpec
-	(*Disk)(nil),                  // 34: berth.v1.Disk
-	(*Operation)(nil),             // 35: berth.v1.Operation
-	(*MigrationStats)(nil),        // 36: berth.v1.MigrationStats
-	(*Decision)(nil),              // 37: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 38: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 39: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 40: berth.v1.RankRow
-	(*RankCell)(nil),              // 41: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 42: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 43: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 44: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 45: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 46: berth.v1.Event
-	(*Member)(nil),                // 47: berth.v1.Member
-	(*ErrorDetail)(nil),           // 48: berth.v1.ErrorDetail
-	nil,                           // 49: berth.v1.Node.KeysEntry
-	nil,                           // 50: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
-	(*Key)(nil),                   // 52: berth.v1.Key
-	(*CompiledKey)(nil),           // 53: berth.v1.CompiledKey
-	(*Problem)(nil),               // 54: berth.v1.Problem
+	(*VMSize)(nil),                // 24: berth.v1.VMSize
+	(*PendingChange)(nil),         // 25: berth.v1.PendingChange
+	(*Drift)(nil),                 // 26: berth.v1.Drift
+	(*DriftedDevice)(nil),         // 27: berth.v1.DriftedDevice
+	(*Discard)(nil),               // 28: berth.v1.Discard
+	(*CopyView)(nil),              // 29: berth.v1.CopyView
+	(*VMDisk)(nil),                // 30: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 31: berth.v1.NewVM
+	(*VMChange)(nil),              // 32: berth.v1.VMChange
+	(*Names)(nil),                 // 33: berth.v1.Names
+	(*RootDisk)(nil),              // 34: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 35: berth.v1.VMSpec
+	(*Disk)(nil),                  // 36: berth.v1.Disk
+	(*Operation)(nil),             // 37: berth.v1.Operation
+	(*MigrationStats)(nil),        // 38: berth.v1.MigrationStats
+	(*Decision)(nil),              // 39: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 40: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 41: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 42: berth.v1.RankRow
+	(*RankCell)(nil),              // 43: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 44: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 45: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 46: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 47: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 48: berth.v1.Event
+	(*Member)(nil),                // 49: berth.v1.Member
+	(*ErrorDetail)(nil),           // 50: berth.v1.ErrorDetail
+	nil,                           // 51: berth.v1.Node.KeysEntry
+	nil,                           // 52: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 53: google.protobuf.Timestamp
+	(*Key)(nil),                   // 54: berth.v1.Key
+	(*CompiledKey)(nil),           // 55: berth.v1.CompiledKey
+	(*Problem)(nil),               // 56: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -6372,83 +6532,86 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	11, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	15, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	10, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	51, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	49, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	53, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	51, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	50, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	52, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
 	7,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	51, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	51, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	53, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	53, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	12, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	13, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	51, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	53, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	14, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	51, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	53, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	16, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	16, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	16, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	17, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	14, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	1,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	51, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	53, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
 	22, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
 	21, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
 	19, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
 	20, // 29: berth.v1.Devices.devices:type_name -> berth.v1.Device
 	21, // 30: berth.v1.Device.source:type_name -> berth.v1.DiskSource
-	33, // 31: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	35, // 31: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
 	3,  // 32: berth.v1.VM.state:type_name -> berth.v1.VMState
-	51, // 33: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	51, // 34: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	53, // 33: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	53, // 34: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
 	17, // 35: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	52, // 36: berth.v1.VM.keys:type_name -> berth.v1.Key
-	52, // 37: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	51, // 38: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	28, // 39: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	26, // 40: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	54, // 36: berth.v1.VM.keys:type_name -> berth.v1.Key
+	54, // 37: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	53, // 38: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	30, // 39: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	28, // 40: berth.v1.VM.discards:type_name -> berth.v1.Discard
 	2,  // 41: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	24, // 42: berth.v1.VM.drift:type_name -> berth.v1.Drift
-	51, // 43: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
-	25, // 44: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	1,  // 45: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 46: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	33, // 47: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	52, // 48: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	32, // 49: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	31, // 50: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	31, // 51: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	31, // 52: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	31, // 53: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	34, // 54: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	4,  // 55: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	51, // 56: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	51, // 57: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	51, // 58: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	36, // 59: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	27, // 60: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	51, // 61: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	5,  // 62: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	42, // 63: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	43, // 64: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	40, // 65: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	38, // 66: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	39, // 67: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	5,  // 68: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	41, // 69: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	53, // 70: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	53, // 71: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	44, // 72: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	45, // 73: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	51, // 74: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	51, // 75: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	37, // 76: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	54, // 77: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	78, // [78:78] is the sub-list for method output_type
-	78, // [78:78] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	78, // [78:78] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	26, // 42: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	24, // 43: berth.v1.VM.running:type_name -> berth.v1.VMSize
+	25, // 44: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
+	53, // 45: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	53, // 46: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	27, // 47: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	1,  // 48: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 49: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	35, // 50: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	54, // 51: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	34, // 52: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	33, // 53: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	33, // 54: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	33, // 55: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	33, // 56: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	36, // 57: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	4,  // 58: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	53, // 59: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	53, // 60: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	53, // 61: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	38, // 62: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	29, // 63: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	53, // 64: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	5,  // 65: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	44, // 66: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	45, // 67: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	42, // 68: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	40, // 69: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	41, // 70: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	5,  // 71: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	43, // 72: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	55, // 73: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	55, // 74: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	46, // 75: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	47, // 76: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	53, // 77: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	53, // 78: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	39, // 79: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	56, // 80: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	81, // [81:81] is the sub-list for method output_type
+	81, // [81:81] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -6462,18 +6625,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[24].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[30].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[38].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[39].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[26].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[32].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[40].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[41].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,110 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"berth/shared/units"
+)
+
+// Size is how large a VM is.
+type Size struct {
+	Memory units.Bytes `json:"memory"`
+	VCPUs  int         `json:"vcpus"`
+}
+
+// PendingChange is a field of a VM's record that was changed while the VM ran, and takes effect at its next start.
+type PendingChange struct {
+	Field string    `json:"field"`         // as people call it: memory
+	Was   string    `json:"was,omitempty"` // what the VM was started with, in words; empty: nothing
+	Next  string    `json:"next,omitempty"`
+	By    string    `json:"by"` // caller
+	At    time.Time `json:"at"`
+}
+
+// MaxPendingText is how long each side of a pending change may be: a record stays small.
+const MaxPendingText = 256 // characters
+
+// NextSize is how large the VM will be when it is started again.
+func (v *VM) NextSize() Size { return Size{v.Spec.Memory, v.Spec.VCPUs} }
+
+// SizeOn is how large the VM is while a node holds it: as it was started, or larger if the node shows it larger. Domain is what that node
+// shows of it; nil: it does not show it. Of a VM that an earlier release has started only the node knows the size; if that does not tell,
+// the record has to do.
+func (v *VM) SizeOn(domain *Domain) Size {
+	size := v.RanSize
+	if domain != nil && domain.State.Holds() {
+		size.Memory, size.VCPUs = max(size.Memory, domain.Memory), max(size.VCPUs, domain.VCPUs)
+	}
+	if size.Memory <= 0 {
+		size.Memory = v.Spec.Memory
+	}
+	if size.VCPUs <= 0 {
+		size.VCPUs = v.Spec.VCPUs
+	}
+	return size
+}
+
+// Names of the fields of a VM's size.
+const (
+	MemoryField = "memory"
+	VCPUsField  = "vcpus"
+)
+
+// AtNextStart are the fields that the next start of a VM will have otherwise than what runs, the figures first; none if no node holds it.
+// Domain is what its node shows of it, as for SizeOn. libvirt rounds memory up to whole MiB.
+func (v *VM) AtNextStart(domain *Domain) []PendingChange {
+	if v.Holder == "" {
+		return nil
+	}
+	var differ []PendingChange
+	figure := func(field, now, next string) {
+		if now == next {
+			return
+		}
+		one := PendingChange{Field: field, Was: now, Next: next}
+		if at := slices.IndexFunc(v.Pending, func(p PendingChange) bool { return p.Field == field }); at >= 0 {
+			one.By, one.At = v.Pending[at].By, v.Pending[at].At
+		}
+		differ = append(differ, one)
+	}
+	rounded := func(memory units.Bytes) string { return ((memory + units.MiB - 1) / units.MiB * units.MiB).String() }
+	now, next := v.SizeOn(domain), v.NextSize()
+	figure(MemoryField, rounded(now.Memory), rounded(next.Memory))
+	figure(VCPUsField, strconv.Itoa(now.VCPUs), strconv.Itoa(next.VCPUs))
+	for _, one := range v.Pending {
+		if one.Field != MemoryField && one.Field != VCPUsField {
+			differ = append(differ, one)
+		}
+	}
+	return differ
+}
+
+// Defer keeps changes that were made to the record of a VM that runs. A field that is again what the VM was started with waits no more.
+func (v *VM) Defer(changes []PendingChange) {
+	for _, change := range changes {
+		change.Was, change.Next = shortened(change.Was), shortened(change.Next)
+		at := slices.IndexFunc(v.Pending, func(p PendingChange) bool { return p.Field == change.Field })
+		if at < 0 {
+			v.Pending = append(slices.Clip(v.Pending), change)
+			continue
+		}
+		change.Was = v.Pending[at].Was
+		v.Pending = slices.Clone(v.Pending)
+		if v.Pending[at] = change; change.Was == change.Next {
+			v.Pending = slices.Delete(v.Pending, at, at+1)
+		}
+	}
+	if len(v.Pending) == 0 {
+		v.Pending = nil
+	}
+}
+
+func shortened(text string) string {
+	runes := []rune(text)
+	if len(runes) <= MaxPendingText {
+		return text
+	}
+	return string(runes[:MaxPendingText-3]) + "..."
+}

@@ -1,0 +1,25 @@
+package main
+
+// desiredMutants break what is told apart: what a VM runs with, and what its next start will use.
+var desiredMutants = []mutant{
+	{
+		name: "what-is-set-counts-at-once", file: "coordinator/model/size.go", suite: inControl.only("AsLargeAsItWasStarted"),
+		is: "size := v.RanSize\n", becomes: "size := v.NextSize()\n",
+	},
+	{
+		name: "what-is-set-is-promised-at-once", file: "coordinator/view/accounting.go", suite: inControl.only("AsLargeAsItWasStarted"),
+		is: "return vm.RanSize //", becomes: "return vm.NextSize() //",
+	},
+	{
+		name: "what-was-set-waits-for-ever", file: "coordinator/operation/start.go", suite: inControl.only("UsesTheSize"),
+		is: "t.VM.Pending = changedSince(", becomes: "_ = changedSince(",
+	},
+	{
+		name: "an-older-start-has-no-size", file: "coordinator/api/answer/defer.go", suite: inAPI.only("ThatRunsWaits"),
+		is: "after.RanSize = before", becomes: "_ = before",
+	},
+	{
+		name: "a-foreign-start-is-as-recorded", file: "coordinator/operation/adopt.go", suite: inOperation.only("AsLargeAsItsNode"),
+		is: "t.VM.RanSize = model.Size{}", becomes: "_ = model.Size{}",
+	},
+}
