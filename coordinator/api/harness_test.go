@@ -509,11 +509,12 @@ func (f *fakeControl) ActOnVM(_ context.Context, request lifecycle.ActOnVM) (ope
 	return f.act(request)
 }
 
-func (f *fakeControl) Judge(vm model.VM, purpose placement.Purpose) (placement.Decision, error) {
+func (f *fakeControl) Judge(vm model.VM, purpose placement.Purpose, _ string) (lifecycle.Judgement, error) {
 	if f.judge == nil {
-		return placement.Decision{Outcome: placement.Placed}, nil
+		return lifecycle.Judgement{Decision: placement.Decision{Outcome: placement.Placed}}, nil
 	}
-	return f.judge(vm, purpose)
+	decision, err := f.judge(vm, purpose)
+	return lifecycle.Judgement{Decision: decision}, err
 }
 
 func (f *fakeControl) MigrateVM(_ context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error) {

@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/estates"
+	"berth/coordinator/api/explain"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
@@ -20,7 +21,6 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
-	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/rpc"
@@ -29,13 +29,12 @@ import (
 // Control does to VMs what needs the leader. Package control implements it; its refusals are *lead.Error.
 type Control interface {
 	estates.Control
+	explain.Control
 
 	AddVM(ctx context.Context, request lifecycle.AddVM) (lifecycle.Added, error)
 	StartVM(ctx context.Context, request lifecycle.StartVM) (lifecycle.Started, error)
 	ActOnVM(ctx context.Context, request lifecycle.ActOnVM) (operation.Operation, error)
 	MigrateVM(ctx context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error)
-	// Judge decides where a VM would go now, and keeps nothing of that.
-	Judge(vm model.VM, purpose placement.Purpose) (placement.Decision, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
 	ResolveOperation(ctx context.Context, request lifecycle.ResolveOperation) (operation.Operation, error)
 	AdoptVMs(ctx context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
@@ -116,6 +115,7 @@ type Server struct {
 	queryCalls
 	members.Calls
 	guests.DeviceCalls
+	explain.DecisionCalls
 
 	source *answer.Source
 	admit  *gate.Admission
@@ -137,6 +137,7 @@ func New(config Config) *Server {
 		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed},
 		Calls:         members.Calls{Source: source},
 		DeviceCalls:   guests.DeviceCalls{Source: source},
+		DecisionCalls: explain.DecisionCalls{Source: source, Control: control},
 		VolumeCalls:   estates.NewVolumeCalls(source, control, config.Imports),
 		ResourceCalls: estates.ResourceCalls{Source: source, Control: control},
 		GroupCalls:    estates.GroupCalls{Source: source, Control: control},

@@ -108,7 +108,7 @@ func (s *vmCalls) nextStartRefused(vm model.VM) string {
 	if vm.Holder == "" {
 		return ""
 	}
-	switch decision, err := s.Control.Judge(vm, placement.ForStart); {
+	switch decision, err := s.Control.Judge(vm, placement.ForStart, ""); {
 	case err != nil:
 		return err.Error()
 	case decision.Outcome == placement.Refused:

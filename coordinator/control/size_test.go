@@ -59,7 +59,7 @@ func TestAStartUsesTheSizeThatWasSet(t *testing.T) {
 		defer w.lose()
 		vm := w.running("web1")
 		w.resized(vm, 900*units.GiB)
-		if told, err := w.Judge(w.guest(vm.ID), placement.ForStart); err != nil || told.Outcome != placement.Refused ||
+		if told, err := w.Judge(w.guest(vm.ID), placement.ForStart, ""); err != nil || told.Outcome != placement.Refused ||
 			!strings.Contains(told.Reason, "900 GiB") {
 			t.Errorf("its next start: %s, %v", told.Reason, err)
 		}

@@ -19,6 +19,18 @@ var desiredMutants = []mutant{
 		is: "after.RanSize = before", becomes: "_ = before",
 	},
 	{
+		name: "an-old-decision-is-credited", file: "coordinator/api/explain/why_here.go", suite: inAPI.only("NoDecisionHasPutIt"),
+		is: "if !known || came.Kind != operation.Adopt {", becomes: "if !known || came.Kind == operation.Adopt {",
+	},
+	{
+		name: "a-failed-move-is-not-told", file: "coordinator/api/explain/why_here.go", suite: inAPI.only("NoDecisionHasPutIt"),
+		is: "op.Result == operation.Failed &&", becomes: "op.Result == operation.Parked &&",
+	},
+	{
+		name: "why-not-of-long-ago", file: "coordinator/api/explain/why.go", suite: inAPI.only("WhyNotIsJudgedNow"),
+		is: `known && message.GetDecisionId() == "" {`, becomes: `known && message.GetVm() == "" {`,
+	},
+	{
 		name: "a-foreign-start-is-as-recorded", file: "coordinator/operation/adopt.go", suite: inOperation.only("AsLargeAsItsNode"),
 		is: "t.VM.RanSize = model.Size{}", becomes: "_ = model.Size{}",
 	},

@@ -61,9 +61,13 @@ func cannedDecisionAnswers() decisionFake {
 				Answer: []string{"vm/web1 runs on node2 because its key Group1 keeps it away from node1"},
 			}, nil
 		},
-		whyNot: func(*berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error) {
+		whyNot: func(r *berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error) {
+			at := Ago(0)
+			if r.GetDecisionId() != "" {
+				at = Ago(18 * time.Minute)
+			}
 			return &berthv1.WhyNotResponse{
-				SchemaVersion: "1", DecisionId: "3nqk7d2m0d1ab", Node: CannedDecision().GetNodes()[1],
+				SchemaVersion: "1", DecisionId: r.GetDecisionId(), Node: CannedDecision().GetNodes()[1], At: at,
 				Answer:  []string{"node1 was good enough in round 1, and its customer score is 100 behind that of node2"},
 				Changes: []string{"without key Group1, node1 or node2 by lot"},
 			}, nil

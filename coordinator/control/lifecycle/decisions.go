@@ -59,19 +59,3 @@ func OperationOf(snapshot *state.Snapshot, requestID string) (operation.Operatio
 	}
 	return snapshot.OperationByRequest(requestID)
 }
-
-// Judge decides where a VM would go now, and keeps nothing of that. One that runs has no part in the figures that its start is judged by.
-func (l *Lifecycle) Judge(vm model.VM, purpose placement.Purpose) (placement.Decision, error) {
-	snapshot := l.Store.Snapshot()
-	search, err := l.search(snapshot, snapshot, vm, purpose)
-	if err != nil {
-		return placement.Decision{}, err
-	}
-	if purpose.Moves() {
-		memory, vcpus := l.Moment(snapshot).Size(&vm)
-		search.ask(func(r *placement.Request) { r.Memory, r.VCPUs = memory, vcpus })
-	}
-	decision := l.decide(search, lead.Berth)
-	decision.DryRun = true
-	return decision, nil
-}

@@ -7460,7 +7460,7 @@ func (x *WhyVMRequest) GetVm() string {
 type WhyVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Decision      *Decision              `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"` // explained
+	Decision      *Decision              `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"` // explained; absent: none has put the VM where it is, or it is not kept
 	Answer        []string               `protobuf:"bytes,3,rep,name=answer,proto3" json:"answer,omitempty"`     // in words, one line each
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -8019,7 +8019,7 @@ type WhyNotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // may be empty beside a decision
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	DecisionId    string                 `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"` // empty: the one that placed the VM last or, if it does not run, the newest one about it
+	DecisionId    string                 `protobuf:"bytes,3,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"` // empty: as it would be decided now; of a VM that was not made, the newest one about it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8078,10 +8078,11 @@ func (x *WhyNotRequest) GetDecisionId() string {
 type WhyNotResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Answer        []string               `protobuf:"bytes,2,rep,name=answer,proto3" json:"answer,omitempty"`   // in words, one line each
-	Node          *DecisionNode          `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`       // what the decision found of it
-	Changes       []string               `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"` // what would have made it this node
-	DecisionId    string                 `protobuf:"bytes,5,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	Answer        []string               `protobuf:"bytes,2,rep,name=answer,proto3" json:"answer,omitempty"`                           // in words, one line each
+	Node          *DecisionNode          `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`                               // what the decision found of it
+	Changes       []string               `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`                         // what would have made it this node
+	DecisionId    string                 `protobuf:"bytes,5,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"` // empty: it is judged now
+	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`                                   // when it was judged: now, or at the decision
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8149,6 +8150,13 @@ func (x *WhyNotResponse) GetDecisionId() string {
 		return x.DecisionId
 	}
 	return ""
+}
+
+func (x *WhyNotResponse) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
 }
 
 type CapacityRequest struct {
@@ -11176,14 +11184,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1f\n" +
 	"\vdecision_id\x18\x03 \x01(\tR\n" +
-	"decisionId\"\xb6\x01\n" +
+	"decisionId\"\xe2\x01\n" +
 	"\x0eWhyNotResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x16\n" +
 	"\x06answer\x18\x02 \x03(\tR\x06answer\x12*\n" +
 	"\x04node\x18\x03 \x01(\v2\x16.berth.v1.DecisionNodeR\x04node\x12\x18\n" +
 	"\achanges\x18\x04 \x03(\tR\achanges\x12\x1f\n" +
 	"\vdecision_id\x18\x05 \x01(\tR\n" +
-	"decisionId\"\x8a\x01\n" +
+	"decisionId\x12*\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x8a\x01\n" +
 	"\x0fCapacityRequest\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x18\n" +
@@ -11898,185 +11907,186 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	127, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
 	175, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
 	198, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	132, // 105: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	199, // 106: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	174, // 107: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	175, // 108: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	175, // 109: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	175, // 110: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	152, // 111: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	181, // 112: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	181, // 113: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	158, // 114: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	160, // 115: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	159, // 116: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	0,   // 117: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	175, // 118: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	163, // 119: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	163, // 120: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	163, // 121: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	163, // 122: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	179, // 123: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	179, // 124: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	1,   // 125: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	6,   // 126: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	8,   // 127: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	10,  // 128: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	12,  // 129: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	14,  // 130: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	4,   // 131: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	16,  // 132: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	18,  // 133: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	20,  // 134: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	22,  // 135: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	24,  // 136: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	26,  // 137: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	28,  // 138: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	30,  // 139: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	32,  // 140: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	34,  // 141: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	36,  // 142: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	38,  // 143: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	40,  // 144: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	42,  // 145: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	44,  // 146: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	46,  // 147: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	50,  // 148: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	52,  // 149: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	48,  // 150: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	54,  // 151: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	56,  // 152: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	58,  // 153: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	60,  // 154: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	107, // 155: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	110, // 156: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	62,  // 157: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	64,  // 158: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	66,  // 159: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	69,  // 160: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	71,  // 161: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	73,  // 162: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	75,  // 163: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	77,  // 164: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	79,  // 165: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	81,  // 166: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	83,  // 167: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	85,  // 168: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	87,  // 169: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	89,  // 170: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	91,  // 171: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	93,  // 172: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	95,  // 173: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	97,  // 174: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	99,  // 175: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	101, // 176: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	103, // 177: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	112, // 178: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	105, // 179: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	114, // 180: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	116, // 181: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	118, // 182: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	120, // 183: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	122, // 184: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	125, // 185: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	128, // 186: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	130, // 187: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	151, // 188: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	154, // 189: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	156, // 190: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	161, // 191: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	164, // 192: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	133, // 193: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	135, // 194: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	137, // 195: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	139, // 196: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	141, // 197: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	143, // 198: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	145, // 199: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	147, // 200: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	149, // 201: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 202: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 203: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 204: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 205: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 206: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 207: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 208: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 209: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 210: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 211: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 212: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 213: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 214: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 215: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 216: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 217: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 218: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 219: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 220: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 221: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 222: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 223: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 224: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 225: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 226: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 227: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 228: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 229: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	59,  // 230: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	61,  // 231: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	108, // 232: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	111, // 233: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	63,  // 234: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	65,  // 235: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	67,  // 236: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	70,  // 237: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	72,  // 238: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	74,  // 239: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	76,  // 240: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	78,  // 241: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	80,  // 242: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	82,  // 243: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	84,  // 244: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	86,  // 245: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	88,  // 246: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	90,  // 247: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	92,  // 248: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	94,  // 249: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	96,  // 250: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	98,  // 251: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	100, // 252: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	102, // 253: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	104, // 254: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	113, // 255: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	106, // 256: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	115, // 257: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	117, // 258: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	119, // 259: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	121, // 260: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	123, // 261: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	126, // 262: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	129, // 263: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	131, // 264: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	153, // 265: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	155, // 266: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	157, // 267: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	162, // 268: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	165, // 269: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	134, // 270: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	136, // 271: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	138, // 272: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	140, // 273: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	142, // 274: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	144, // 275: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	146, // 276: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	148, // 277: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	150, // 278: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	202, // [202:279] is the sub-list for method output_type
-	125, // [125:202] is the sub-list for method input_type
-	125, // [125:125] is the sub-list for extension type_name
-	125, // [125:125] is the sub-list for extension extendee
-	0,   // [0:125] is the sub-list for field type_name
+	175, // 105: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	132, // 106: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	199, // 107: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	174, // 108: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	175, // 109: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	175, // 110: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	175, // 111: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	152, // 112: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	181, // 113: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	181, // 114: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	158, // 115: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	160, // 116: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	159, // 117: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	0,   // 118: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	175, // 119: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	163, // 120: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	163, // 121: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	163, // 122: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	163, // 123: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	179, // 124: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	179, // 125: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	1,   // 126: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	6,   // 127: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	8,   // 128: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	10,  // 129: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	12,  // 130: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	14,  // 131: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	4,   // 132: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	16,  // 133: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	18,  // 134: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	20,  // 135: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	22,  // 136: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	24,  // 137: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	26,  // 138: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	28,  // 139: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	30,  // 140: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	32,  // 141: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	34,  // 142: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	36,  // 143: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	38,  // 144: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	40,  // 145: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	42,  // 146: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	44,  // 147: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	46,  // 148: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	50,  // 149: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	52,  // 150: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	48,  // 151: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	54,  // 152: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	56,  // 153: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	58,  // 154: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	60,  // 155: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	107, // 156: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	110, // 157: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	62,  // 158: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	64,  // 159: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	66,  // 160: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	69,  // 161: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	71,  // 162: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	73,  // 163: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	75,  // 164: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	77,  // 165: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	79,  // 166: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	81,  // 167: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	83,  // 168: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	85,  // 169: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	87,  // 170: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	89,  // 171: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	91,  // 172: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	93,  // 173: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	95,  // 174: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	97,  // 175: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	99,  // 176: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	101, // 177: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	103, // 178: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	112, // 179: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	105, // 180: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	114, // 181: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	116, // 182: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	118, // 183: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	120, // 184: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	122, // 185: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	125, // 186: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	128, // 187: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	130, // 188: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	151, // 189: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	154, // 190: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	156, // 191: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	161, // 192: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	164, // 193: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	133, // 194: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	135, // 195: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	137, // 196: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	139, // 197: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	141, // 198: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	143, // 199: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	145, // 200: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	147, // 201: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	149, // 202: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 203: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 204: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 205: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 206: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 207: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 208: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 209: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 210: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 211: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 212: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 213: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 214: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 215: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 216: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 217: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 218: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 219: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 220: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 221: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 222: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 223: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 224: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 225: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 226: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 227: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 228: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 229: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 230: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	59,  // 231: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	61,  // 232: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	108, // 233: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	111, // 234: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	63,  // 235: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	65,  // 236: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	67,  // 237: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	70,  // 238: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	72,  // 239: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	74,  // 240: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	76,  // 241: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	78,  // 242: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	80,  // 243: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	82,  // 244: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	84,  // 245: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	86,  // 246: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	88,  // 247: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	90,  // 248: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	92,  // 249: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	94,  // 250: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	96,  // 251: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	98,  // 252: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	100, // 253: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	102, // 254: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	104, // 255: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	113, // 256: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	106, // 257: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	115, // 258: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	117, // 259: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	119, // 260: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	121, // 261: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	123, // 262: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	126, // 263: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	129, // 264: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	131, // 265: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	153, // 266: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	155, // 267: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	157, // 268: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	162, // 269: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	165, // 270: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	134, // 271: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	136, // 272: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	138, // 273: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	140, // 274: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	142, // 275: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	144, // 276: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	146, // 277: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	148, // 278: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	150, // 279: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	203, // [203:280] is the sub-list for method output_type
+	126, // [126:203] is the sub-list for method input_type
+	126, // [126:126] is the sub-list for extension type_name
+	126, // [126:126] is the sub-list for extension extendee
+	0,   // [0:126] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }

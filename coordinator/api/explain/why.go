@@ -1,4 +1,4 @@
-package api
+package explain
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/refusal"
@@ -17,7 +18,7 @@ import (
 )
 
 // ReplayDecision makes a decision again from the figures that were kept with it, and tells whether it is the same.
-func (s *queryCalls) ReplayDecision(
+func (s *DecisionCalls) ReplayDecision(
 	ctx context.Context, request *connect.Request[berthv1.ReplayDecisionRequest],
 ) (*connect.Response[berthv1.ReplayDecisionResponse], error) {
 	p, err := s.Verified(ctx)
@@ -45,9 +46,9 @@ func (s *queryCalls) ReplayDecision(
 	return connect.NewResponse(response), nil
 }
 
-// WhyVM answers why a VM is where it is: with the decision that placed it last. Of a VM that is nowhere because a start was
+// WhyVM answers why a VM is where it is: with the decision that placed it, or that none has. Of a VM that is nowhere because a start was
 // refused it answers with the refusal, also if the start was to make the VM.
-func (s *queryCalls) WhyVM(
+func (s *DecisionCalls) WhyVM(
 	ctx context.Context, request *connect.Request[berthv1.WhyVMRequest],
 ) (*connect.Response[berthv1.WhyVMResponse], error) {
 	p, err := s.Verified(ctx)
@@ -63,6 +64,11 @@ func (s *queryCalls) WhyVM(
 	case !known:
 		return nil, refusal.NotFound("vm", ref)
 	default:
+		if beside := (reasons{p}).besideBerth(&vm); len(beside) > 0 {
+			return connect.NewResponse(&berthv1.WhyVMResponse{
+				SchemaVersion: wire.SchemaVersion, Answer: append(beside, reasons{p}.movedInVain(&vm)...),
+			}), nil
+		}
 		if decision, err = (reasons{p}).placing(vm); err != nil {
 			return nil, err
 		}
@@ -127,15 +133,15 @@ func (p reasons) lastPlacing(vm model.VM) (placement.Decision, error) {
 // why is the answer in words, one line each. The decision is explained.
 func (p reasons) why(vm model.VM, decision placement.Decision) []string {
 	if decision.Winner == "" {
-		lines := []string{fmt.Sprintf("%s runs nowhere: decision %s (%s, asked by %s) refused it: %s",
-			vm.Name, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
+		lines := []string{fmt.Sprintf("%s runs nowhere: decision %s (%s, asked by %s, %s) refused it: %s",
+			vm.Name, decision.ID, decision.Request.Purpose, decision.Caller, p.when(decision.At), decision.Reason)}
 		if decision.Counterfactual != "" {
 			lines = append(lines, "what would do: "+decision.Counterfactual)
 		}
 		return lines
 	}
-	lines := []string{fmt.Sprintf("%s was placed on %s by decision %s (%s, asked by %s): %s",
-		vm.Name, decision.WinnerName, decision.ID, decision.Request.Purpose, decision.Caller, decision.Reason)}
+	lines := []string{fmt.Sprintf("%s was placed on %s by decision %s (%s, asked by %s, %s): %s",
+		vm.Name, decision.WinnerName, decision.ID, decision.Request.Purpose, decision.Caller, p.when(decision.At), decision.Reason)}
 	const most = 3 // nodes that are compared with the winner; 'why-not' answers for any other
 	lines = append(lines, placement.Behind(&decision, most)...)
 	if decision.Counterfactual != "" {
@@ -147,17 +153,20 @@ func (p reasons) why(vm model.VM, decision placement.Decision) []string {
 	case vm.Holder != "" && vm.Holder != decision.Winner:
 		lines = append(lines, fmt.Sprintf("it is on %s, and no decision that is kept put it there", p.NodeName(vm.Holder)))
 	}
-	return lines
+	return append(lines, p.movedInVain(&vm)...)
 }
 
-// WhyNot answers why a decision did not take a certain node.
-func (s *queryCalls) WhyNot(
+// WhyNot answers why a VM is not on a certain node: as it would be decided now, or as a decision that is named has found.
+func (s *DecisionCalls) WhyNot(
 	ctx context.Context, request *connect.Request[berthv1.WhyNotRequest],
 ) (*connect.Response[berthv1.WhyNotResponse], error) {
 	message := request.Msg
 	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if vm, known := p.VMByRef(message.GetVm()); known && message.GetDecisionId() == "" {
+		return s.whyNotNow(p, vm, message.GetNode())
 	}
 	decision, err := reasons{p}.decisionAbout(message.GetVm(), message.GetDecisionId())
 	if err != nil {
@@ -172,6 +181,7 @@ func (s *queryCalls) WhyNot(
 	}
 	response := &berthv1.WhyNotResponse{
 		SchemaVersion: wire.SchemaVersion, Node: wire.DecisionNode(against.Node), Changes: against.Changes, DecisionId: decision.ID,
+		At: timestamppb.New(decision.At),
 	}
 	for _, why := range against.Why {
 		if against.Won {
@@ -182,8 +192,59 @@ func (s *queryCalls) WhyNot(
 	return connect.NewResponse(response), nil
 }
 
-// decisionAbout is the decision that a question about a VM means: the one that is named, the one that placed a running VM,
-// or else the newest one about the VM. A start that was refused leaves no VM, but its decision.
+// whyNotNow answers why a VM is not on a node as it would be decided now. What a decision has found before may not be so any more.
+func (s *DecisionCalls) whyNotNow(p *answer.Moment, vm model.VM, ref string) (*connect.Response[berthv1.WhyNotResponse], error) {
+	node, known := p.NodeByRef(ref)
+	if !known {
+		return nil, refusal.NotFound("node", ref)
+	}
+	purpose := placement.ForStart
+	if vm.Holder != "" {
+		purpose = placement.ForMigrate
+	}
+	judged, err := s.Control.Judge(vm, purpose, "")
+	if err != nil {
+		return nil, err
+	}
+	against, err := placement.WhyNot(judged.Decision, node.ID)
+	if errors.Is(err, placement.ErrNodeNotKept) { // one of many, or one of another cluster
+		if judged, err = s.Control.Judge(vm, purpose, node.ID); err != nil {
+			return nil, err
+		}
+		against, err = placement.WhyNot(judged.Decision, node.ID)
+	}
+	if errors.Is(err, placement.ErrNodeNotKept) {
+		return nil, reasons{p}.notLookedAt(judged.Decision, ref, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.WhyNotResponse{
+		SchemaVersion: wire.SchemaVersion, Node: wire.DecisionNode(against.Node), Changes: against.Changes, At: timestamppb.New(p.At),
+	}
+	switch {
+	case vm.Holder == node.ID:
+		response.Answer = append(response.Answer, fmt.Sprintf("%s runs on %s: 'berth vm why %s' tells why", vm.Name, node.Name, vm.Name))
+	case judged.Held != "":
+		response.Answer = append(response.Answer, judged.Held)
+	}
+	for _, why := range against.Why {
+		switch {
+		case against.Won && vm.Holder == "":
+			why = fmt.Sprintf("%s would take it now: %s", node.Name, why)
+		case against.Won && vm.Holder != node.ID:
+			why = fmt.Sprintf("%s would take it now ('berth vm migrate %s --to %s'): %s", node.Name, vm.Name, node.Name, why)
+		}
+		response.Answer = append(response.Answer, why)
+	}
+	if before := (reasons{p}).since(&vm, node.ID, against); before != "" {
+		response.Answer = append(response.Answer, before)
+	}
+	return connect.NewResponse(response), nil
+}
+
+// decisionAbout is the decision that a question means: the one that is named, or else the newest one about a VM that was not made. A start
+// that was refused leaves no VM, but its decision.
 func (p reasons) decisionAbout(ref, id string) (placement.Decision, error) {
 	vm, known := p.VMByRef(ref)
 	if id != "" {
@@ -197,20 +258,11 @@ func (p reasons) decisionAbout(ref, id string) (placement.Decision, error) {
 		}
 		return decision, nil
 	}
-	if known && vm.Holder != "" {
-		return p.placing(vm)
-	}
-	newest := p.DecisionsAbout(1, "", func(r *placement.Request) bool {
-		return ref != "" && about(ref)(r) || known && r.VM == vm.ID
-	})
-	switch {
-	case len(newest) == 1:
-		return newest[0], nil
-	case known:
-		return p.placing(vm)
-	default:
+	newest := p.DecisionsAbout(1, "", func(r *placement.Request) bool { return ref != "" && about(ref)(r) })
+	if len(newest) == 0 {
 		return placement.Decision{}, refusal.NotFound("vm", ref)
 	}
+	return newest[0], nil
 }
 
 // notLookedAt says why a decision has nothing about a node.

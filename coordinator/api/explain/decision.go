@@ -1,4 +1,4 @@
-package api
+package explain
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // ListDecisions answers with the newest decisions, without their nodes.
-func (s *queryCalls) ListDecisions(
+func (s *DecisionCalls) ListDecisions(
 	ctx context.Context, request *connect.Request[berthv1.ListDecisionsRequest],
 ) (*connect.Response[berthv1.ListDecisionsResponse], error) {
 	page, err := answer.PageOf(request.Msg, answer.DefaultList)
@@ -43,7 +43,7 @@ func about(ref string) func(*placement.Request) bool {
 }
 
 // GetDecision answers with one decision, every node and why.
-func (s *queryCalls) GetDecision(
+func (s *DecisionCalls) GetDecision(
 	ctx context.Context, request *connect.Request[berthv1.GetDecisionRequest],
 ) (*connect.Response[berthv1.GetDecisionResponse], error) {
 	p, err := s.Verified(ctx)

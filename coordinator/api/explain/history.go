@@ -1,4 +1,4 @@
-package api
+package explain
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 )
 
 // VMHistory tells where a VM was, since when and why, as far as the records of it are kept.
-func (s *queryCalls) VMHistory(
+func (s *DecisionCalls) VMHistory(
 	ctx context.Context, request *connect.Request[berthv1.VMHistoryRequest],
 ) (*connect.Response[berthv1.VMHistoryResponse], error) {
 	p, err := s.Verified(ctx)
