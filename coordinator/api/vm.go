@@ -160,7 +160,7 @@ func (s *vmCalls) StopVM(
 	grace := time.Duration(seconds * float64(time.Second))
 	wanted := lifecycle.ActOnVM{
 		Kind: operation.Stop, VM: vm.ID, Force: message.GetForce(), Grace: cmp.Or(grace, lifecycle.DefaultGrace),
-		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
+		WhenBack: message.GetWhenBack(), RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
 	}
 	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *vmCalls) RebootVM(
 	}
 	wanted := lifecycle.ActOnVM{
 		Kind: operation.Reboot, VM: vm.ID, Force: request.Msg.GetForce(), RequestID: request.Msg.GetRequestId(),
-		Caller: gate.CallerOf(ctx).String(),
+		WhenBack: request.Msg.GetWhenBack(), Caller: gate.CallerOf(ctx).String(),
 	}
 	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
 	if err != nil {

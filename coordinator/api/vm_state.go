@@ -40,7 +40,7 @@ func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 			if state == berthv1.VMState_VM_STATE_LOST {
 				state = berthv1.VMState_VM_STATE_UNKNOWN // the other node may have it: a person has to tell
 			}
-		} else {
+		} else if !op.Awaits() { // nothing is done to it yet
 			state, condition = busyStates[op.Kind.Meanwhile()], model.Condition{}
 		}
 	}

@@ -139,6 +139,7 @@ func TestGoldenOutput(t *testing.T) {
 		"vm-set":                {"vm", "set", "web1", "--memory", "4G", "--vdc", "acme-prod", "--unset", "nic"},
 		"vm-why":                {"vm", "why", "web1"},
 		"vm-why-not":            {"vm", "why-not", "web1", "--node", "node1"},
+		"vm-stop-when-back":     {"vm", "stop", "web1", "--when-back"},
 		"vm-why-not-decision":   {"vm", "why-not", "web1", "--node", "node1", "--decision", "3nqk7d2m0d1ab"},
 		"vm-why-not-full":       {"vm", "why-not", "web1", "--node", "node1", "--full", "-o", "wide"},
 		"vm-start-dry-run-full": {"vm", "start", "web1", "--memory", "512M", "--dry-run", "--full"},

@@ -20,7 +20,7 @@ type Input struct {
 	Operation Operation
 	VM        model.VM
 	Fenced    []string // IDs of nodes that are proven to be off
-	Turn      bool     // the node of a queued start is free for it
+	Turn      bool     // the node of a queued start is free for it, or one that was silent is heard
 	Boot      string   // of the target's host, as it is heard; empty: it was not
 	Suspect   string   // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
 }
@@ -58,6 +58,8 @@ func (d *Driver) Look(input Input, at time.Time) Todo {
 		return Todo{Over: true}
 	case op.Phase == Placing:
 		return Todo{Place: true}
+	case op.Awaits():
+		return d.awaiting(at)
 	case op.Phase == Queued:
 		return d.queued(at)
 	}

@@ -24,12 +24,13 @@ const (
 type Phase string
 
 // Phases. Start: dispatched, (placing, dispatched)*, ended; queued comes before each dispatched whose node is busy. Stop:
-// dispatched, (judging, dispatched)*, ended. Migrate: preparing, copying, handed-over, ended; with CopyStorage, clearing
-// comes after. Delete: clearing, ended. Adopt, release: dispatched, ended. An order whose end is in doubt leads to
-// judging, and from there on or back. A start that made volumes goes back through clearing.
+// dispatched, (judging, dispatched)*, ended; queued comes first if its node is silent, as for a reboot. Migrate: preparing,
+// copying, handed-over, ended; with CopyStorage, clearing comes after. Delete: clearing, ended. Adopt, release: dispatched,
+// ended. An order whose end is in doubt leads to judging, and from there on or back. A start that made volumes goes back
+// through clearing.
 const (
 	Dispatched Phase = "dispatched"  // start, stop: the order has been sent
-	Queued     Phase = "queued"      // start: other starts come first on the node; no order has been sent
+	Queued     Phase = "queued"      // other starts come first on the node, or it is silent; no order has been sent
 	Placing    Phase = "placing"     // start: the last node has failed for certain; the placer picks the next one
 	Copying    Phase = "copying"     // migrate: the source works
 	Judging    Phase = "judging"     // the end of the last order is in doubt; the nodes are asked what they see
@@ -147,6 +148,8 @@ type Operation struct {
 	TargetBoot string `json:"target_boot,omitempty"`
 	// GivenUp is why Berth itself has given up a copy, in words: its target turned suspect; empty: it has not.
 	GivenUp string `json:"given_up,omitempty"`
+	// WhenBack tells that an order for a node that is silent waits until it is back.
+	WhenBack bool `json:"when_back,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.

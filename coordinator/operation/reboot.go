@@ -26,8 +26,18 @@ var kindReboot = kind{
 	},
 	level:     3,
 	meanwhile: Running,
-	begun:     func(op *Operation) string { return "restarts in place on " + op.SourceName },
-	doing:     func(op *Operation) string { return "rebooting on " + op.SourceName },
+	begun: func(op *Operation) string {
+		if op.Awaits() {
+			return "is " + op.doneLater("restart in place")
+		}
+		return "restarts in place on " + op.SourceName
+	},
+	doing: func(op *Operation) string {
+		if op.Awaits() {
+			return op.doneLater("reboot")
+		}
+		return "rebooting on " + op.SourceName
+	},
 	ended: func(op *Operation) (event, text string) {
 		return "vm.rebooted", "has restarted in place on " + op.SourceName
 	},

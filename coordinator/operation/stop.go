@@ -12,8 +12,16 @@ var kindStop = kind{
 		Why: "a stop cannot be taken back once the guest was asked", NextStep: "start the VM again when it has stopped",
 	},
 	meanwhile: Stopping,
-	begun:     func(op *Operation) string { return "stops on " + op.SourceName },
+	begun: func(op *Operation) string {
+		if op.Awaits() {
+			return "is " + op.doneLater("stop")
+		}
+		return "stops on " + op.SourceName
+	},
 	doing: func(op *Operation) string {
+		if op.Awaits() {
+			return op.doneLater("stop")
+		}
 		if op.SourceName == "" {
 			return "stopping" // no node had it any more
 		}

@@ -292,7 +292,7 @@ func goldenCommands() []Command {
 	move.Replaced, move.CopyStorage, move.CPU, move.PassedCPU = slices.Clone(move.Volumes), true, web.CPU, web.PassedCPU
 	move.Code, move.Disks = "no_space", []string{"r7"}
 	move.Resolution, move.ResolvedBy, move.Restart = "target", "operator/admin", true
-	move.GivenUp = "given up before the hand-over"
+	move.GivenUp, move.WhenBack = "given up before the hand-over", true
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,

@@ -23,6 +23,7 @@ import (
 //     why Berth has given up a copy, and copies of disks that a migration has left;
 //     a clock of the state that no single stamp moves;
 //     what somebody has changed of a VM beside Berth;
+//     that an order waits until its node is back;
 //     how large a VM was started, and what of its record was changed since.
 const FeatureLevel = 3
 
@@ -53,6 +54,9 @@ const CopiesLevel = 3
 // DriftLevel is the feature level from which the record of a VM has what somebody has changed of it beside Berth, and which node it is
 // bound to.
 const DriftLevel = 3
+
+// AwaitLevel is the feature level from which an operation may wait for a node that is silent.
+const AwaitLevel = 3
 
 // SizeLevel is the feature level from which the record of a VM has how large it was started, and what of its record was changed since.
 const SizeLevel = 3
@@ -102,6 +106,9 @@ func (c *Command) needed() uint32 {
 		}
 		if c.Operations[i].GivenUp != "" {
 			level = max(level, GivenUpLevel)
+		}
+		if c.Operations[i].WhenBack {
+			level = max(level, AwaitLevel)
 		}
 	}
 	fields, _ := c.neededByRecords()
@@ -159,7 +166,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {
-		older.Operations[i].TargetBoot, older.Operations[i].GivenUp = "", ""
+		older.Operations[i].TargetBoot, older.Operations[i].GivenUp, older.Operations[i].WhenBack = "", "", false
 	}
 	return &older, c.allowed(level)
 }

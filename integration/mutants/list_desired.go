@@ -31,6 +31,22 @@ var desiredMutants = []mutant{
 		is: `known && message.GetDecisionId() == "" {`, becomes: `known && message.GetVm() == "" {`,
 	},
 	{
+		name: "an-order-for-whenever-its-node-is-back", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("NoOrderForLater"),
+		is: "l.Inventory.Settled(snapshot, l.Now()) && !whenBack {", becomes: "l.Inventory.Settled(snapshot, l.Now()) && whenBack {",
+	},
+	{
+		name: "an-order-is-never-taken-back", file: "coordinator/operation/when_back.go", suite: inControl.only("SilentNodeIsTakenBack"),
+		is: "case !op.WhenBack && at", becomes: "case op.WhenBack && at",
+	},
+	{
+		name: "a-given-order-is-cancelled", file: "coordinator/operation/when_back.go", suite: inControl.only("ThatWasGivenIsNotTakenBack"),
+		is: "if o.Awaits() {\n\t\treturn", becomes: "if o.Live() {\n\t\treturn",
+	},
+	{
+		name: "a-silent-node-is-ordered", file: "coordinator/control/lifecycle/heard.go", suite: inControl.only("UntilItsNodeIsBack"),
+		is: "return liveness == model.Up ||", becomes: "return liveness != model.Up ||",
+	},
+	{
 		name: "a-foreign-start-is-as-recorded", file: "coordinator/operation/adopt.go", suite: inOperation.only("AsLargeAsItsNode"),
 		is: "t.VM.RanSize = model.Size{}", becomes: "_ = model.Size{}",
 	},

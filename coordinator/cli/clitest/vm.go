@@ -117,7 +117,12 @@ func cannedVMAnswers() vmFake {
 			}, nil
 		},
 		OnStartVMs: CannedStarts,
-		stopVM: func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
+		stopVM: func(r *berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
+			if r.GetWhenBack() {
+				op := CannedOperation("stop", Running)
+				op.Phase, op.Doing = "queued", "to stop on node1; waits until it is back: node1 is unreachable: no session for 3m12s"
+				return &berthv1.StopVMResponse{SchemaVersion: "1", Operation: op}, nil
+			}
 			return &berthv1.StopVMResponse{SchemaVersion: "1", Operation: CannedOperation("stop", Running)}, nil
 		},
 		OnRebootVM: func(*berthv1.RebootVMRequest) (*berthv1.RebootVMResponse, error) {

@@ -217,14 +217,18 @@ func textLength(text string) string {
 
 func stopCommand(a *term.App) *cobra.Command {
 	var (
-		force bool
-		grace time.Duration
-		wait  follow.WaitFlags
+		force    bool
+		grace    time.Duration
+		whenBack bool
+		wait     follow.WaitFlags
 	)
 	cmd := &cobra.Command{
 		Use: "stop NAME", Short: "Shut a VM down", Args: term.Arguments(1, "NAME"),
 		Long: `Shut a VM down: its guest is asked to, and powered off when the grace time is over. The VM stays known and
-'berth vm start NAME' starts it again.`,
+'berth vm start NAME' starts it again.
+
+If its node is unreachable, that is refused: nobody can ask the guest. With --when-back it is done as soon as the node
+is heard again, and 'berth operation cancel' takes it back until then.`,
 		Example: `  berth vm stop web1
   berth vm stop web1 --grace 5m
   berth vm stop web1 --force`,
@@ -238,7 +242,7 @@ func stopCommand(a *term.App) *cobra.Command {
 				wait.Timeout = grace + time.Minute
 			}
 			return stop(a, cmd, &berthv1.StopVMRequest{
-				Vm: args[0], Force: force, GraceSeconds: grace.Seconds(), RequestId: term.RequestID(),
+				Vm: args[0], Force: force, GraceSeconds: grace.Seconds(), WhenBack: whenBack, RequestId: term.RequestID(),
 			}, wait)
 		},
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
@@ -246,9 +250,17 @@ func stopCommand(a *term.App) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "power it off at once, like pulling the plug")
 	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "`DURATION` that the guest has to shut down, at most 1h")
 	term.Complete(cmd, "grace", cobra.NoFileCompletions)
+	whenBackFlag(cmd, &whenBack)
 	wait.Flags(cmd)
 	return cmd
 }
+
+func whenBackFlag(cmd *cobra.Command, whenBack *bool) {
+	cmd.Flags().BoolVar(whenBack, "when-back", false, "if its node is silent, have it done when that is heard again")
+}
+
+// later tells whether an operation begins only when its node is heard again, however long that takes: nobody waits for that.
+func later(op *berthv1.Operation, whenBack bool) bool { return whenBack && op.GetPhase() == "queued" }
 
 func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait follow.WaitFlags) error {
 	s, err := a.Connect()
@@ -260,6 +272,7 @@ func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait 
 	if err != nil {
 		return err
 	}
+	wait.Wait = wait.Wait && !later(answer.GetOperation(), request.GetWhenBack())
 	return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
 		return fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
 	})
@@ -267,8 +280,9 @@ func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait 
 
 func rebootCommand(a *term.App) *cobra.Command {
 	var (
-		force bool
-		wait  follow.WaitFlags
+		force    bool
+		whenBack bool
+		wait     follow.WaitFlags
 	)
 	cmd := &cobra.Command{
 		Use: "reboot NAME", Short: "Restart the guest of a VM where it runs", Args: term.Arguments(1, "NAME"),
@@ -278,10 +292,13 @@ button, and has three minutes. Its node and its domain stay the same. So a chang
 		Example: `  berth vm reboot web1
   berth vm reboot web1 --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return reboot(a, cmd, &berthv1.RebootVMRequest{Vm: args[0], Force: force, RequestId: term.RequestID()}, wait)
+			return reboot(a, cmd, &berthv1.RebootVMRequest{
+				Vm: args[0], Force: force, WhenBack: whenBack, RequestId: term.RequestID(),
+			}, wait)
 		},
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
 	}
+	whenBackFlag(cmd, &whenBack)
 	cmd.Flags().BoolVar(&force, "force", false, "reset it at once without asking the guest, like the reset button")
 	wait.Flags(cmd)
 	return cmd
@@ -299,7 +316,7 @@ func reboot(a *term.App, cmd *cobra.Command, request *berthv1.RebootVMRequest, w
 	}
 	op := answer.GetOperation()
 	said := fmt.Sprintf("vm/%s: %s (operation %s)", op.GetVm(), follow.Beginning(op), op.GetId())
-	if wait.Wait {
+	if wait.Wait && !later(op, request.GetWhenBack()) {
 		if op, err = follow.Await(a, cmd, s, op, wait.Timeout); err != nil {
 			return err
 		}

@@ -42,6 +42,9 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), Epoch: vm.Epoch,
 		Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: request.Force, Grace: request.Grace, CreatedAt: at, UpdatedAt: at,
 	}
+	if err := l.await(snapshot, &op, request.WhenBack); err != nil {
+		return First{}, err
+	}
 	if vm.Holder != "" && request.Kind.Stops() {
 		vm = l.drifts.Last(ctx, snapshot, vm)
 	}
@@ -56,6 +59,28 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		return First{}, notRunning(vm, startIt)
 	}
 	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision}, nil
+}
+
+// await has a stop or a reboot wait for a node that is silent now, not for long, or refuses it: it would be carried out whenever that node
+// is back. The caller may want that.
+func (l *Lifecycle) await(snapshot *state.Snapshot, op *operation.Operation, whenBack bool) error {
+	waits := op.Kind == operation.Stop || op.Kind == operation.Reboot
+	if op.Source == "" || !waits || l.heard(op.Source) || l.fencing.IsOff(snapshot, op.Source) {
+		return nil
+	}
+	facts := l.Inventory.Facts(op.Source, l.Now())
+	if facts.Liveness == model.Unreachable && l.Inventory.Settled(snapshot, l.Now()) && !whenBack {
+		return &lead.Error{
+			Code: lead.Unavailable, Subject: "node/" + op.SourceName,
+			Message: fmt.Sprintf("node %s, which runs VM %q, is unreachable (%s): its guest cannot be asked to %s now", op.SourceName, op.VMName,
+				facts.LivenessReason, op.Kind),
+			NextStep: fmt.Sprintf("'berth vm %s %s --when-back' has it done when %s is heard again; 'berth node show %s' tells what is known of it",
+				op.Kind, op.VMName, op.SourceName, op.SourceName),
+		}
+	}
+	op.WhenBack = whenBack && snapshot.FeatureLevel() >= state.AwaitLevel
+	operation.Await(op, "is "+string(facts.Liveness)+": "+facts.LivenessReason)
+	return nil
 }
 
 // leaveOff has a VM that was stopped by somebody else stay off. There is nothing to be done on any node: the operation has ended

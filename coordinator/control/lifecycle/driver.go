@@ -80,7 +80,10 @@ func (r *runner) load() (operation.Input, bool) {
 			input.Fenced = append(input.Fenced, id)
 		}
 	}
-	if op.Phase == operation.Queued {
+	switch {
+	case op.Awaits():
+		input.Turn = r.control.heard(op.Source)
+	case op.Phase == operation.Queued:
 		input.Turn = mayBegin(snapshot, &op)
 	}
 	if op.Kind == operation.Migrate && r.control.Inventory.Settled(snapshot, r.control.Now()) {

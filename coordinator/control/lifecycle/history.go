@@ -31,6 +31,8 @@ func eventsOf(before operation.Operation, next operation.Next) []model.Event {
 		return add("vm.placed", fmt.Sprintf("is to start on %s after: %s; %s", op.TargetName, before.Message, op.Message))
 	case op.Phase == operation.Dispatched && before.Phase == operation.Placing:
 		return add("vm.placed", fmt.Sprintf("starts on %s after: %s", op.TargetName, op.Message))
+	case op.Phase == operation.Dispatched && before.Awaits():
+		return add("vm."+string(op.Kind), op.Begun()+", which is heard again")
 	case op.Phase == operation.Dispatched && before.Phase == operation.Queued:
 		return add(
 			"vm.start",

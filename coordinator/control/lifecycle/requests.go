@@ -50,6 +50,7 @@ type ActOnVM struct {
 	VM        string         // ID
 	Force     bool           // Stop: power off at once
 	Grace     time.Duration  // Stop: before the guest is powered off
+	WhenBack  bool           // Stop, Reboot: if its node is silent, it waits until that is back
 	RequestID string
 	Caller    string
 }

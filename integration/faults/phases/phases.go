@@ -22,10 +22,14 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 		operation.Judging:    {operation.Ended},
 	},
 	operation.Stop: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
 		operation.Dispatched: {operation.Judging, operation.Ended},
 		operation.Judging:    {operation.Dispatched, operation.Ended},
 	},
-	operation.Reboot: {operation.Dispatched: {operation.Ended}},
+	operation.Reboot: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
 	operation.Migrate: {
 		operation.Preparing:  {operation.Copying, operation.Clearing, operation.Ended},
 		operation.Copying:    {operation.HandedOver, operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},

@@ -3495,6 +3495,7 @@ type StopVMRequest struct {
 	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`                                    // do not wait for the guest
 	GraceSeconds  float64                `protobuf:"fixed64,3,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"` // before the guest is powered off; 0 means the default of 90 s
 	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	WhenBack      bool                   `protobuf:"varint,5,opt,name=when_back,json=whenBack,proto3" json:"when_back,omitempty"` // if its node is silent, have it done when that is heard again; without it that is refused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3557,6 +3558,13 @@ func (x *StopVMRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *StopVMRequest) GetWhenBack() bool {
+	if x != nil {
+		return x.WhenBack
+	}
+	return false
+}
+
 type StopVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -3614,6 +3622,7 @@ type RebootVMRequest struct {
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
 	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // reset it without asking the guest
 	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	WhenBack      bool                   `protobuf:"varint,4,opt,name=when_back,json=whenBack,proto3" json:"when_back,omitempty"` // if its node is silent, have it done when that is heard again; without it that is refused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3667,6 +3676,13 @@ func (x *RebootVMRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *RebootVMRequest) GetWhenBack() bool {
+	if x != nil {
+		return x.WhenBack
+	}
+	return false
 }
 
 type RebootVMResponse struct {
@@ -10828,21 +10844,23 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
 	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\x12,\n" +
-	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\"y\n" +
+	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\"\x96\x01\n" +
 	"\rStopVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12#\n" +
 	"\rgrace_seconds\x18\x03 \x01(\x01R\fgraceSeconds\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"j\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x1b\n" +
+	"\twhen_back\x18\x05 \x01(\bR\bwhenBack\"j\n" +
 	"\x0eStopVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"V\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"s\n" +
 	"\x0fRebootVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"l\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x1b\n" +
+	"\twhen_back\x18\x04 \x01(\bR\bwhenBack\"l\n" +
 	"\x10RebootVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xd3\x01\n" +
