@@ -376,6 +376,9 @@ type fakeControl struct {
 	cancelled string
 	judge     func(model.VM, placement.Purpose) (placement.Decision, error)
 
+	unprovable map[string]string // by node name: why nothing would prove that it is off
+	nowhere    map[string]string // by VM name: why no other node would take it
+
 	batch   func(lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
 	drain   func(plans.DrainNode) (plans.Drained, error)
 	undrain func(plans.UndrainNode) (model.Plan, error)
@@ -424,6 +427,12 @@ func (f *fakeControl) FenceHeld(node string) (evidence.FenceVerdict, bool) {
 func (f *fakeControl) IdentityOf(node *model.Node) model.FenceIdentities {
 	return f.identities[node.ID]
 }
+
+func (f *fakeControl) Unprovable(node *model.Node) (why, next string) {
+	return f.unprovable[node.Name], "do that"
+}
+
+func (f *fakeControl) Elsewhere(_ *state.Snapshot, vm model.VM) string { return f.nowhere[vm.Name] }
 
 func (f *fakeControl) Contradicted(node string) string { return f.contradicted[node] }
 

@@ -52,8 +52,7 @@ type Control interface {
 	NodePower(ctx context.Context, node string) ([]bool, error)
 	FenceHeld(node string) (evidence.FenceVerdict, bool)
 	Contradicted(node string) string
-	// IdentityOf is what a node's fence devices say about which machine they switch.
-	IdentityOf(node *model.Node) model.FenceIdentities
+	guests.Readiness
 	// PoolLocks is what is known of the locks of files in a shared pool.
 	PoolLocks(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks
 	// Survey is what every node's word is worth now.

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/estates"
 	"berth/coordinator/api/gate"
+	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/model"
@@ -48,7 +49,9 @@ func (s *queryCalls) Status(
 	status := s.status(p, coordinators)
 	removed := problems{p}.removedNodes(s.Removed())
 	locks := estates.LockProblems(p, s.Control.PoolLocks)
-	status.Problems = slices.Concat(s.fenceProblems(p), removed, locks, problems{p}.all(coordinators))
+	status.Problems = slices.Concat(
+		s.fenceProblems(p), removed, locks, problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
+	)
 	return connect.NewResponse(status), nil
 }
 

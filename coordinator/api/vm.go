@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
+	"berth/coordinator/api/guests"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
@@ -126,7 +127,9 @@ func (s *vmCalls) GetVM(
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.GetVMResponse{SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Running())}
+	response := &berthv1.GetVMResponse{
+		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Running()), HaGaps: guests.HAGaps(p, &vm, s.Control),
+	}
 	for _, op := range p.Operations() {
 		if op.VM == vm.ID {
 			response.Operation = wire.Operation(op)

@@ -13,6 +13,7 @@ import (
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/estates"
+	"berth/coordinator/api/guests"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
@@ -183,6 +184,9 @@ func (s *vmCalls) ChangeVM(
 	}
 	if slices.ContainsFunc(changes, func(one estate.FieldChange) bool { return one.Waits }) {
 		response.NextStartRefused = s.nextStartRefused(vm)
+	}
+	if touchesHA(changes) {
+		response.HaGaps = guests.HAGaps(p, &vm, s.Control)
 	}
 	return connect.NewResponse(response), nil
 }

@@ -136,6 +136,7 @@ func TestGoldenOutput(t *testing.T) {
 		"vm-add":                {"vm", "add", "web9", "--memory", "1G", "--vdc", "acme-prod"},
 		"vm-add-dry-run":        {"vm", "add", "web9", "--memory", "1G", "--dry-run"},
 		"vm-set-no-room":        {"vm", "set", "db1", "--memory", "8G"},
+		"vm-set-ha":             {"vm", "set", "web1", "--ha"},
 		"vm-set":                {"vm", "set", "web1", "--memory", "4G", "--vdc", "acme-prod", "--unset", "nic"},
 		"vm-why":                {"vm", "why", "web1"},
 		"vm-why-not":            {"vm", "why-not", "web1", "--node", "node1"},

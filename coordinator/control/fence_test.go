@@ -25,8 +25,8 @@ type devices struct {
 	mu       sync.Mutex
 	takes    time.Duration
 	fail     error
-	off      func() // called when a machine is switched off
-	on       bool
+	off      func()            // called when a machine is switched off
+	dark     bool              // it says that the machine is off
 	machines map[string]string // by plug: what the device says that it switches
 	reach    string            // the address that answers from the leader's machine
 	calls    []string          // plugs, in order
@@ -72,7 +72,11 @@ func (d *devices) Reach(context.Context, []string) string {
 	return d.reach
 }
 
-func (d *devices) On(context.Context, model.FenceDevice) (bool, error) { return d.on, d.fail }
+func (d *devices) On(context.Context, model.FenceDevice) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.dark, d.fail
+}
 
 func (d *devices) asked() int {
 	d.mu.Lock()

@@ -30,6 +30,7 @@ type Silence struct {
 	Other   string        // why its device switches another machine, as it says itself
 	Mend    string        // what is to be done about that
 	Check   bool          // its device is being asked which machine it switches
+	Useless string        // why its device would prove nothing, as was seen when it was asked last
 	Struck  string        // name of a node that its device has perhaps switched off in its place
 	Asking  bool          // its device is being asked, by this leader
 	Left    time.Duration // that the call of an earlier leader may still take
@@ -134,15 +135,14 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 		return held(s.Node.HeldNext()+"; "+byHand, "two machines say that they are it, and a device would switch off one of them")
 	case s.Node.Maintenance:
 		return held(byHand, "it is in maintenance")
-	case method == model.FenceNone:
-		declare := fmt.Sprintf("; 'berth node set %s --fence METHOD' names a device that proves it", name)
-		return held(byHand+declare, "nothing can prove that it is off")
-	case method == model.FenceManual:
-		return held(byHand, "only somebody's word proves that it is off")
-	case method == model.FenceCommand && s.Other != "":
-		return held(s.Mend+"; "+byHand, "%s", s.Other)
-	case method == model.FenceCommand && s.Struck != "":
-		return held(RightDevice(name)+"; "+byHand, "%s", WrongMachine(s.Struck))
+	}
+	if why, next := s.deviceless(); why != "" {
+		if next != "" {
+			next = "; " + next
+		}
+		return held(byHand+next, "%s", why)
+	}
+	switch {
 	case mass.all != "":
 		return held("look at the network between coordinators and nodes first; "+byHand, "%s", mass.all)
 	case mass.rack != "" && s.Domain == mass.dark:
@@ -176,6 +176,36 @@ func (s *Silence) verdict(leading time.Duration, mass masses) FenceVerdict {
 		why = fmt.Sprintf("it is sick for %s (%s), and %s", s.Sick.Round(time.Second), s.SickWhy, why)
 	}
 	return FenceVerdict{Act: FenceAsk, Why: why}
+}
+
+// deviceless says why no device is asked, and what ends that; empty: one would be.
+func (s *Silence) deviceless() (why, next string) {
+	switch method := s.Node.Fence.Method; {
+	case method == model.FenceNone:
+		return "nothing can prove that it is off", fmt.Sprintf("'berth node set %s --fence METHOD' names a device that proves it", s.Node.Name)
+	case method == model.FenceManual:
+		return "only somebody's word proves that it is off", ""
+	case method == model.FenceCommand && s.Other != "":
+		return s.Other, s.Mend
+	case method == model.FenceCommand && s.Struck != "":
+		return WrongMachine(s.Struck), RightDevice(s.Node.Name)
+	}
+	return "", ""
+}
+
+// Unprovable says why nothing but somebody's word would prove that a node is off if it fell silent now, and what ends that. Empty:
+// something would, as far as is known.
+func (s *Silence) Unprovable() (why, next string) {
+	if why, next := s.deviceless(); why != "" {
+		return why, next
+	}
+	switch method := s.Node.Fence.Method; {
+	case method == model.FenceCommand && s.Useless != "":
+		return "its fence device " + s.Useless, fmt.Sprintf("mend it, then try it with 'berth node fence %s --check'", s.Node.Name)
+	case method == model.FenceWatchdog && s.Node.Watchdog == 0:
+		return "its watchdog is not armed", "if that lasts for a minute, 'berth-agent doctor' on " + s.Node.Name + " says why"
+	}
+	return "", ""
 }
 
 // WrongMachine says why a device is not asked again.

@@ -1,7 +1,5 @@
 package main
 
-import "slices"
-
 // Suites by package.
 var (
 	inJobs      = suite{pkg: "./agent/jobs"}
@@ -27,10 +25,6 @@ func (s suite) only(run string) suite { return suite{pkg: s.pkg, run: run, set: 
 
 // with is the suite with a variable of the environment, NAME=value.
 func (s suite) with(set string) suite { return suite{pkg: s.pkg, run: s.run, set: set} }
-
-// mutants are all planted bugs.
-var mutants = slices.Concat(mainMutants, hostMutants, seedMutants, diskMutants, agentMutants, fenceMutants, strayMutants, lockMutants,
-	driftMutants, desiredMutants)
 
 // mainMutants are those without a file of their own. Their names say what is left out or done wrong.
 var mainMutants = []mutant{

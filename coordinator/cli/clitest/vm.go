@@ -67,7 +67,7 @@ func cannedVMAnswers() vmFake {
 		},
 		OnGetVM: func(r *berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
 			if r.GetVm() == "db1" {
-				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0], NextStartRefused: noRoom}, nil
+				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0], NextStartRefused: noRoom, HaGaps: cannedGaps()}, nil
 			}
 			op := CannedOperation("migrate", Done)
 			op.Migration = cannedMigration()
@@ -99,6 +99,11 @@ func cannedVMAnswers() vmFake {
 					SchemaVersion: "1", Vm: cannedVMs()[0], NextStartRefused: noRoom,
 					Changes: []*berthv1.FieldChange{{Field: "memory", From: "4 GiB", To: "8 GiB", Note: "takes effect at the next start"}},
 				}, nil
+			}
+			if r.GetChange().GetHa() {
+				return &berthv1.ChangeVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], HaGaps: cannedGaps(), Changes: []*berthv1.FieldChange{
+					{Field: "ha", From: "false", To: "true"},
+				}}, nil
 			}
 			return &berthv1.ChangeVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Changes: []*berthv1.FieldChange{
 				{
@@ -275,5 +280,12 @@ func CannedEvidence(vm string) *berthv1.WhyNotStartedResponse {
 			word("node1", "b1", "does not have it", "listed its domains 20s ago, and does not have it", 20*time.Second), second,
 			blocking(word("node3", "b3", "silent", "is silent for 1h0m0s", time.Hour), next),
 		},
+	}
+}
+
+func cannedGaps() []string {
+	return []string{
+		"if node3 fell silent: nothing can prove that it is off; 'berth node set node3 --fence METHOD' names a device that proves it",
+		"without node3: 0 of 2 nodes fit",
 	}
 }

@@ -212,6 +212,9 @@ func said(node *berthv1.Node, request *berthv1.SetNodeRequest) string {
 	}
 	if request.Fence != nil {
 		parts = append(parts, "fenced by "+fencePhrase(node.GetFence()))
+		if node.GetFence().GetMethod() == "command" {
+			parts = append(parts, "try it with 'berth node fence "+node.GetName()+" --check'")
+		}
 	}
 	if request.GetMachine() != "" {
 		parts = append(parts, "it is the machine "+request.GetMachine()+", and the other one is not believed")

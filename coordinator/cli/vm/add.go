@@ -173,6 +173,12 @@ func set(a *term.App, cmd *cobra.Command, request *berthv1.ChangeVMRequest) erro
 					p.Line("  it is to be highly available: if its node fails now, it stays down; set it back, or make room")
 				}
 			}
+			if gaps := answer.GetHaGaps(); len(gaps) > 0 {
+				p.Line("it would not be restarted by itself now")
+				for _, gap := range gaps {
+					p.Line("  %s", gap)
+				}
+			}
 		},
 	})
 }

@@ -159,6 +159,9 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 	rows = append(rows, driftRows(vm)...)
 	rows = append(rows, nextStartRows(a, vm, answer.GetNextStartRefused())...)
 	rows = append(rows, traitRows(a, vm)...)
+	for _, gap := range answer.GetHaGaps() {
+		rows = append(rows, [2]string{"HA gap", gap})
+	}
 	if telemetry != nil {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",
 			term.Percent(telemetry.CpuRatio), term.Known(telemetry.RssBytes), term.Known(telemetry.BalloonBytes))})

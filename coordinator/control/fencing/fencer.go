@@ -153,7 +153,9 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
 		Struck: f.Struck(p, &node), Check: f.Checking(node.ID),
 	}
-	one.Other, one.Mend = f.Identity(&node).Refused(&node)
+	said := f.Identity(&node)
+	one.Other, one.Mend = said.Refused(&node)
+	one.Useless = said.Useless(&node)
 	if !facts.SickSince.IsZero() {
 		one.Sick, one.SickWhy = latest(facts.SickSince), facts.LivenessReason
 	}
@@ -161,6 +163,13 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 		one.Left = fenceCall(node.Fence) - p.At.Sub(f.since)
 	}
 	return one
+}
+
+// Unprovable says why nothing but somebody's word would prove that a node is off if it fell silent now, and what ends that. Empty:
+// something would, as far as is known.
+func (f *Fencer) Unprovable(p evidence.Moment, node model.Node) (why, next string) {
+	one := f.silence(p, node, p.Facts(node.ID))
+	return one.Unprovable()
 }
 
 // highlyAvailable names those that are to be, ascending.

@@ -3001,6 +3001,7 @@ type GetVMResponse struct {
 	Vm               *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
 	Operation        *Operation             `protobuf:"bytes,3,opt,name=operation,proto3" json:"operation,omitempty"`                                         // live or last
 	NextStartRefused string                 `protobuf:"bytes,4,opt,name=next_start_refused,json=nextStartRefused,proto3" json:"next_start_refused,omitempty"` // why no node could take the VM at its next start, as it is now; empty: one could, or nothing waits for it
+	HaGaps           []string               `protobuf:"bytes,5,rep,name=ha_gaps,json=haGaps,proto3" json:"ha_gaps,omitempty"`                                 // of a VM with ha: what would keep it from being restarted by itself if its node were lost now
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3061,6 +3062,13 @@ func (x *GetVMResponse) GetNextStartRefused() string {
 		return x.NextStartRefused
 	}
 	return ""
+}
+
+func (x *GetVMResponse) GetHaGaps() []string {
+	if x != nil {
+		return x.HaGaps
+	}
+	return nil
 }
 
 type StartVMRequest struct {
@@ -3427,6 +3435,7 @@ type ChangeVMResponse struct {
 	Vm               *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
 	Changes          []*FieldChange         `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`                                             // none: it was like that already
 	NextStartRefused string                 `protobuf:"bytes,4,opt,name=next_start_refused,json=nextStartRefused,proto3" json:"next_start_refused,omitempty"` // why no node could take the VM at its next start, as it is now; empty: one could, or it does not run
+	HaGaps           []string               `protobuf:"bytes,5,rep,name=ha_gaps,json=haGaps,proto3" json:"ha_gaps,omitempty"`                                 // as in GetVMResponse
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -3487,6 +3496,13 @@ func (x *ChangeVMResponse) GetNextStartRefused() string {
 		return x.NextStartRefused
 	}
 	return ""
+}
+
+func (x *ChangeVMResponse) GetHaGaps() []string {
+	if x != nil {
+		return x.HaGaps
+	}
+	return nil
 }
 
 type StopVMRequest struct {
@@ -10804,12 +10820,13 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x03vms\x18\x02 \x03(\v2\f.berth.v1.VMR\x03vms\x12&\n" +
 	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x1e\n" +
 	"\fGetVMRequest\x12\x0e\n" +
-	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xb5\x01\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xce\x01\n" +
 	"\rGetVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x121\n" +
 	"\toperation\x18\x03 \x01(\v2\x13.berth.v1.OperationR\toperation\x12,\n" +
-	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\"\xbf\x01\n" +
+	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\x12\x17\n" +
+	"\aha_gaps\x18\x05 \x03(\tR\x06haGaps\"\xbf\x01\n" +
 	"\x0eStartVMRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\x02vm\x18\x02 \x01(\v2\x0f.berth.v1.NewVMR\x02vm\x12\x12\n" +
@@ -10839,12 +10856,13 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12*\n" +
 	"\x06change\x18\x02 \x01(\v2\x12.berth.v1.VMChangeR\x06change\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\xb6\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xcf\x01\n" +
 	"\x10ChangeVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
 	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\x12,\n" +
-	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\"\x96\x01\n" +
+	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\x12\x17\n" +
+	"\aha_gaps\x18\x05 \x03(\tR\x06haGaps\"\x96\x01\n" +
 	"\rStopVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12#\n" +

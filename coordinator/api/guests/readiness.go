@@ -1,0 +1,88 @@
+package guests
+
+import (
+	"fmt"
+	"slices"
+
+	"berth/coordinator/api/answer"
+	"berth/coordinator/evidence"
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+)
+
+// Readiness is what control knows of whether high availability would work.
+type Readiness interface {
+	// Unprovable says why nothing but somebody's word would prove that a node is off if it fell silent now, and what ends that; empty:
+	// something would.
+	Unprovable(node *model.Node) (why, next string)
+	// IdentityOf is what a node's fence devices say about which machine they switch.
+	IdentityOf(node *model.Node) model.FenceIdentities
+	// Elsewhere says why a VM would be restarted nowhere if its node were lost now; empty: some node would take it.
+	Elsewhere(snapshot *state.Snapshot, vm model.VM) string
+}
+
+// HAGaps is what would keep a VM with ha from being restarted by itself if its node were lost now, and what ends that. None: nothing is
+// known that would, or it runs nowhere.
+func HAGaps(p *answer.Moment, vm *model.VM, control Readiness) (gaps []string) {
+	node, known := p.Node(vm.Holder)
+	if !vm.HA || !known {
+		return nil
+	}
+	if why, next := control.Unprovable(&node); why != "" {
+		gap := fmt.Sprintf("if %s fell silent: %s", node.Name, why)
+		if next != "" {
+			gap += "; " + next
+		}
+		gaps = append(gaps, gap)
+	}
+	if why := control.Elsewhere(p.Snapshot, *vm); why != "" {
+		gaps = append(gaps, fmt.Sprintf("without %s: %s", node.Name, why))
+	}
+	return gaps
+}
+
+// ReadinessProblems are the nodes that run VMs with ha and that nothing would prove to be off. Not those where people are to prove it, nor
+// those whose device is known to switch another machine, which is told elsewhere. Nodes without a device are one line.
+func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
+	var without, vms []string
+	for _, node := range p.Nodes() {
+		method := node.Fence.Method
+		refused, _ := control.IdentityOf(&node).Refused(&node)
+		if method == model.FenceManual || node.Fenced() || node.Maintenance || refused != "" {
+			continue
+		}
+		names := withHA(p.VMsOn(node.ID))
+		if len(names) == 0 {
+			continue
+		}
+		why, next := control.Unprovable(&node)
+		switch {
+		case why == "":
+		case method == model.FenceNone:
+			without, vms = append(without, node.Name), append(vms, names...)
+		default:
+			lines = append(lines, fmt.Sprintf("node %s runs VMs with ha (%s), which would wait for somebody's word if it fell silent: %s; %s",
+				node.Name, evidence.SomeOf(names), why, next))
+		}
+	}
+	slices.Sort(lines)
+	if len(without) == 0 {
+		return lines
+	}
+	slices.Sort(without)
+	slices.Sort(vms)
+	return append(lines, fmt.Sprintf("VMs with ha (%s) would wait for somebody's word if their nodes fell silent: "+
+		"nothing can prove that %s is off; 'berth node set %s --fence METHOD' names a device that proves it",
+		evidence.SomeOf(vms), evidence.SomeOf(without), without[0]))
+}
+
+// withHA names the VMs that are to be highly available.
+func withHA(vms []model.VM) (names []string) {
+	for i := range vms {
+		if vms[i].HA && vms[i].Desired == model.Running {
+			names = append(names, vms[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

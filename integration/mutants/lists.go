@@ -1,0 +1,18 @@
+package main
+
+import "slices"
+
+// mutants are all planted bugs.
+var mutants = slices.Concat(
+	mainMutants,
+	hostMutants,
+	seedMutants,
+	diskMutants,
+	agentMutants,
+	fenceMutants,
+	strayMutants,
+	lockMutants,
+	driftMutants,
+	desiredMutants,
+	readinessMutants,
+)
