@@ -3,6 +3,7 @@ package hypervisor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -62,7 +63,17 @@ type Attached struct {
 	// owner's wish, nor removable; at most MaxSources.
 	Written []Source
 	Devices []domxml.Device // nil: too many, or too long
+	// Bindings are what keeps the domain on its host while it runs; at most MaxBindings. Nil: not known.
+	Bindings []domxml.Binding
 }
+
+// Snapshots tells whether the hypervisor keeps snapshots of the domain.
+func (a *Attached) Snapshots() bool {
+	return slices.ContainsFunc(a.Bindings, func(b domxml.Binding) bool { return b.Kind == domxml.SnapshotsBinding })
+}
+
+// MaxBindings is how many bindings of a domain are told. One suffices to keep it where it is.
+const MaxBindings = 32
 
 // AttachedIn reads what a domain of this XML has.
 func AttachedIn(xml string) (Attached, error) {
@@ -82,8 +93,21 @@ func AttachedIn(xml string) (Attached, error) {
 	if len(devices) <= MaxDevices && !slices.ContainsFunc(devices, long) {
 		attached.Devices = append([]domxml.Device{}, devices...)
 	}
+	bindings, err := domxml.Bindings(xml)
+	if err != nil {
+		return Attached{}, fmt.Errorf("%w: %w", ErrInvalidXML, err)
+	}
+	attached.Bindings = append([]domxml.Binding{}, bindings[:min(len(bindings), MaxBindings)]...)
+	for i := range attached.Bindings {
+		one := &attached.Bindings[i]
+		one.What, one.Name = short(one.What), short(one.Name)
+		one.Source = domxml.Source{Path: short(one.Source.Path), Pool: short(one.Source.Pool), Volume: short(one.Source.Volume)}
+	}
 	return attached, nil
 }
+
+// short is a text as long as one may be that is told.
+func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxSource)], "") }
 
 func written(domain *libvirtxml.Domain) (sources []Source) {
 	if domain.Devices == nil {

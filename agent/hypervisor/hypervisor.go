@@ -71,6 +71,8 @@ type Domain struct {
 	Sources []Source
 	// Devices are the disks and network interfaces of a domain that has memory, as it runs with them; nil: not known.
 	Devices []domxml.Device
+	// Bindings are what keeps a domain that runs on its host; nil: not known. Jobs are told of domains of Berth alone.
+	Bindings []domxml.Binding
 }
 
 // DomainStats are one active domain's figures. A nil field could not be read.

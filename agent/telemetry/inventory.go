@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -125,8 +126,40 @@ func Domain(d hypervisor.Domain) *berthv1.Domain {
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
 		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
 		JobActive: d.JobActive, Autostart: d.Autostart, Saved: d.Saved,
-		ProcessId: int64(d.PID), Sources: sources, Devices: Devices(d.Devices, false),
+		ProcessId: int64(d.PID), Sources: sources, Devices: Devices(d.Devices, false), Bindings: bindings(d.Bindings),
 	}
+}
+
+// bindings are what keeps a domain on its host as reports show it; nil: not known.
+func bindings(bindings []domxml.Binding) *berthv1.Bindings {
+	if bindings == nil {
+		return nil
+	}
+	shown := &berthv1.Bindings{}
+	for _, one := range bindings {
+		binding := &berthv1.Binding{Kind: bindingKinds[one.Kind], What: one.What, Name: one.Name, Count: int32(min(one.Count, math.MaxInt32))}
+		if one.Source != (domxml.Source{}) {
+			binding.Source = &berthv1.DiskSource{Path: one.Source.Path, Pool: one.Source.Pool, Volume: one.Source.Volume}
+		}
+		if !one.Since.IsZero() {
+			binding.Since = timestamppb.New(one.Since)
+		}
+		shown.Bindings = append(shown.Bindings, binding)
+	}
+	return shown
+}
+
+var bindingKinds = map[domxml.BindingKind]berthv1.BindingKind{
+	domxml.HostDeviceBinding:   berthv1.BindingKind_BINDING_KIND_HOST_DEVICE,
+	domxml.FilesystemBinding:   berthv1.BindingKind_BINDING_KIND_FILESYSTEM,
+	domxml.SharedMemoryBinding: berthv1.BindingKind_BINDING_KIND_SHARED_MEMORY,
+	domxml.GraphicsBinding:     berthv1.BindingKind_BINDING_KIND_GRAPHICS,
+	domxml.MediaBinding:        berthv1.BindingKind_BINDING_KIND_MEDIA,
+	domxml.TransientBinding:    berthv1.BindingKind_BINDING_KIND_TRANSIENT,
+	domxml.CPUBinding:          berthv1.BindingKind_BINDING_KIND_CPU,
+	domxml.SnapshotsBinding:    berthv1.BindingKind_BINDING_KIND_SNAPSHOTS,
+	domxml.JobBinding:          berthv1.BindingKind_BINDING_KIND_JOB,
+	domxml.BlockJobBinding:     berthv1.BindingKind_BINDING_KIND_BLOCK_JOB,
 }
 
 // Devices are a domain's devices as reports show them, with their elements or without; nil: not known.

@@ -230,6 +230,7 @@ func TestInventory(t *testing.T) {
 		want := []*berthv1.Domain{{
 			Uuid: uuid, Name: "web-1", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, StateReason: "booted", MemoryBytes: 1 << 30, Vcpus: 2,
 			Managed: true, Epoch: 5, OperationId: "op-web-1", Devices: &berthv1.Devices{},
+			Bindings: &berthv1.Bindings{},
 		}}
 		if diff := cmp.Diff(want, got.GetDomains(), protocmp.Transform()); diff != "" || got.GetDomainsUnknown() {
 			t.Errorf("domains (-want +got):\n%s", diff)

@@ -171,7 +171,7 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 	for _, source := range wire.GetSources() {
 		shown.Sources = append(shown.Sources, model.DiskSource{Path: source.GetPath(), Pool: source.GetPool(), Volume: source.GetVolume()})
 	}
-	shown.Devices = DevicesFrom(wire.GetDevices())
+	shown.Devices, shown.Bindings = DevicesFrom(wire.GetDevices()), bindingsFrom(wire.GetBindings())
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
 		shown.Balloon = amount(sample.BalloonBytes)

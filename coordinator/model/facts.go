@@ -122,6 +122,8 @@ type Domain struct {
 	Sources []DiskSource
 	// Devices are the disks and network interfaces that it runs with; nil: not known. Shared between readers, never changed.
 	Devices []Device
+	// Bindings are what keeps it on its node while it runs; nil: not known. Shared between readers, never changed.
+	Bindings []Binding
 
 	Since    time.Time    // first seen in this state here; the coordinator's time
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read

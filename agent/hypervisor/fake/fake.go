@@ -249,7 +249,7 @@ func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 func (d *domain) shown() hypervisor.Domain {
 	shown := d.Domain
 	if shown.State == hypervisor.Shutoff {
-		shown.Sources, shown.Devices = nil, nil
+		shown.Sources, shown.Devices, shown.Bindings = nil, nil, nil
 	}
 	return shown
 }
@@ -299,6 +299,7 @@ func read(xml string) (*domain, error) {
 		Domain: hypervisor.Domain{
 			UUID: info.UUID, Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
 			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation, Sources: attached.Written, Devices: attached.Devices,
+			Bindings: attached.Bindings,
 		},
 		xml: xml, started: time.Now(), restarted: make(chan struct{}),
 	}, nil

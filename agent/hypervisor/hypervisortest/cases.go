@@ -50,7 +50,7 @@ func life(t *testing.T, bench Bench) {
 	got.Reason = ""
 	want := hypervisor.Domain{
 		UUID: g.id.UUID, Name: g.id.Name, State: hypervisor.Running, MemoryBytes: 64 << 20, VCPUs: 1,
-		Managed: true, Epoch: 1, OperationID: "op-start", Devices: []domxml.Device{},
+		Managed: true, Epoch: 1, OperationID: "op-start", Devices: []domxml.Device{}, Bindings: []domxml.Binding{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Lookup (-want +got):\n%s", diff)

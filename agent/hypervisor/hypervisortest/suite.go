@@ -83,6 +83,7 @@ func Cases() []Case {
 		{"a lock is seen by both hosts of a shared pool", sharedLock},
 		{"a volume in use is not removed", inUse},
 		{"what a guest runs with can be started with", devices},
+		{"what keeps a guest on its host is told", bindings},
 		{"disks grow under a running guest", growing},
 		{"a disk without its volume", lostVolume},
 		{"migration copies disks", copyDisks},

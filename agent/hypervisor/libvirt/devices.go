@@ -31,20 +31,18 @@ func (h *watcher) watchDevices(ctx context.Context, folder string) {
 	}
 }
 
-// written looks at the devices of a domain whose state libvirt has written down anew, if it is known already.
+// written looks at the devices and jobs of a domain whose state libvirt has written down anew, if it is known already.
 func (h *watcher) written(ctx context.Context, name string) {
-	type found struct {
-		uuid     string
-		attached hypervisor.Attached
-	}
-	now, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (now found, err error) {
+	now, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (now hypervisor.Domain, err error) {
 		d, err := conn.LookupDomainByName(name)
 		if err != nil {
 			return now, err
 		}
 		defer free(d)
-		if now.uuid, err = d.GetUUIDString(); err == nil {
-			now.attached, err = attachedTo(d)
+		if now.UUID, err = d.GetUUIDString(); err == nil {
+			var attached hypervisor.Attached
+			attached, err = attachedTo(d)
+			now.Devices, now.Bindings = attached.Devices, attached.Bindings
 		}
 		return now, err
 	})
@@ -52,11 +50,12 @@ func (h *watcher) written(ctx context.Context, name string) {
 		return // it has ended, or libvirtd is away: everything is read anew then
 	}
 	h.guests.mu.Lock()
-	one := h.guests.known[now.uuid]
-	same := one == nil || slices.Equal(one.attached.Devices, now.attached.Devices)
+	one := h.guests.known[now.UUID]
+	managed := one != nil && one.marked && one.managed
+	same := one == nil || slices.Equal(one.attached.Devices, now.Devices) && slices.Equal(one.attached.Bindings, now.Bindings)
 	h.guests.mu.Unlock()
-	if !same {
-		h.guests.news.heard(now.uuid)
-		h.Publish(hypervisor.Event{UUID: now.uuid, Name: name, Kind: hypervisor.EventDevices})
+	if jobs := managed && h.markJobsOf(ctx, &now); !same || jobs {
+		h.guests.news.heard(now.UUID)
+		h.Publish(hypervisor.Event{UUID: now.UUID, Name: name, Kind: hypervisor.EventDevices})
 	}
 }

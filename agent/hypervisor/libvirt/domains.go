@@ -15,9 +15,6 @@ import (
 	"berth/shared/domxml"
 )
 
-// jobTimeout is how long the question for a domain's job may wait for the guest's process.
-const jobTimeout = time.Second
-
 // domains are the guests that are here, running or defined.
 type domains struct {
 	*connection
@@ -45,7 +42,8 @@ func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 			return nil, fmt.Errorf("%w: list domains: libvirtd has not answered the start of %s", hypervisor.ErrUnavailable, uuid)
 		}
 	}
-	h.markJobs(ctx, domains, h.migrations.quiet.is)
+	h.markJobs(ctx, domains, h.migrations.quiet.Is)
+	h.migrations.others.Keep(domains)
 	slices.SortFunc(domains, func(a, b hypervisor.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	return domains, nil
 }
@@ -126,7 +124,7 @@ func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervis
 	return hypervisor.Domain{
 		UUID: uuid, Name: name, State: hypervisor.Running, Reason: one.reason, MemoryBytes: one.memory, VCPUs: one.vcpus,
 		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation,
-		Sources: one.attached.Written, Devices: one.attached.Devices,
+		Sources: one.attached.Written, Devices: one.attached.Devices, Bindings: one.attached.Bindings,
 	}, err
 }
 
@@ -215,7 +213,7 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	if domain.State != hypervisor.Shutoff {
 		var attached hypervisor.Attached
 		attached, err = attachedTo(d)
-		domain.Sources, domain.Devices = attached.Written, attached.Devices
+		domain.Sources, domain.Devices, domain.Bindings = attached.Written, attached.Devices, attached.Bindings
 	}
 	return domain, err
 }
@@ -231,7 +229,23 @@ func attachedTo(d *libvirtgo.Domain) (hypervisor.Attached, error) {
 		return hypervisor.Attached{}, nil //nolint:nilerr // as it says above
 	}
 	attached, _ := hypervisor.AttachedIn(text)
+	if attached.Bindings != nil {
+		attached.Bindings = append(attached.Bindings, snapshotsOf(d)...)
+	}
 	return attached, nil
+}
+
+// snapshotsOf are the snapshots that libvirt keeps of a domain, of whatever sort: it migrates none that has any.
+func snapshotsOf(d *libvirtgo.Domain) []domxml.Binding {
+	count, err := d.SnapshotNum(0)
+	if err != nil || count == 0 {
+		return nil // a driver without snapshots has none
+	}
+	one := domxml.Binding{Kind: domxml.SnapshotsBinding, Count: count}
+	if names, err := d.SnapshotListNames(0); err == nil && len(names) > 0 {
+		one.Name = names[0]
+	}
+	return []domxml.Binding{one}
 }
 
 // markOf reads Berth's mark of a domain. No mark is not an error. A domain without a definition that does not run has no
@@ -255,44 +269,6 @@ func markOf(d *libvirtgo.Domain) (domxml.Mark, bool, error) {
 	}
 	mark, ok := domxml.ParseMark(text)
 	return mark, ok, nil
-}
-
-// markJobs fills JobActive in, except for domains that surely have none. That question waits for the guest's process, so each one is
-// bounded, and a domain that does not answer is busy with something: that is what JobActive warns of.
-func (h *domains) markJobs(ctx context.Context, domains []hypervisor.Domain, none func(uuid string) bool) {
-	var group sync.WaitGroup
-	slots := make(chan struct{}, 4)
-	for i := range domains {
-		domain := &domains[i]
-		if !domain.Managed || domain.State == hypervisor.Shutoff || domain.State != hypervisor.PausedMigration && none(domain.UUID) {
-			continue
-		}
-		group.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			domain.JobActive = h.jobActive(ctx, domain.UUID)
-			h.migrations.quiet.set(domain.UUID, !domain.JobActive)
-		})
-	}
-	group.Wait()
-}
-
-func (h *domains) jobActive(ctx context.Context, uuid string) bool {
-	stats, err := h.migrations.jobStats(ctx, uuid, 0)
-	switch {
-	case is(err, libvirtgo.ERR_OPERATION_INVALID):
-		return true // an incoming migration has no figures, and no other job refuses to tell them
-	case is(err, libvirtgo.ERR_NO_DOMAIN):
-		return false
-	case err != nil:
-		return errors.Is(err, errHung)
-	}
-	return isMigration(stats) && (stats.Type == libvirtgo.DOMAIN_JOB_BOUNDED || stats.Type == libvirtgo.DOMAIN_JOB_UNBOUNDED)
-}
-
-func isMigration(stats *libvirtgo.DomainJobInfo) bool {
-	return !stats.OperationSet || stats.Operation == libvirtgo.DOMAIN_JOB_OPERATION_MIGRATION_OUT ||
-		stats.Operation == libvirtgo.DOMAIN_JOB_OPERATION_MIGRATION_IN
 }
 
 func free(d *libvirtgo.Domain) { _ = d.Free() }

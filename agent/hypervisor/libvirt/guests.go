@@ -133,7 +133,8 @@ func (g *guests) keep(present map[string]bool) {
 
 // ask reads what a guest is from libvirt, if it is not known or too old.
 func (one *guest) ask(d *libvirtgo.Domain, now time.Time) error {
-	if now.Sub(one.at) < guestFresh {
+	// libvirt tells nobody that a snapshot was deleted.
+	if now.Sub(one.at) < guestFresh && !one.attached.Snapshots() {
 		return nil
 	}
 	info, err := d.GetInfo()

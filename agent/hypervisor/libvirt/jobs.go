@@ -53,39 +53,6 @@ func (c *completed) get(uuid string) (finished, bool) {
 	return f, found
 }
 
-// quiet are the domains that were asked for a migration job and had none, with nothing heard of them since. The others
-// may have one. To ask all of them with every listing would take a lock of each. The zero value is ready.
-type quiet struct {
-	mu    sync.Mutex
-	known map[string]bool
-}
-
-func (q *quiet) set(uuid string, is bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !is {
-		delete(q.known, uuid)
-		return
-	}
-	if q.known == nil {
-		q.known = map[string]bool{}
-	}
-	q.known[uuid] = true
-}
-
-// reset is for a new connection: anything may have happened.
-func (q *quiet) reset() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.known = nil
-}
-
-func (q *quiet) is(uuid string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.known[uuid]
-}
-
 // onJobCompleted hears of jobs that ended well. The event does not carry the type that an answer to a question has.
 func (h *migrations) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventJobCompleted) {
 	stats := event.Info
@@ -125,44 +92,6 @@ func (h *migrations) Job(ctx context.Context, uuid string, done bool) (hyperviso
 	job := figures(stats)
 	job.Active = isMigration(stats) && (stats.Type == libvirtgo.DOMAIN_JOB_BOUNDED || stats.Type == libvirtgo.DOMAIN_JOB_UNBOUNDED)
 	return job, nil
-}
-
-// jobStats asks for a job's statistics. The question waits for the guest's process, so there is one a domain at a time.
-// The error is libvirt's own, or errHung.
-func (h *migrations) jobStats(ctx context.Context, uuid string, flags libvirtgo.DomainGetJobStatsFlags) (*libvirtgo.DomainJobInfo, error) {
-	type outcome struct {
-		stats *libvirtgo.DomainJobInfo
-		err   error
-	}
-	result := h.jobs.DoChan(fmt.Sprint(uuid, flags), func() (any, error) {
-		// No deadline here: who waits has one, and the next who asks joins the same call.
-		answer, _, err := ask(context.Background(), &h.calls, func(conn *libvirtgo.Connect) (outcome, error) {
-			d, err := lookup(conn, uuid)
-			if err != nil {
-				return outcome{err: err}, nil
-			}
-			defer free(d)
-			stats, err := d.GetJobStats(flags)
-			return outcome{stats, err}, nil
-		})
-		if err != nil {
-			answer.err = err
-		}
-		return answer.stats, answer.err
-	})
-	limit := time.NewTimer(jobTimeout)
-	defer limit.Stop()
-	select {
-	case r := <-result:
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		return r.Val.(*libvirtgo.DomainJobInfo), nil
-	case <-limit.C:
-		return nil, fmt.Errorf("%w: %w", hypervisor.ErrBusy, errHung)
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, ctx.Err())
-	}
 }
 
 // figures translates libvirt's statistics of a job.

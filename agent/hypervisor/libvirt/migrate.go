@@ -11,6 +11,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/domainjobs"
 	"berth/shared/domxml"
 )
 
@@ -30,7 +31,8 @@ type migrations struct {
 	runDir     string
 	logDir     string // of the guests
 	departures departures
-	quiet      quiet
+	quiet      domainjobs.Quiet
+	others     domainjobs.Others
 	done       completed
 	jobs       singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 }
@@ -43,10 +45,11 @@ func (h *migrations) Migrate(ctx context.Context, uuid string, options hyperviso
 		return err
 	}
 	h.done.drop(uuid)
-	h.quiet.set(uuid, false)
+	h.quiet.Set(uuid, false)
 	one := newDeparture()
 	answered := make(chan error, 1)
 	go func() {
+		defer h.others.Migrating(uuid)()
 		err := h.move(ctx, uuid, dataURI, options, one)
 		if err != nil && one.hasLeft() {
 			h.log.Warn("libvirtd failed to clean up after a guest that has left", "error", err)

@@ -133,20 +133,3 @@ func TestGuestsAreForgottenWhenThereIsNews(t *testing.T) {
 		t.Error("what is gone is kept")
 	}
 }
-
-func TestQuiet(t *testing.T) {
-	var q quiet
-	if q.is("a") {
-		t.Error("nobody has been asked")
-	}
-	q.set("a", true)
-	q.set("b", true)
-	q.set("b", false)
-	if !q.is("a") || q.is("b") {
-		t.Errorf("got %v", q.known)
-	}
-	q.reset()
-	if q.is("a") {
-		t.Error("after a reconnect anything may run")
-	}
-}

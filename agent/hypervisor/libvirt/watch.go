@@ -127,7 +127,7 @@ func (h *watcher) keepWatch(ctx context.Context) {
 		} else {
 			h.log.Info("connected to libvirt", "uri", h.watch.uri)
 			h.guests.news.reconnected()
-			h.quiet.reset()
+			h.quiet.Reset()
 			h.departures.missed()
 			h.watch.set(nil, w.conn)
 			if !first {
@@ -264,7 +264,7 @@ func (h *watcher) registerResources(w *watched) {
 
 func (h *watcher) onIteration(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirtgo.DomainEventMigrationIteration) {
 	if uuid, err := d.GetUUIDString(); err == nil {
-		h.quiet.set(uuid, false)
+		h.quiet.Set(uuid, false)
 	}
 }
 
@@ -323,7 +323,7 @@ func (h *watcher) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *
 		return
 	}
 	h.guests.news.heard(uuid)
-	h.quiet.set(uuid, false)
+	h.quiet.Set(uuid, false)
 	h.departures.saw(uuid, event)
 	name, _ := d.GetName() // only for people
 	kind, detail := eventWords(event)

@@ -83,6 +83,80 @@ func (NodeState) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_resources_proto_rawDescGZIP(), []int{0}
 }
 
+// BindingKind says what sort of thing keeps a running domain on its host.
+type BindingKind int32
+
+const (
+	BindingKind_BINDING_KIND_UNSPECIFIED   BindingKind = 0
+	BindingKind_BINDING_KIND_HOST_DEVICE   BindingKind = 1
+	BindingKind_BINDING_KIND_FILESYSTEM    BindingKind = 2  // a folder of the host
+	BindingKind_BINDING_KIND_SHARED_MEMORY BindingKind = 3  // with another program on the host
+	BindingKind_BINDING_KIND_GRAPHICS      BindingKind = 4  // state of the host's GPU
+	BindingKind_BINDING_KIND_MEDIA         BindingKind = 5  // what is in a drive
+	BindingKind_BINDING_KIND_TRANSIENT     BindingKind = 6  // a disk whose writes are thrown away at the end
+	BindingKind_BINDING_KIND_CPU           BindingKind = 7  // a feature of the host's CPU
+	BindingKind_BINDING_KIND_SNAPSHOTS     BindingKind = 8  // that libvirt keeps of it
+	BindingKind_BINDING_KIND_JOB           BindingKind = 9  // of the whole domain: a backup, a dump
+	BindingKind_BINDING_KIND_BLOCK_JOB     BindingKind = 10 // of one disk: a copy, a commit
+)
+
+// Enum value maps for BindingKind.
+var (
+	BindingKind_name = map[int32]string{
+		0:  "BINDING_KIND_UNSPECIFIED",
+		1:  "BINDING_KIND_HOST_DEVICE",
+		2:  "BINDING_KIND_FILESYSTEM",
+		3:  "BINDING_KIND_SHARED_MEMORY",
+		4:  "BINDING_KIND_GRAPHICS",
+		5:  "BINDING_KIND_MEDIA",
+		6:  "BINDING_KIND_TRANSIENT",
+		7:  "BINDING_KIND_CPU",
+		8:  "BINDING_KIND_SNAPSHOTS",
+		9:  "BINDING_KIND_JOB",
+		10: "BINDING_KIND_BLOCK_JOB",
+	}
+	BindingKind_value = map[string]int32{
+		"BINDING_KIND_UNSPECIFIED":   0,
+		"BINDING_KIND_HOST_DEVICE":   1,
+		"BINDING_KIND_FILESYSTEM":    2,
+		"BINDING_KIND_SHARED_MEMORY": 3,
+		"BINDING_KIND_GRAPHICS":      4,
+		"BINDING_KIND_MEDIA":         5,
+		"BINDING_KIND_TRANSIENT":     6,
+		"BINDING_KIND_CPU":           7,
+		"BINDING_KIND_SNAPSHOTS":     8,
+		"BINDING_KIND_JOB":           9,
+		"BINDING_KIND_BLOCK_JOB":     10,
+	}
+)
+
+func (x BindingKind) Enum() *BindingKind {
+	p := new(BindingKind)
+	*p = x
+	return p
+}
+
+func (x BindingKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BindingKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_resources_proto_enumTypes[1].Descriptor()
+}
+
+func (BindingKind) Type() protoreflect.EnumType {
+	return &file_berth_v1_resources_proto_enumTypes[1]
+}
+
+func (x BindingKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BindingKind.Descriptor instead.
+func (BindingKind) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{1}
+}
+
 type DomainState int32
 
 const (
@@ -136,11 +210,11 @@ func (x DomainState) String() string {
 }
 
 func (DomainState) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[1].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[2].Descriptor()
 }
 
 func (DomainState) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[1]
+	return &file_berth_v1_resources_proto_enumTypes[2]
 }
 
 func (x DomainState) Number() protoreflect.EnumNumber {
@@ -149,7 +223,7 @@ func (x DomainState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DomainState.Descriptor instead.
 func (DomainState) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
 }
 
 // ConditionKind says what sort of thing is wrong with a VM, or unusual about it.
@@ -234,11 +308,11 @@ func (x ConditionKind) String() string {
 }
 
 func (ConditionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[2].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[3].Descriptor()
 }
 
 func (ConditionKind) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[2]
+	return &file_berth_v1_resources_proto_enumTypes[3]
 }
 
 func (x ConditionKind) Number() protoreflect.EnumNumber {
@@ -247,7 +321,7 @@ func (x ConditionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConditionKind.Descriptor instead.
 func (ConditionKind) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
 }
 
 type VMState int32
@@ -301,11 +375,11 @@ func (x VMState) String() string {
 }
 
 func (VMState) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[3].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[4].Descriptor()
 }
 
 func (VMState) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[3]
+	return &file_berth_v1_resources_proto_enumTypes[4]
 }
 
 func (x VMState) Number() protoreflect.EnumNumber {
@@ -314,7 +388,7 @@ func (x VMState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VMState.Descriptor instead.
 func (VMState) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
 }
 
 type OperationResult int32
@@ -356,11 +430,11 @@ func (x OperationResult) String() string {
 }
 
 func (OperationResult) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[4].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[5].Descriptor()
 }
 
 func (OperationResult) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[4]
+	return &file_berth_v1_resources_proto_enumTypes[5]
 }
 
 func (x OperationResult) Number() protoreflect.EnumNumber {
@@ -369,7 +443,7 @@ func (x OperationResult) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationResult.Descriptor instead.
 func (OperationResult) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
 }
 
 type DecisionOutcome int32
@@ -408,11 +482,11 @@ func (x DecisionOutcome) String() string {
 }
 
 func (DecisionOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[5].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[6].Descriptor()
 }
 
 func (DecisionOutcome) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[5]
+	return &file_berth_v1_resources_proto_enumTypes[6]
 }
 
 func (x DecisionOutcome) Number() protoreflect.EnumNumber {
@@ -421,7 +495,7 @@ func (x DecisionOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DecisionOutcome.Descriptor instead.
 func (DecisionOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{6}
 }
 
 // Node is a hypervisor host with an agent.
@@ -1922,6 +1996,7 @@ type Domain struct {
 	ProcessId     int64         `protobuf:"varint,20,opt,name=process_id,json=processId,proto3" json:"process_id,omitempty"` // of an orphan
 	Sources       []*DiskSource `protobuf:"bytes,21,rep,name=sources,proto3" json:"sources,omitempty"`                       // what it writes to, of a domain that has memory; at most 64
 	Devices       *Devices      `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                       // of a domain that has memory, as it runs with them; absent: not known
+	Bindings      *Bindings     `protobuf:"bytes,23,opt,name=bindings,proto3" json:"bindings,omitempty"`                     // of a domain that has memory; absent: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2103,6 +2178,143 @@ func (x *Domain) GetDevices() *Devices {
 	return nil
 }
 
+func (x *Domain) GetBindings() *Bindings {
+	if x != nil {
+		return x.Bindings
+	}
+	return nil
+}
+
+// Bindings are what keeps a running domain on its host.
+type Bindings struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bindings      []*Binding             `protobuf:"bytes,1,rep,name=bindings,proto3" json:"bindings,omitempty"` // at most 64
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Bindings) Reset() {
+	*x = Bindings{}
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Bindings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Bindings) ProtoMessage() {}
+
+func (x *Bindings) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Bindings.ProtoReflect.Descriptor instead.
+func (*Bindings) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Bindings) GetBindings() []*Binding {
+	if x != nil {
+		return x.Bindings
+	}
+	return nil
+}
+
+// Binding is one thing that libvirt does not take along in a live migration.
+type Binding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          BindingKind            `protobuf:"varint,1,opt,name=kind,proto3,enum=berth.v1.BindingKind" json:"kind,omitempty"`
+	What          string                 `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`     // the sort of it in libvirt's word: pci, virtiofs, cdrom, backup, copy ...
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`     // what it is known by: an address, a tag, a disk's target, a snapshot
+	Source        *DiskSource            `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"` // of a drive: what is in it
+	Count         int32                  `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`  // of snapshots
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`   // of a job: when it was first seen
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Binding) Reset() {
+	*x = Binding{}
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Binding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Binding) ProtoMessage() {}
+
+func (x *Binding) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Binding.ProtoReflect.Descriptor instead.
+func (*Binding) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Binding) GetKind() BindingKind {
+	if x != nil {
+		return x.Kind
+	}
+	return BindingKind_BINDING_KIND_UNSPECIFIED
+}
+
+func (x *Binding) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Binding) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Binding) GetSource() *DiskSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Binding) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Binding) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // Devices are those that people attach and detach while a domain runs.
 type Devices struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2113,7 +2325,7 @@ type Devices struct {
 
 func (x *Devices) Reset() {
 	*x = Devices{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2337,7 @@ func (x *Devices) String() string {
 func (*Devices) ProtoMessage() {}
 
 func (x *Devices) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2350,7 @@ func (x *Devices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Devices.ProtoReflect.Descriptor instead.
 func (*Devices) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Devices) GetDevices() []*Device {
@@ -2164,7 +2376,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2388,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2401,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Device) GetKind() string {
@@ -2253,7 +2465,7 @@ type DiskSource struct {
 
 func (x *DiskSource) Reset() {
 	*x = DiskSource{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2477,7 @@ func (x *DiskSource) String() string {
 func (*DiskSource) ProtoMessage() {}
 
 func (x *DiskSource) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2490,7 @@ func (x *DiskSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiskSource.ProtoReflect.Descriptor instead.
 func (*DiskSource) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DiskSource) GetPath() string {
@@ -2314,7 +2526,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2326,7 +2538,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2339,7 +2551,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Ending) GetWatchedSeconds() float64 {
@@ -2413,13 +2625,15 @@ type VM struct {
 	Bound           string                 `protobuf:"bytes,44,opt,name=bound,proto3" json:"bound,omitempty"`                                            // name of the node that alone has a file of it, as far as is proven; empty: all nodes have all
 	Running         *VMSize                `protobuf:"bytes,45,opt,name=running,proto3" json:"running,omitempty"`                                        // how large it is where it runs; spec has how large its next start makes it. Absent: no node holds it
 	NextStart       []*PendingChange       `protobuf:"bytes,46,rep,name=next_start,json=nextStart,proto3" json:"next_start,omitempty"`                   // what its next start will have otherwise than what runs, but for devices, which drift has
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What keeps it on its node while it runs, and what lets it go, in words; none: nothing, or its agent does not tell.
+	Immovable     []string `protobuf:"bytes,47,rep,name=immovable,proto3" json:"immovable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2645,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2658,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VM) GetId() string {
@@ -2769,6 +2983,13 @@ func (x *VM) GetNextStart() []*PendingChange {
 	return nil
 }
 
+func (x *VM) GetImmovable() []string {
+	if x != nil {
+		return x.Immovable
+	}
+	return nil
+}
+
 // VMSize is how large a VM is.
 type VMSize struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2780,7 +3001,7 @@ type VMSize struct {
 
 func (x *VMSize) Reset() {
 	*x = VMSize{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +3013,7 @@ func (x *VMSize) String() string {
 func (*VMSize) ProtoMessage() {}
 
 func (x *VMSize) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +3026,7 @@ func (x *VMSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSize.ProtoReflect.Descriptor instead.
 func (*VMSize) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VMSize) GetMemoryBytes() int64 {
@@ -2836,7 +3057,7 @@ type PendingChange struct {
 
 func (x *PendingChange) Reset() {
 	*x = PendingChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +3069,7 @@ func (x *PendingChange) String() string {
 func (*PendingChange) ProtoMessage() {}
 
 func (x *PendingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +3082,7 @@ func (x *PendingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingChange.ProtoReflect.Descriptor instead.
 func (*PendingChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PendingChange) GetField() string {
@@ -2913,7 +3134,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3146,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3159,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Drift) GetNode() string {
@@ -2989,7 +3210,7 @@ type DriftedDevice struct {
 
 func (x *DriftedDevice) Reset() {
 	*x = DriftedDevice{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3222,7 @@ func (x *DriftedDevice) String() string {
 func (*DriftedDevice) ProtoMessage() {}
 
 func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3235,7 @@ func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedDevice.ProtoReflect.Descriptor instead.
 func (*DriftedDevice) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DriftedDevice) GetKind() string {
@@ -3056,7 +3277,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3289,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3302,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Discard) GetNode() string {
@@ -3116,7 +3337,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3349,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3362,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CopyView) GetNode() string {
@@ -3223,7 +3444,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3456,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3469,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -3324,7 +3545,7 @@ type NewVM struct {
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +3557,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +3570,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -3480,7 +3701,7 @@ type VMChange struct {
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3713,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3726,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -3616,7 +3837,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3628,7 +3849,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3641,7 +3862,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Names) GetNames() []string {
@@ -3665,7 +3886,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +3898,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +3911,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -3748,7 +3969,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +3981,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +3994,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -3874,7 +4095,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3886,7 +4107,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3899,7 +4120,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Disk) GetPath() string {
@@ -3976,7 +4197,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3988,7 +4209,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4001,7 +4222,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Operation) GetId() string {
@@ -4194,7 +4415,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4206,7 +4427,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4219,7 +4440,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -4346,7 +4567,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +4579,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4592,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Decision) GetId() string {
@@ -4610,7 +4831,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4843,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4856,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -4718,7 +4939,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +4951,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +4964,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -4772,7 +4993,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4784,7 +5005,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4797,7 +5018,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -4831,7 +5052,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4843,7 +5064,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4856,7 +5077,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -4894,7 +5115,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4906,7 +5127,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4919,7 +5140,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -5033,7 +5254,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5045,7 +5266,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5058,7 +5279,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -5161,7 +5382,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5173,7 +5394,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5186,7 +5407,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -5264,7 +5485,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5276,7 +5497,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5289,7 +5510,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -5385,7 +5606,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5397,7 +5618,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5410,7 +5631,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -5498,7 +5719,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5510,7 +5731,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5523,7 +5744,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Member) GetId() string {
@@ -5682,7 +5903,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5694,7 +5915,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5707,7 +5928,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -5961,7 +6182,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xb8\x05\n" +
+	"\x11_vcpu_delay_ratio\"\xe8\x05\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -5991,7 +6212,17 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"process_id\x18\x14 \x01(\x03R\tprocessId\x12.\n" +
 	"\asources\x18\x15 \x03(\v2\x14.berth.v1.DiskSourceR\asources\x12+\n" +
-	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\"5\n" +
+	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\x12.\n" +
+	"\bbindings\x18\x17 \x01(\v2\x12.berth.v1.BindingsR\bbindings\"9\n" +
+	"\bBindings\x12-\n" +
+	"\bbindings\x18\x01 \x03(\v2\x11.berth.v1.BindingR\bbindings\"\xd2\x01\n" +
+	"\aBinding\x12)\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x15.berth.v1.BindingKindR\x04kind\x12\x12\n" +
+	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12,\n" +
+	"\x06source\x18\x04 \x01(\v2\x14.berth.v1.DiskSourceR\x06source\x12\x14\n" +
+	"\x05count\x18\x05 \x01(\x05R\x05count\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"5\n" +
 	"\aDevices\x12*\n" +
 	"\adevices\x18\x01 \x03(\v2\x10.berth.v1.DeviceR\adevices\"\xb6\x01\n" +
 	"\x06Device\x12\x12\n" +
@@ -6010,7 +6241,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xf5\v\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x93\f\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -6061,7 +6292,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05bound\x18, \x01(\tR\x05bound\x12*\n" +
 	"\arunning\x18- \x01(\v2\x10.berth.v1.VMSizeR\arunning\x126\n" +
 	"\n" +
-	"next_start\x18. \x03(\v2\x17.berth.v1.PendingChangeR\tnextStart\"A\n" +
+	"next_start\x18. \x03(\v2\x17.berth.v1.PendingChangeR\tnextStart\x12\x1c\n" +
+	"\timmovable\x18/ \x03(\tR\timmovable\"A\n" +
 	"\x06VMSize\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\"\x95\x01\n" +
@@ -6398,7 +6630,20 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x12NODE_STATE_SUSPECT\x10\x02\x12\x1a\n" +
 	"\x16NODE_STATE_UNREACHABLE\x10\x03\x12\x17\n" +
 	"\x13NODE_STATE_DEGRADED\x10\x04\x12\x15\n" +
-	"\x11NODE_STATE_FENCED\x10\x05*\x81\x02\n" +
+	"\x11NODE_STATE_FENCED\x10\x05*\xb9\x02\n" +
+	"\vBindingKind\x12\x1c\n" +
+	"\x18BINDING_KIND_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18BINDING_KIND_HOST_DEVICE\x10\x01\x12\x1b\n" +
+	"\x17BINDING_KIND_FILESYSTEM\x10\x02\x12\x1e\n" +
+	"\x1aBINDING_KIND_SHARED_MEMORY\x10\x03\x12\x19\n" +
+	"\x15BINDING_KIND_GRAPHICS\x10\x04\x12\x16\n" +
+	"\x12BINDING_KIND_MEDIA\x10\x05\x12\x1a\n" +
+	"\x16BINDING_KIND_TRANSIENT\x10\x06\x12\x14\n" +
+	"\x10BINDING_KIND_CPU\x10\a\x12\x1a\n" +
+	"\x16BINDING_KIND_SNAPSHOTS\x10\b\x12\x14\n" +
+	"\x10BINDING_KIND_JOB\x10\t\x12\x1a\n" +
+	"\x16BINDING_KIND_BLOCK_JOB\x10\n" +
+	"*\x81\x02\n" +
 	"\vDomainState\x12\x1c\n" +
 	"\x18DOMAIN_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13DOMAIN_STATE_ABSENT\x10\x01\x12\x18\n" +
@@ -6464,154 +6709,162 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 	return file_berth_v1_resources_proto_rawDescData
 }
 
-var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
-	(DomainState)(0),              // 1: berth.v1.DomainState
-	(ConditionKind)(0),            // 2: berth.v1.ConditionKind
-	(VMState)(0),                  // 3: berth.v1.VMState
-	(OperationResult)(0),          // 4: berth.v1.OperationResult
-	(DecisionOutcome)(0),          // 5: berth.v1.DecisionOutcome
-	(*Node)(nil),                  // 6: berth.v1.Node
-	(*FenceDevice)(nil),           // 7: berth.v1.FenceDevice
-	(*Fencing)(nil),               // 8: berth.v1.Fencing
-	(*NodeSettings)(nil),          // 9: berth.v1.NodeSettings
-	(*NodeLedgers)(nil),           // 10: berth.v1.NodeLedgers
-	(*NodeInventory)(nil),         // 11: berth.v1.NodeInventory
-	(*StoragePool)(nil),           // 12: berth.v1.StoragePool
-	(*Network)(nil),               // 13: berth.v1.Network
-	(*ReadingError)(nil),          // 14: berth.v1.ReadingError
-	(*NodeTelemetry)(nil),         // 15: berth.v1.NodeTelemetry
-	(*Pressure)(nil),              // 16: berth.v1.Pressure
-	(*DomainTelemetry)(nil),       // 17: berth.v1.DomainTelemetry
-	(*Domain)(nil),                // 18: berth.v1.Domain
-	(*Devices)(nil),               // 19: berth.v1.Devices
-	(*Device)(nil),                // 20: berth.v1.Device
-	(*DiskSource)(nil),            // 21: berth.v1.DiskSource
-	(*Ending)(nil),                // 22: berth.v1.Ending
-	(*VM)(nil),                    // 23: berth.v1.VM
-	(*VMSize)(nil),                // 24: berth.v1.VMSize
-	(*PendingChange)(nil),         // 25: berth.v1.PendingChange
-	(*Drift)(nil),                 // 26: berth.v1.Drift
-	(*DriftedDevice)(nil),         // 27: berth.v1.DriftedDevice
-	(*Discard)(nil),               // 28: berth.v1.Discard
-	(*CopyView)(nil),              // 29: berth.v1.CopyView
-	(*VMDisk)(nil),                // 30: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 31: berth.v1.NewVM
-	(*VMChange)(nil),              // 32: berth.v1.VMChange
-	(*Names)(nil),                 // 33: berth.v1.Names
-	(*RootDisk)(nil),              // 34: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 35: berth.v1.VMSpec
-	(*Disk)(nil),                  // 36: berth.v1.Disk
-	(*Operation)(nil),             // 37: berth.v1.Operation
-	(*MigrationStats)(nil),        // 38: berth.v1.MigrationStats
-	(*Decision)(nil),              // 39: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 40: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 41: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 42: berth.v1.RankRow
-	(*RankCell)(nil),              // 43: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 44: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 45: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 46: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 47: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 48: berth.v1.Event
-	(*Member)(nil),                // 49: berth.v1.Member
-	(*ErrorDetail)(nil),           // 50: berth.v1.ErrorDetail
-	nil,                           // 51: berth.v1.Node.KeysEntry
-	nil,                           // 52: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 53: google.protobuf.Timestamp
-	(*Key)(nil),                   // 54: berth.v1.Key
-	(*CompiledKey)(nil),           // 55: berth.v1.CompiledKey
-	(*Problem)(nil),               // 56: berth.v1.Problem
+	(BindingKind)(0),              // 1: berth.v1.BindingKind
+	(DomainState)(0),              // 2: berth.v1.DomainState
+	(ConditionKind)(0),            // 3: berth.v1.ConditionKind
+	(VMState)(0),                  // 4: berth.v1.VMState
+	(OperationResult)(0),          // 5: berth.v1.OperationResult
+	(DecisionOutcome)(0),          // 6: berth.v1.DecisionOutcome
+	(*Node)(nil),                  // 7: berth.v1.Node
+	(*FenceDevice)(nil),           // 8: berth.v1.FenceDevice
+	(*Fencing)(nil),               // 9: berth.v1.Fencing
+	(*NodeSettings)(nil),          // 10: berth.v1.NodeSettings
+	(*NodeLedgers)(nil),           // 11: berth.v1.NodeLedgers
+	(*NodeInventory)(nil),         // 12: berth.v1.NodeInventory
+	(*StoragePool)(nil),           // 13: berth.v1.StoragePool
+	(*Network)(nil),               // 14: berth.v1.Network
+	(*ReadingError)(nil),          // 15: berth.v1.ReadingError
+	(*NodeTelemetry)(nil),         // 16: berth.v1.NodeTelemetry
+	(*Pressure)(nil),              // 17: berth.v1.Pressure
+	(*DomainTelemetry)(nil),       // 18: berth.v1.DomainTelemetry
+	(*Domain)(nil),                // 19: berth.v1.Domain
+	(*Bindings)(nil),              // 20: berth.v1.Bindings
+	(*Binding)(nil),               // 21: berth.v1.Binding
+	(*Devices)(nil),               // 22: berth.v1.Devices
+	(*Device)(nil),                // 23: berth.v1.Device
+	(*DiskSource)(nil),            // 24: berth.v1.DiskSource
+	(*Ending)(nil),                // 25: berth.v1.Ending
+	(*VM)(nil),                    // 26: berth.v1.VM
+	(*VMSize)(nil),                // 27: berth.v1.VMSize
+	(*PendingChange)(nil),         // 28: berth.v1.PendingChange
+	(*Drift)(nil),                 // 29: berth.v1.Drift
+	(*DriftedDevice)(nil),         // 30: berth.v1.DriftedDevice
+	(*Discard)(nil),               // 31: berth.v1.Discard
+	(*CopyView)(nil),              // 32: berth.v1.CopyView
+	(*VMDisk)(nil),                // 33: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 34: berth.v1.NewVM
+	(*VMChange)(nil),              // 35: berth.v1.VMChange
+	(*Names)(nil),                 // 36: berth.v1.Names
+	(*RootDisk)(nil),              // 37: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 38: berth.v1.VMSpec
+	(*Disk)(nil),                  // 39: berth.v1.Disk
+	(*Operation)(nil),             // 40: berth.v1.Operation
+	(*MigrationStats)(nil),        // 41: berth.v1.MigrationStats
+	(*Decision)(nil),              // 42: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 43: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 44: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 45: berth.v1.RankRow
+	(*RankCell)(nil),              // 46: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 47: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 48: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 49: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 50: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 51: berth.v1.Event
+	(*Member)(nil),                // 52: berth.v1.Member
+	(*ErrorDetail)(nil),           // 53: berth.v1.ErrorDetail
+	nil,                           // 54: berth.v1.Node.KeysEntry
+	nil,                           // 55: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 56: google.protobuf.Timestamp
+	(*Key)(nil),                   // 57: berth.v1.Key
+	(*CompiledKey)(nil),           // 58: berth.v1.CompiledKey
+	(*Problem)(nil),               // 59: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
-	9,  // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
-	9,  // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
-	11, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
-	15, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
-	10, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	53, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	51, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
-	7,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
-	8,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	52, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	7,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	53, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	53, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
-	12, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	13, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	53, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	14, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	53, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	16, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	16, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	16, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	17, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	14, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	1,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	53, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	22, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	21, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	19, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
-	20, // 29: berth.v1.Devices.devices:type_name -> berth.v1.Device
-	21, // 30: berth.v1.Device.source:type_name -> berth.v1.DiskSource
-	35, // 31: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	3,  // 32: berth.v1.VM.state:type_name -> berth.v1.VMState
-	53, // 33: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	53, // 34: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	17, // 35: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	54, // 36: berth.v1.VM.keys:type_name -> berth.v1.Key
-	54, // 37: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	53, // 38: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	30, // 39: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	28, // 40: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	2,  // 41: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	26, // 42: berth.v1.VM.drift:type_name -> berth.v1.Drift
-	24, // 43: berth.v1.VM.running:type_name -> berth.v1.VMSize
-	25, // 44: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	53, // 45: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	53, // 46: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
-	27, // 47: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	1,  // 48: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 49: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	35, // 50: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	54, // 51: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	34, // 52: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	33, // 53: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	33, // 54: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	33, // 55: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	33, // 56: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	36, // 57: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	4,  // 58: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	53, // 59: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	53, // 60: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	53, // 61: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	38, // 62: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	29, // 63: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	53, // 64: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	5,  // 65: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	44, // 66: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	45, // 67: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	42, // 68: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	40, // 69: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	41, // 70: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	5,  // 71: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	43, // 72: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	55, // 73: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	55, // 74: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	46, // 75: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	47, // 76: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	53, // 77: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	53, // 78: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	39, // 79: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	56, // 80: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	81, // [81:81] is the sub-list for method output_type
-	81, // [81:81] is the sub-list for method input_type
-	81, // [81:81] is the sub-list for extension type_name
-	81, // [81:81] is the sub-list for extension extendee
-	0,  // [0:81] is the sub-list for field type_name
+	10, // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
+	10, // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
+	12, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
+	16, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
+	11, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
+	56, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	54, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	8,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
+	9,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
+	55, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	8,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
+	56, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	56, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	13, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	14, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	56, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	15, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	56, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	17, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	17, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	17, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	18, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	15, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	2,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	56, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	25, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	24, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	22, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
+	20, // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
+	21, // 30: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
+	1,  // 31: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
+	24, // 32: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
+	56, // 33: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	23, // 34: berth.v1.Devices.devices:type_name -> berth.v1.Device
+	24, // 35: berth.v1.Device.source:type_name -> berth.v1.DiskSource
+	38, // 36: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	4,  // 37: berth.v1.VM.state:type_name -> berth.v1.VMState
+	56, // 38: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	56, // 39: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	18, // 40: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	57, // 41: berth.v1.VM.keys:type_name -> berth.v1.Key
+	57, // 42: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	56, // 43: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	33, // 44: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	31, // 45: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	3,  // 46: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	29, // 47: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	27, // 48: berth.v1.VM.running:type_name -> berth.v1.VMSize
+	28, // 49: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
+	56, // 50: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	56, // 51: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	30, // 52: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	2,  // 53: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 54: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	38, // 55: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	57, // 56: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	37, // 57: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	36, // 58: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	36, // 59: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	36, // 60: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	36, // 61: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	39, // 62: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	5,  // 63: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	56, // 64: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	56, // 65: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	56, // 66: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	41, // 67: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	32, // 68: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	56, // 69: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	6,  // 70: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	47, // 71: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	48, // 72: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	45, // 73: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	43, // 74: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	44, // 75: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	6,  // 76: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	46, // 77: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	58, // 78: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	58, // 79: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	49, // 80: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	50, // 81: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	56, // 82: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	56, // 83: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	42, // 84: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	59, // 85: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	86, // [86:86] is the sub-list for method output_type
+	86, // [86:86] is the sub-list for method input_type
+	86, // [86:86] is the sub-list for extension type_name
+	86, // [86:86] is the sub-list for extension extendee
+	0,  // [0:86] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -6625,18 +6878,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[26].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[32].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[40].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[41].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[28].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[34].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[42].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[43].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   47,
+			NumEnums:      7,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
