@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/guests"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/binding"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
@@ -46,6 +47,7 @@ func vmMessage(p *answer.Moment, vm model.VM, running map[string][]string) *bert
 		seen.Holder = p.View().Node(vm.Holder)
 		if seen.Holder != nil {
 			report.Domain = seen.Holder.Facts.Domain(vm.ID)
+			report.Immovable = binding.Texts(vm.Name, binding.Of(p, &vm, report.Cluster, &seen.Holder.Facts))
 		}
 		for _, domain := range p.Soft.Telemetry(vm.Holder).GetDomains() {
 			if domain.GetUuid() == vm.ID {
@@ -163,15 +165,21 @@ func (s *vmCalls) StopVM(
 	grace := time.Duration(seconds * float64(time.Second))
 	wanted := lifecycle.ActOnVM{
 		Kind: operation.Stop, VM: vm.ID, Force: message.GetForce(), Grace: cmp.Or(grace, lifecycle.DefaultGrace),
-		WhenBack: message.GetWhenBack(), RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
+		WhenBack: message.GetWhenBack(), InterruptBackup: message.GetInterruptBackup(),
+		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
+	}
+	response := &berthv1.StopVMResponse{SchemaVersion: wire.SchemaVersion}
+	if holder := p.View().Node(vm.Holder); holder != nil {
+		for _, job := range binding.Jobs(&vm, &holder.Facts) {
+			response.Interrupted = append(response.Interrupted, "it "+job.Text()+": "+job.Breaks())
+		}
 	}
 	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&berthv1.StopVMResponse{
-		SchemaVersion: wire.SchemaVersion, Operation: wire.Operation(op),
-	}), nil
+	response.Operation = wire.Operation(op)
+	return connect.NewResponse(response), nil
 }
 
 // RebootVM restarts the guest of a running VM where it is.

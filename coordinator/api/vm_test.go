@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +197,47 @@ func TestAPausedVMIsNotRebooted(t *testing.T) {
 	shows(3, berthv1.DomainState_DOMAIN_STATE_RUNNING)
 	if _, err := client.RebootVM(ctx, connect.NewRequest(&berthv1.RebootVMRequest{Vm: "web"})); err != nil {
 		t.Errorf("when it runs again: %v", err)
+	}
+}
+
+// What keeps a VM where it is stands on its page, and the answer to a stop says what it breaks.
+func TestWhatKeepsAVMIsShown(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	client, ctx := m.operator(), t.Context()
+	m.addNode("n1", "hv1")
+	m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Running, Holder: "n1", Epoch: 3})
+	m.control.act = func(request lifecycle.ActOnVM) (operation.Operation, error) {
+		if !request.InterruptBackup {
+			t.Errorf("control was asked %+v", request)
+		}
+		return operation.Operation{ID: "o1", Kind: request.Kind}, nil
+	}
+	session, err := m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
+	m.cloud.check(err)
+	session.Report(&berthv1.SessionRequest{Sequence: 2, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+		Node: &berthv1.NodeInventory{MemoryBytes: 1 << 30}, Domains: []*berthv1.Domain{{
+			Uuid: "v1", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, Managed: true, Epoch: 3,
+			Bindings: &berthv1.Bindings{Bindings: []*berthv1.Binding{
+				{Kind: berthv1.BindingKind_BINDING_KIND_FILESYSTEM, What: "virtiofs", Name: "share0"},
+				{Kind: berthv1.BindingKind_BINDING_KIND_BLOCK_JOB, What: "copy", Name: "vda"},
+			}},
+		}},
+	}}})
+	one, err := client.GetVM(ctx, connect.NewRequest(&berthv1.GetVMRequest{Vm: "web"}))
+	want := []string{
+		"has virtiofs tag share0, which libvirt does not migrate: shut it down to move it",
+		"has a block copy of disk vda by somebody else, which runs since some time ago: " +
+			"wait until it ends, or end it with 'virsh blockjob web vda --abort'",
+	}
+	if err != nil || !slices.Equal(one.Msg.GetVm().GetImmovable(), want) {
+		t.Errorf("shown %q, %v", one.Msg.GetVm().GetImmovable(), err)
+	}
+	stop, err := client.StopVM(ctx, connect.NewRequest(&berthv1.StopVMRequest{Vm: "web", InterruptBackup: true}))
+	want = []string{
+		"it has a block copy of disk vda by somebody else, which runs since some time ago: the copy of disk vda does not finish",
+	}
+	if err != nil || !slices.Equal(stop.Msg.GetInterrupted(), want) {
+		t.Errorf("answered %v, %v", stop, err)
 	}
 }
 

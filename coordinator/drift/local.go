@@ -1,33 +1,21 @@
 package drift
 
 import (
-	"cmp"
-	"path"
-	"slices"
-	"strings"
-
+	"berth/coordinator/binding"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
-	"berth/coordinator/schema"
 	"berth/shared/domxml"
 )
 
 // LocalDisk is a disk that a VM is started with and that other nodes may not have, by name; empty: there is none. What is in the folder of
 // a pool that is declared as shared is seen by all nodes of its cluster, and what comes over a network by all. A file of the same path on
 // another node is another file, as long as nobody has said otherwise. Facts are of a node of the cluster.
-func LocalDisk(source estate.Source, pools []model.Resource, vm *model.VM, cluster string, facts *model.NodeFacts) (string, error) {
+func LocalDisk(source estate.Facts, vm *model.VM, cluster string, facts *model.NodeFacts) (string, error) {
 	devices, err := Baseline(source, vm)
 	if err != nil {
 		return "", err
 	}
-	shared := map[string]bool{} // by libvirt's name
-	for _, pool := range pools {
-		settings := model.PoolSettingsOf(&pool)
-		inside, _ := source.Resource(pool.Links[schema.LinkCluster])
-		if settings.Scope == model.PoolShared && cmp.Or(inside.Name, model.DefaultCluster) == cluster {
-			shared[settings.Source] = true
-		}
-	}
+	shared := binding.SharedPools(source, cluster)
 	own := map[string]bool{} // volumes of which their own records say where they are
 	for _, id := range vm.Disks {
 		if disk, known := source.Resource(id); known && disk.Volume != nil {
@@ -38,10 +26,7 @@ func LocalDisk(source estate.Source, pools []model.Resource, vm *model.VM, clust
 		if disk.Path == "" && (disk.Volume == "" || own[disk.Volume] || shared[disk.Pool]) {
 			continue
 		}
-		seen := slices.ContainsFunc(facts.Pools, func(p model.PoolFacts) bool {
-			return shared[p.Name] && p.Path != "" && strings.HasPrefix(path.Clean(disk.Path), strings.TrimSuffix(p.Path, "/")+"/")
-		})
-		if !seen {
+		if !binding.InShared(shared, disk, facts) {
 			return disk.Text(), nil
 		}
 	}

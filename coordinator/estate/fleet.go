@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"berth/coordinator/balance"
+	"berth/coordinator/binding"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/planner"
@@ -34,7 +36,7 @@ func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Pl
 		DrainIgnoresVMRules: Effective(&linked, schema.PolicyForm.Setting(schema.SettingDrainIgnores)) == "true",
 		DisperseAccounts:    Effective(&linked, schema.PolicyForm.Setting(schema.SettingDisperse)) == "true",
 	}
-	f := &fleetMaker{facts: facts, local: settings.Storage == model.LocalStorage, records: make(map[string]*model.VM)}
+	f := &fleetMaker{facts: facts, cluster: clusterName, local: settings.Storage == model.LocalStorage, records: make(map[string]*model.VM)}
 	f.planner = cmp.Or(w.plannerOf(model.Resource{}, record), policy.Planner)
 	if w.err != nil {
 		return nil, w.err
@@ -92,6 +94,7 @@ func ClusterNames(facts Facts) []string {
 
 type fleetMaker struct {
 	facts      Facts
+	cluster    string
 	local      bool   // the cluster has local storage
 	planner    string // of VMs whose offer names none
 	records    map[string]*model.VM
@@ -138,9 +141,13 @@ func (f *fleetMaker) busy(vm *model.VM, node *view.NodeView) string {
 		return node.Node.Name + " does not show it"
 	case domain.State != model.DomainRunning:
 		return fmt.Sprintf("it is %s on %s (%s)", domain.State, node.Node.Name, domain.Reason)
-	default:
+	case len(domain.Bindings) == 0:
 		return ""
 	}
+	if texts := binding.Texts(vm.Name, binding.Of(f.facts, vm, f.cluster, &node.Facts)); len(texts) > 0 {
+		return "it " + strings.Join(texts, "; it ")
+	}
+	return ""
 }
 
 // localDisk is a disk of a VM that only its node has, and where it is, in words; empty: other nodes see all of them.
@@ -168,8 +175,10 @@ func (f *fleetMaker) ask(view *view.View, id string, purpose placement.Purpose) 
 		return placement.Request{}, err
 	}
 	request := Request(resolved, *vm, purpose)
-	size := vm.SizeOn(domainOf(id, view.Node(vm.Holder)))
+	node := view.Node(vm.Holder)
+	size := vm.SizeOn(domainOf(id, node))
 	request.Memory, request.VCPUs = size.Memory, size.VCPUs
+	request.Bindings = binding.Texts(vm.Name, binding.Of(f.facts, vm, f.cluster, &node.Facts))
 	return request, nil
 }
 

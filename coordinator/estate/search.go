@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
+	"berth/coordinator/binding"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/across"
@@ -46,6 +47,9 @@ func SearchOf(
 		option, err := s.option(view, one, &vm, purpose)
 		if err != nil {
 			return across.Search{}, nil, err
+		}
+		if holder := view.Node(vm.Holder); holder != nil && purpose.Moves() {
+			option.Request.Bindings = binding.Texts(vm.Name, binding.Of(facts, &vm, name, &holder.Facts))
 		}
 		search.Options, resolved[name] = append(search.Options, option), one
 	}

@@ -74,6 +74,8 @@ type Request struct {
 	// it may use the memory that is kept free for it.
 	HA      bool `json:"ha,omitempty"`
 	Restart bool `json:"restart,omitempty"`
+	// Bindings are what keeps the VM on its node while it runs, and what lets it go, in words. With any it moves nowhere.
+	Bindings []string `json:"bindings,omitempty"`
 	// Last is the node ID that the VM ran on last, if that node is to be tried before all others.
 	Last string `json:"last,omitempty"`
 }

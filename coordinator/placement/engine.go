@@ -98,7 +98,7 @@ func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, 
 			columns, in, view.Allocation{VM: request.VM, Name: request.VMName, Labels: request.Labels, HA: request.HA},
 		)
 	}
-	in.Networks, in.CPU, in.PassedCPU = request.Networks, needs.CPU, request.PassedCPU
+	in.Networks, in.CPU, in.PassedCPU, in.Bindings = request.Networks, needs.CPU, request.PassedCPU, request.Bindings
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
 		e.candidates, e.band = make([]int32, n), make([]int32, n)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"berth/coordinator/placement/constraint"
 )
 
 // figure prints a score with at most two decimals.
@@ -151,6 +153,8 @@ func (w wording) refusal() string {
 		return fmt.Sprintf("no node fits: %s no system score above %s; nearest is %s with %s; constraints refused %d of %s",
 			has(w.choice.Candidates), figure(w.policy.Gate.Final), in.Name(nearest), figure(score),
 			nodes-w.choice.Candidates, count(nodes, "node"))
+	case len(in.Bindings) > 0 && in.Current != "":
+		return "no node fits: " + constraint.SayBound(in)
 	case in.Pinned != "":
 		return w.refusalOfOnly(in.Pinned, in.PinnedName, "was asked for")
 	case in.Home != "":

@@ -63,7 +63,10 @@ func knowAround(facts *model.NodeFacts, w words) {
 func (r *Request) askAround(w words) {
 	r.Planner, r.Networks, r.CopyStorage = w.text("planner"), w.named["network"], w.has("copy")
 	r.CPU, r.PassedCPU, r.Last = w.text("cpu"), w.text("passed_cpu"), w.text("last")
-	r.HA, r.Restart = r.HA || w.has("ha"), w.has("restart")
+	r.HA, r.Restart, r.Bindings = r.HA || w.has("ha"), w.has("restart"), nil
+	for _, text := range w.named["binding"] {
+		r.Bindings = append(r.Bindings, strings.ReplaceAll(text, "_", " "))
+	}
 	for _, text := range w.named["disk"] {
 		parts := append(strings.Split(text, ":"), "")
 		disk := Disk{ID: "id-" + parts[0], Name: parts[0], Size: w.parsed(parts[1])}

@@ -310,6 +310,7 @@ func goldenCommands() []Command {
 		Unit:         &placement.Unit{VMs: []string{"v2"}, Memory: units.MiB, VCPUs: 1, Names: []string{"db"}},
 		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: model.SystemKey, Level: "vm"}},
 		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: model.CustomerKey, Level: "vm"}},
+		Bindings:     []string{"has TPM of its node: shut it down to move it"},
 		Planner:      "user-dispersing", Networks: []string{"bridge:br0"}, CopyStorage: true, CPU: "EPYC-Rome",
 		PassedCPU: web.PassedCPU, Last: "n2",
 		Disks: []placement.Disk{{

@@ -61,6 +61,9 @@ const AwaitLevel = 3
 // SizeLevel is the feature level from which the record of a VM has how large it was started, and what of its record was changed since.
 const SizeLevel = 3
 
+// BindingsLevel is the feature level from which the record of a decision has what keeps its VM on its node.
+const BindingsLevel = 3
+
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
 const GivenUpLevel = 3
 
@@ -109,6 +112,11 @@ func (c *Command) needed() uint32 {
 		}
 		if c.Operations[i].WhenBack {
 			level = max(level, AwaitLevel)
+		}
+	}
+	for i := range c.Decisions {
+		if len(c.Decisions[i].Request.Bindings) > 0 {
+			level = max(level, BindingsLevel)
 		}
 	}
 	fields, _ := c.neededByRecords()
@@ -167,6 +175,10 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {
 		older.Operations[i].TargetBoot, older.Operations[i].GivenUp, older.Operations[i].WhenBack = "", "", false
+	}
+	older.Decisions = slices.Clone(c.Decisions)
+	for i := range older.Decisions {
+		older.Decisions[i].Request.Bindings = nil
 	}
 	return &older, c.allowed(level)
 }

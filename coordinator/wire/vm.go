@@ -26,6 +26,7 @@ type VMReport struct {
 	Groups        []string // names of those that it is a member of
 	Within        string   // kind/name; empty: its VDC says
 	Volumes       []VMVolume
+	Immovable     []string // what keeps it on its node while it runs
 }
 
 // VMVolume is a disk that is a volume or is to become one.
@@ -93,6 +94,7 @@ func VM(report VMReport) *berthv1.VM {
 		Discards:       discards(report),
 		Drift:          drifted(report),
 		Bound:          nameOf(report.NodeName, vm.Bound),
+		Immovable:      report.Immovable,
 	}
 	if vm.Holder != "" {
 		size := vm.SizeOn(report.Domain)

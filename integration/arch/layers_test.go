@@ -32,6 +32,7 @@ var layers = []struct {
 	{"pure: what people declare of records, field by field", []string{"coordinator/schema"}},
 	{"pure: how files that people write are read, field by field", []string{"coordinator/strictyaml", "coordinator/yamlnode"}},
 	{"pure: the YAML form of an estate", []string{"coordinator/document"}},
+	{"pure: what keeps a running VM on its node", []string{"coordinator/binding"}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
 	{"pure: what a guest runs with that its record does not have", []string{"coordinator/drift"}},
 	{"pure: how VMs are moved for plans, step by step", []string{"coordinator/moving"}},
@@ -60,6 +61,7 @@ var layers = []struct {
 	{"what the host shows of guests without being asked through libvirtd", []string{
 		"agent/hypervisor/imagelock", "agent/hypervisor/processes", "agent/hypervisor/statusfiles",
 	}},
+	{"what is known of the jobs of guests", []string{"agent/hypervisor/domainjobs"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
 	}},

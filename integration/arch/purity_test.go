@@ -23,6 +23,7 @@ var pure = []string{
 	"coordinator/yamlnode",
 	"coordinator/schema",
 	"coordinator/document",
+	"coordinator/binding",
 	"coordinator/estate",
 	"shared/domxml",
 	"shared/qcow2",

@@ -23,7 +23,7 @@ type vmFake struct {
 	changeVM    func(*berthv1.ChangeVMRequest) (*berthv1.ChangeVMResponse, error)
 	OnStartVM   func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error)
 	OnStartVMs  func(*berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error)
-	stopVM      func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error)
+	OnStopVM    func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error)
 	OnRebootVM  func(*berthv1.RebootVMRequest) (*berthv1.RebootVMResponse, error)
 	OnMigrateVM func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error)
 	OnDeleteVM  func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error)
@@ -41,7 +41,7 @@ func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceChangeVMProcedure, &f.changeVM)
 	unary(l, berthv1connect.BerthServiceStartVMProcedure, &f.OnStartVM)
 	unary(l, berthv1connect.BerthServiceStartVMsProcedure, &f.OnStartVMs)
-	unary(l, berthv1connect.BerthServiceStopVMProcedure, &f.stopVM)
+	unary(l, berthv1connect.BerthServiceStopVMProcedure, &f.OnStopVM)
 	unary(l, berthv1connect.BerthServiceRebootVMProcedure, &f.OnRebootVM)
 	unary(l, berthv1connect.BerthServiceMigrateVMProcedure, &f.OnMigrateVM)
 	unary(l, berthv1connect.BerthServiceDeleteVMProcedure, &f.OnDeleteVM)
@@ -122,7 +122,7 @@ func cannedVMAnswers() vmFake {
 			}, nil
 		},
 		OnStartVMs: CannedStarts,
-		stopVM: func(r *berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
+		OnStopVM: func(r *berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
 			if r.GetWhenBack() {
 				op := CannedOperation("stop", Running)
 				op.Phase, op.Doing = "queued", "to stop on node1; waits until it is back: node1 is unreachable: no session for 3m12s"

@@ -59,6 +59,27 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// Whoever stops a VM in the middle of a backup reads what that has cost.
+func TestStopDuringABackup(t *testing.T) {
+	f := clitest.Steady()
+	f.OnStopVM = func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error) {
+		return &berthv1.StopVMResponse{
+			SchemaVersion: "1", Operation: clitest.CannedOperation("stop", clitest.Running), Interrupted: []string{"it has a backup job"},
+		}, nil
+	}
+	f.OnWatchOp = func(_ context.Context, _ *berthv1.WatchOperationRequest, send clitest.Send) error {
+		return send(&berthv1.WatchOperationResponse{Operation: clitest.CannedOperation("stop", clitest.Done)})
+	}
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("vm", "stop", "web1", "--interrupt-backup")
+	if said.Out != "vm/web1 stopped on node2 after 2.1s; interrupted: it has a backup job\n" {
+		t.Errorf("got %q and %q", said.Out, said.ErrOut)
+	}
+	if sent := clitest.Asked[berthv1.StopVMRequest](f); len(sent) != 1 || !sent[0].GetInterruptBackup() {
+		t.Errorf("the coordinator was asked %v", sent)
+	}
+}
+
 func TestReboot(t *testing.T) {
 	f := clitest.Steady()
 	f.OnWatchOp = func(_ context.Context, _ *berthv1.WatchOperationRequest, send clitest.Send) error {

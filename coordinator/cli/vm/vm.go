@@ -133,11 +133,16 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		{"last node", term.Differs(vm.GetLastNode(), vm.GetNode())},
 		{"home", vm.GetHome()},
 		{"bound to", bound(vm)},
+	}
+	for _, text := range vm.GetImmovable() {
+		rows = append(rows, [2]string{"cannot move", text})
+	}
+	rows = append(rows, [][2]string{
 		{"uptime", term.Differs(uptime(a, vm), term.None)},
 		{"left behind", leftBehind(vm)},
 		{"memory", units.Bytes(runs(vm).GetMemoryBytes()).String()},
 		{"vCPUs", strconv.Itoa(int(runs(vm).GetVcpus()))},
-	}
+	}...)
 	rows = append(rows, fieldform.Rows(specFields, spec)...)
 	rows = append(
 		rows, [2]string{"CPU", cmp.Or(vm.GetCpu(), spec.GetCpu())}, [2]string{"user data", textLength(spec.GetUserData())},
@@ -220,15 +225,17 @@ func textLength(text string) string {
 
 func stopCommand(a *term.App) *cobra.Command {
 	var (
-		force    bool
-		grace    time.Duration
-		whenBack bool
-		wait     follow.WaitFlags
+		force     bool
+		interrupt bool
+		grace     time.Duration
+		whenBack  bool
+		wait      follow.WaitFlags
 	)
 	cmd := &cobra.Command{
 		Use: "stop NAME", Short: "Shut a VM down", Args: term.Arguments(1, "NAME"),
 		Long: `Shut a VM down: its guest is asked to, and powered off when the grace time is over. The VM stays known and
-'berth vm start NAME' starts it again.
+'berth vm start NAME' starts it again. It is refused while somebody makes a backup of the VM or copies a disk of it:
+--interrupt-backup and --force stop it all the same, and say what does not finish.
 
 If its node is unreachable, that is refused: nobody can ask the guest. With --when-back it is done as soon as the node
 is heard again, and 'berth operation cancel' takes it back until then.`,
@@ -246,11 +253,13 @@ is heard again, and 'berth operation cancel' takes it back until then.`,
 			}
 			return stop(a, cmd, &berthv1.StopVMRequest{
 				Vm: args[0], Force: force, GraceSeconds: grace.Seconds(), WhenBack: whenBack, RequestId: term.RequestID(),
+				InterruptBackup: interrupt,
 			}, wait)
 		},
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "power it off at once, like pulling the plug")
+	cmd.Flags().BoolVar(&interrupt, "interrupt-backup", false, "stop it also while a backup or a job on a disk runs, which does not finish")
 	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "`DURATION` that the guest has to shut down, at most 1h")
 	term.Complete(cmd, "grace", cobra.NoFileCompletions)
 	whenBackFlag(cmd, &whenBack)
@@ -277,7 +286,11 @@ func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait 
 	}
 	wait.Wait = wait.Wait && !later(answer.GetOperation(), request.GetWhenBack())
 	return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
-		return fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
+		said := fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
+		for _, broken := range answer.GetInterrupted() {
+			said += "; interrupted: " + broken
+		}
+		return said
 	})
 }
 

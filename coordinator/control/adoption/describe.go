@@ -49,7 +49,7 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	snapshot := a.Store.Snapshot()
 	node, _ := snapshot.Node(one.Node)
 	facts := a.Inventory.Facts(one.Node, a.Now())
-	local, err := drift.LocalDisk(snapshot, snapshot.Resources(model.KindPool), &vm, node.ClusterName(), &facts)
+	local, err := drift.LocalDisk(snapshot, &vm, node.ClusterName(), &facts)
 	if err != nil {
 		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
 	}

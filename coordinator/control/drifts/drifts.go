@@ -185,7 +185,7 @@ func bind(snapshot *state.Snapshot, vm model.VM, node string, facts *model.NodeF
 		return vm
 	}
 	record, _ := snapshot.Node(node)
-	local, err := drift.LocalDisk(snapshot, snapshot.Resources(model.KindPool), &vm, record.ClusterName(), facts)
+	local, err := drift.LocalDisk(snapshot, &vm, record.ClusterName(), facts)
 	switch {
 	case err != nil:
 	case local != "":

@@ -36,6 +36,9 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 	if err != nil {
 		return First{}, err
 	}
+	if err := l.uninterrupted(&vm, request); err != nil {
+		return First{}, err
+	}
 	at, revision := l.Now(), vm.Revision
 	op := operation.Operation{
 		ID: l.NewID(), Kind: request.Kind, Caller: request.Caller, Request: request.RequestID, VM: vm.ID, VMName: vm.Name,

@@ -216,7 +216,7 @@ func (l *Lifecycle) movable(snapshot *state.Snapshot, vm model.VM, search *searc
 			continue
 		}
 		if domain.State == model.DomainRunning {
-			return nil
+			return bound(snapshot, &vm, search.Options[0].Cluster, &facts, request.attempt != nil)
 		}
 		return &lead.Error{
 			Code: lead.Conflict, Subject: subject, Message: fmt.Sprintf("VM %q is %s on %s (%s)", vm.Name, domain.State, source, domain.Reason),

@@ -46,11 +46,14 @@ type Started struct {
 
 // ActOnVM asks for something to be done to a VM on the node that has it.
 type ActOnVM struct {
-	Kind      operation.Kind // Stop, Release
-	VM        string         // ID
-	Force     bool           // Stop: power off at once
-	Grace     time.Duration  // Stop: before the guest is powered off
-	WhenBack  bool           // Stop, Reboot: if its node is silent, it waits until that is back
+	Kind     operation.Kind // Stop, Release
+	VM       string         // ID
+	Force    bool           // Stop: power off at once
+	Grace    time.Duration  // Stop: before the guest is powered off
+	WhenBack bool           // Stop, Reboot: if its node is silent, it waits until that is back
+	// InterruptBackup stops it also while a job of somebody else runs, which does not finish then.
+	InterruptBackup bool
+
 	RequestID string
 	Caller    string
 }

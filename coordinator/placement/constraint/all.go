@@ -11,6 +11,7 @@ var all = []Constraint{
 	pin,
 	excluded,
 	localStorage,
+	movable,
 	among,
 	leave,
 	nodeAffinity,

@@ -38,6 +38,9 @@ type Input struct {
 	Networks       []string
 	CPU, PassedCPU string
 
+	// Bindings are what keeps the VM on the current node while it runs, and what lets it go, in words.
+	Bindings []string
+
 	// ManagerGrace is by how many VMs a node that carries the site's management is to have less than others.
 	ManagerGrace int
 

@@ -3506,14 +3506,15 @@ func (x *ChangeVMResponse) GetHaGaps() []string {
 }
 
 type StopVMRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
-	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`                                    // do not wait for the guest
-	GraceSeconds  float64                `protobuf:"fixed64,3,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"` // before the guest is powered off; 0 means the default of 90 s
-	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	WhenBack      bool                   `protobuf:"varint,5,opt,name=when_back,json=whenBack,proto3" json:"when_back,omitempty"` // if its node is silent, have it done when that is heard again; without it that is refused
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Vm              string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Force           bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`                                    // do not wait for the guest
+	GraceSeconds    float64                `protobuf:"fixed64,3,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"` // before the guest is powered off; 0 means the default of 90 s
+	RequestId       string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	WhenBack        bool                   `protobuf:"varint,5,opt,name=when_back,json=whenBack,proto3" json:"when_back,omitempty"`                      // if its node is silent, have it done when that is heard again; without it that is refused
+	InterruptBackup bool                   `protobuf:"varint,6,opt,name=interrupt_backup,json=interruptBackup,proto3" json:"interrupt_backup,omitempty"` // also while a backup or a job on a disk of somebody else runs; force implies it
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *StopVMRequest) Reset() {
@@ -3581,10 +3582,18 @@ func (x *StopVMRequest) GetWhenBack() bool {
 	return false
 }
 
+func (x *StopVMRequest) GetInterruptBackup() bool {
+	if x != nil {
+		return x.InterruptBackup
+	}
+	return false
+}
+
 type StopVMResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	Interrupted   []string               `protobuf:"bytes,3,rep,name=interrupted,proto3" json:"interrupted,omitempty"` // what does not finish because of the stop, in words
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3629,6 +3638,13 @@ func (x *StopVMResponse) GetSchemaVersion() string {
 func (x *StopVMResponse) GetOperation() *Operation {
 	if x != nil {
 		return x.Operation
+	}
+	return nil
+}
+
+func (x *StopVMResponse) GetInterrupted() []string {
+	if x != nil {
+		return x.Interrupted
 	}
 	return nil
 }
@@ -10862,17 +10878,19 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12/\n" +
 	"\achanges\x18\x03 \x03(\v2\x15.berth.v1.FieldChangeR\achanges\x12,\n" +
 	"\x12next_start_refused\x18\x04 \x01(\tR\x10nextStartRefused\x12\x17\n" +
-	"\aha_gaps\x18\x05 \x03(\tR\x06haGaps\"\x96\x01\n" +
+	"\aha_gaps\x18\x05 \x03(\tR\x06haGaps\"\xc1\x01\n" +
 	"\rStopVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12#\n" +
 	"\rgrace_seconds\x18\x03 \x01(\x01R\fgraceSeconds\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12\x1b\n" +
-	"\twhen_back\x18\x05 \x01(\bR\bwhenBack\"j\n" +
+	"\twhen_back\x18\x05 \x01(\bR\bwhenBack\x12)\n" +
+	"\x10interrupt_backup\x18\x06 \x01(\bR\x0finterruptBackup\"\x8c\x01\n" +
 	"\x0eStopVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"s\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12 \n" +
+	"\vinterrupted\x18\x03 \x03(\tR\vinterrupted\"s\n" +
 	"\x0fRebootVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x1d\n" +

@@ -1,0 +1,87 @@
+// Package binding tells what keeps a running VM on its node. libvirt does not migrate everything, and what only one node has is not there
+// on another. It is pure: records and reports go in, and bindings come out.
+package binding
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"berth/coordinator/model"
+	"berth/coordinator/schema"
+)
+
+// Records are where pools are looked up.
+type Records interface {
+	Resource(id string) (model.Resource, bool)
+	Resources(kind model.Kind) []model.Resource
+}
+
+// SharedPools are the pools that all nodes of a cluster see, by libvirt's name: those that are declared so.
+func SharedPools(records Records, cluster string) map[string]bool {
+	shared, pools := map[string]bool{}, records.Resources(model.KindPool)
+	for i := range pools {
+		settings := model.PoolSettingsOf(&pools[i])
+		inside, _ := records.Resource(pools[i].Links[schema.LinkCluster])
+		if settings.Scope == model.PoolShared && cmp.Or(inside.Name, model.DefaultCluster) == cluster {
+			shared[settings.Source] = true
+		}
+	}
+	return shared
+}
+
+// InShared tells whether a source is a volume of a shared pool, or a file in the folder that a node has such a pool in.
+func InShared(shared map[string]bool, source model.DiskSource, facts *model.NodeFacts) bool {
+	if source.Path == "" {
+		return shared[source.Pool]
+	}
+	return slices.ContainsFunc(facts.Pools, func(p model.PoolFacts) bool {
+		return shared[p.Name] && p.Path != "" && strings.HasPrefix(path.Clean(source.Path), strings.TrimSuffix(p.Path, "/")+"/")
+	})
+}
+
+// Of are the bindings of a running VM as its node shows it; none: nothing keeps it, or its agent does not tell. Media that all nodes of the
+// cluster see bind it to none, and while an operation works on the VM its migration is Berth's.
+func Of(records Records, vm *model.VM, cluster string, node *model.NodeFacts) []model.Binding {
+	domain := node.Domain(vm.ID)
+	if domain == nil || len(domain.Bindings) == 0 || vm.Holder == "" || domain.State == model.DomainShutoff || domain.Epoch != vm.Epoch {
+		return nil
+	}
+	var shared map[string]bool
+	seed := model.VolumeName(model.SeedID(vm.ID), model.SeedSuffix) // it is where the VM's disks are, and goes where they go
+	return slices.DeleteFunc(slices.Clone(domain.Bindings), func(b model.Binding) bool {
+		if b.Kind == model.BoundByMedia {
+			if b.Source.Volume == seed || path.Base(b.Source.Path) == seed {
+				return true
+			}
+			if shared == nil {
+				shared = SharedPools(records, cluster)
+			}
+			return InShared(shared, b.Source, node)
+		}
+		return b.Kind == model.BoundByJob && b.What == model.MigrationJob && vm.Operation != ""
+	})
+}
+
+// Texts are what keeps a VM on its node with what lets it go, for people.
+func Texts(vm string, bindings []model.Binding) []string {
+	const most = 8
+	texts := make([]string, 0, min(len(bindings), most))
+	for i := range bindings[:min(len(bindings), most)] {
+		texts = append(texts, bindings[i].Text()+": "+bindings[i].WayOut(vm))
+	}
+	return texts
+}
+
+// Jobs are those of somebody else that a running VM has, as its node shows it: they do not outlive the guest.
+func Jobs(vm *model.VM, node *model.NodeFacts) (jobs []model.Binding) {
+	if domain := node.Domain(vm.ID); domain != nil && vm.Holder != "" && vm.Operation == "" && domain.Epoch == vm.Epoch {
+		for _, one := range domain.Bindings {
+			if one.IsJob() {
+				jobs = append(jobs, one)
+			}
+		}
+	}
+	return jobs
+}
