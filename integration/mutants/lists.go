@@ -14,5 +14,6 @@ var mutants = slices.Concat(
 	lockMutants,
 	driftMutants,
 	desiredMutants,
+	boundMutants,
 	readinessMutants,
 )
