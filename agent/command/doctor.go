@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -86,6 +85,7 @@ func examine(ctx context.Context, settings *Settings) []finding {
 	if settings.Watchdog != "" {
 		findings = append(findings, examineWatchdog(watchdog.HostOf("/proc", "/sys", settings.Watchdog), settings.WatchdogUnsafe))
 	}
+	findings = append(findings, examineLocks("/"))
 	findings = append(findings, examineBoot("/")...)
 	return append(findings, examineHost(ctx)...)
 }
@@ -182,7 +182,7 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 	findings := []finding{{
 		"libvirt", fmt.Sprintf("%s, hypervisor %s, host UUID %s", info.LibVersion, info.HypervisorVersion, info.HostUUID), "", good,
 	}}
-	findings = append(findings, examineGuests(ctx, h))
+	findings = append(findings, examineGuests(ctx, h)...)
 	findings = append(findings, examineStorage(info, exec.LookPath)...)
 	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
 	if err != nil {
@@ -199,29 +199,6 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 			warning,
 		},
 	)
-}
-
-// examineGuests compares the processes of guests with libvirt's list. One that is not on it is never taken for absent.
-func examineGuests(ctx context.Context, h hypervisor.Hypervisor) finding {
-	const check = "guests"
-	if _, err := h.Processes(ctx); err != nil {
-		return finding{check, err.Error(), "without that nobody can tell that a VM does not run here", bad}
-	}
-	domains, err := new(hypervisor.Lister).List(ctx, h, nil)
-	if err != nil {
-		return finding{check, err.Error(), "virsh list --all", bad}
-	}
-	var orphans, pids []string
-	for i := range domains {
-		if one := &domains[i]; one.State == hypervisor.Orphan {
-			orphans = append(orphans, fmt.Sprintf("%s (%s): %s", one.Name, one.UUID, one.Reason))
-			pids = append(pids, strconv.Itoa(one.PID))
-		}
-	}
-	if len(orphans) > 0 {
-		return finding{check, strings.Join(orphans, "; "), "shut the guest down from inside, or kill " + strings.Join(pids, " "), bad}
-	}
-	return finding{check, "libvirt lists every guest that has a process", "", good}
 }
 
 // examineStorage tells of what disks need; a node whose guests have none does without.

@@ -1,6 +1,7 @@
 package domxml
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -38,6 +39,20 @@ type Binding struct {
 	Source Source
 	Count  int       // of snapshots
 	Since  time.Time // when a job was first seen
+}
+
+// Text is the binding in a few words.
+func (b *Binding) Text() string {
+	text := strings.ReplaceAll(string(b.Kind), "-", " ")
+	for _, more := range []string{b.What, b.Name} {
+		if more != "" {
+			text += " " + more
+		}
+	}
+	if b.Source != (Source{}) {
+		text += " (" + cmp.Or(b.Source.Path, b.Source.Pool+"/"+b.Source.Volume) + ")"
+	}
+	return text
 }
 
 // Bindings lists what of its document keeps a running domain on its host, by what libvirt 9 and 10 check before a migration

@@ -25,6 +25,7 @@ type Device struct {
 	Format   string // of a disk
 	Network  string // of an interface: a libvirt network's name, or bridge:NAME; of a disk that comes over a network: rbd:POOL/IMAGE
 	ReadOnly bool   // a disk that the guest cannot write to
+	Unsafe   bool   // a disk whose writes are not flushed when the guest asks for that
 	Media    bool   // a disk that is a drive for media: what is in it changes all the time
 	XML      string // the element, as a domain can be started with it on any node
 }
@@ -96,7 +97,7 @@ func diskDevice(disk *libvirtxml.DomainDisk) (Device, error) {
 		one.Key = disk.Target.Dev
 	}
 	if disk.Driver != nil {
-		one.Format = disk.Driver.Type
+		one.Format, one.Unsafe = disk.Driver.Type, disk.Driver.Cache == "unsafe"
 	}
 	if source := disk.Source; source != nil {
 		source.Index = 0
