@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"berth/agent/hypervisor"
+	"berth/shared/domxml"
 )
 
 // examineGuests looks at the guests of this host: whether libvirt knows them all, and what of each keeps it here or may cost its writes.
@@ -48,12 +49,14 @@ func examineGuest(domain *hypervisor.Domain) (findings []finding) {
 	warn := func(result, next string) {
 		findings = append(findings, finding{"guest " + domain.Name, result, next, warning})
 	}
-	if domain.Autostart {
+	if domain.Autostart && domain.Managed {
 		warn("libvirt starts it when this host boots, even if it runs elsewhere by then", "virsh autostart --disable "+domain.Name)
 	}
 	var kept []string
 	for i := range domain.Bindings {
-		kept = append(kept, domain.Bindings[i].Text())
+		if one := &domain.Bindings[i]; one.Kind != domxml.MediaBinding { // other nodes may have it, which only the coordinator knows
+			kept = append(kept, one.Text())
+		}
 	}
 	if len(kept) > 0 {
 		warn("cannot move while it runs: "+strings.Join(kept, "; "), "'berth vm show' says what lets it go; a drain leaves it here")

@@ -24,7 +24,7 @@ func told(findings ...finding) string {
 // What keeps a guest on its host is asked libvirt, and what may cost its writes.
 func TestTheDoctorTellsOfGuestsThatCannotMove(t *testing.T) {
 	domain := hypervisor.Domain{
-		Name: "web1", Autostart: true,
+		Name: "web1", Autostart: true, Managed: true,
 		Devices: []domxml.Device{{Kind: domxml.DiskDevice, Key: "vda"}, {Kind: domxml.DiskDevice, Key: "vdb", Unsafe: true}},
 		Bindings: []domxml.Binding{
 			{Kind: domxml.MediaBinding, What: "cdrom", Name: "sda", Source: domxml.Source{Path: "/srv/x.iso"}},
@@ -32,7 +32,7 @@ func TestTheDoctorTellsOfGuestsThatCannotMove(t *testing.T) {
 		},
 	}
 	const want = "guest web1|warn|libvirt starts it when this host boots, even if it runs elsewhere by then|virsh autostart --disable web1\n" +
-		"guest web1|warn|cannot move while it runs: media cdrom sda (/srv/x.iso); job backup|" +
+		"guest web1|warn|cannot move while it runs: job backup|" +
 		"'berth vm show' says what lets it go; a drain leaves it here\n" +
 		"guest web1|warn|disk vdb has cache mode unsafe: what the guest has synced is lost with the host's power|" +
 		"virsh edit web1: cache='none', then stop and start it"

@@ -27,6 +27,9 @@ type devices struct {
 	fail     error
 	off      func()            // called when a machine is switched off
 	dark     bool              // it says that the machine is off
+	hangs    bool              // it says nothing until nobody waits any more
+	power    int               // questions for the power state at work now
+	beside   int               // calls that were made beside such a question
 	machines map[string]string // by plug: what the device says that it switches
 	reach    string            // the address that answers from the leader's machine
 	calls    []string          // plugs, in order
@@ -37,6 +40,7 @@ type devices struct {
 func (d *devices) Off(ctx context.Context, device model.FenceDevice) error {
 	d.mu.Lock()
 	d.calls = append(d.calls, device.Arguments["plug"])
+	d.beside += d.power
 	d.work++
 	d.most = max(d.most, d.work)
 	takes, fail, off := d.takes, d.fail, d.off
@@ -72,9 +76,17 @@ func (d *devices) Reach(context.Context, []string) string {
 	return d.reach
 }
 
-func (d *devices) On(context.Context, model.FenceDevice) (bool, error) {
+func (d *devices) On(ctx context.Context, _ model.FenceDevice) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.hangs {
+		d.power++
+		d.mu.Unlock()
+		<-ctx.Done()
+		d.mu.Lock()
+		d.power--
+		return false, ctx.Err()
+	}
 	return !d.dark, d.fail
 }
 

@@ -32,14 +32,24 @@ func TestWhatNothingWouldProve(t *testing.T) {
 		time.Sleep(time.Minute)
 		says("a device that answers", "", "")
 		set(func() { d.fail = errors.New("no route to host") })
-		time.Sleep(61 * time.Minute)
+		time.Sleep(60 * time.Minute)
+		says("one that did not once", "", "")
+		time.Sleep(10 * time.Minute)
 		says("one that does not", "its fence device fence_x plug=n1 does not answer (no route to host)", "berth node fence node1 --check")
 		set(func() { d.fail, d.dark = nil, true })
-		time.Sleep(61 * time.Minute)
+		time.Sleep(10 * time.Minute)
 		says("one of another machine", "says that it is off, and it answers", "--check")
 		w.device("n1", supply("n1", "n1/b"))
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Minute)
 		says("a power supply that has failed", "", "")
+		set(func() { d.fail = errors.New("no route to host") })
+		time.Sleep(70 * time.Minute)
+		says("one that does not again", "does not answer", "--check")
+		set(func() { d.fail = nil })
+		if _, err := w.NodePower(t.Context(), "n1"); err != nil {
+			t.Error(err)
+		}
+		says("one that somebody has mended and tried", "", "")
 		set(func() { d.dark = false })
 		w.device("n1", model.FenceDevice{})
 		says("none", "nothing can prove that it is off", "'berth node set node1 --fence METHOD'")
@@ -48,6 +58,28 @@ func TestWhatNothingWouldProve(t *testing.T) {
 		w.device("n1", model.FenceDevice{Method: model.FenceWatchdog})
 		says("a watchdog that is not armed", "its watchdog is not armed", "berth-agent doctor")
 	})
+}
+
+// A power strip may let one caller in at a time, so a question that nobody needs ends before a node is fenced.
+func TestATrialMakesWayForAFencing(t *testing.T) {
+	for offset := 150 * time.Second; offset < 210*time.Second; offset += 7 * time.Second { // trials are under way in most of that time
+		synctest.Test(t, func(t *testing.T) {
+			w, d := fencedWorld(t)
+			defer w.lose()
+			vm := w.available("web1")
+			d.mu.Lock()
+			d.hangs = true
+			d.mu.Unlock()
+			time.Sleep(70*time.Minute + offset)
+			w.silence(vm.Holder)
+			time.Sleep(model.DefaultFenceAfter + 2*time.Minute)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.beside != 0 || len(d.calls) == 0 {
+				t.Errorf("%s later: of %d calls %d were beside another one", offset, len(d.calls), d.beside)
+			}
+		})
+	}
 }
 
 func TestWhereAVMWouldBeRestarted(t *testing.T) {

@@ -48,6 +48,7 @@ func TestAnOrderForASilentNodeIsTakenBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, obedient)
 			defer func() { w.lose() }()
+			w.store(state.RaiseLevel(state.FeatureLevel))
 			vm := w.running("web1")
 			w.silence(vm.Holder)
 			w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Liveness, f.LivenessReason = model.Suspect, "silent for 9s" })

@@ -42,7 +42,6 @@ func fieldsReversed(uuid []byte) []byte {
 type FenceIdentity struct {
 	Machine string // UUID; empty: the device does not tell
 	Why     string // it does not
-	Useless string // why it would prove nothing: it does not answer, or says that a machine is off which runs; empty: it would
 }
 
 // FenceIdentities are what the devices of a node say about which machine they switch, in the order of the devices. There are none as
@@ -103,22 +102,10 @@ func (i FenceIdentity) mend(n *Node) string {
 		"if that is its device and only tells another UUID of the machine, add --fence-machine %s", n.Name, n.Fence.Program, i.Machine)
 }
 
-// Useless says which of the devices of a node would prove nothing, and why; empty: nothing is known against them.
-func (all FenceIdentities) Useless(n *Node) (why string) {
-	all.alone(n, func(is FenceIdentity, alone *Node) {
-		if is.Useless != "" && why == "" {
-			why = alone.Fence.Target() + " " + is.Useless
-		}
-	})
-	return why
-}
-
 func (i FenceIdentity) says(n *Node) string {
 	switch {
 	case n.Fence.Method != FenceCommand || i == FenceIdentity{}:
 		return ""
-	case i.Useless != "":
-		return "it would prove nothing: it " + i.Useless
 	case i.Machine == "":
 		return "unchecked: " + i.Why
 	case i.refused(n) != "":

@@ -110,7 +110,7 @@ func (c *Command) needed() uint32 {
 		if c.Operations[i].GivenUp != "" {
 			level = max(level, GivenUpLevel)
 		}
-		if c.Operations[i].WhenBack {
+		if c.Operations[i].WhenBack || c.Operations[i].Awaits() {
 			level = max(level, AwaitLevel)
 		}
 	}

@@ -104,6 +104,9 @@ type charge struct {
 func (c *charge) know(record *model.VM) {
 	c.Resident, c.Owner = record.Resident, record.Owner
 	c.Fixed, c.Labels, c.HA = record.Migration == model.MigrateNever, record.Labels, record.HA
+	if next := record.NextSize().Memory; c.HA && next > c.Memory {
+		c.Next = next
+	}
 }
 
 // chargeOfReservation is the claim of a live operation; the VM's record may be nil.

@@ -417,3 +417,16 @@ func TestTheOrderOfRecordsDoesNotMatter(t *testing.T) {
 		}
 	})
 }
+
+// What is kept free for the restarts of VMs with ha is what their next starts will take.
+func TestARestartTakesWhatTheNextStartDoes(t *testing.T) {
+	for next, want := range map[units.Bytes]units.Bytes{64 * units.GiB: 64 * units.GiB, units.GiB: 4 * units.GiB} {
+		vm := given(held("v1", "n1", 4*units.GiB, 1, noon.Add(-time.Hour)), next, 1)
+		vm.HA = true
+		node := viewOf([]model.VM{vm}, nil, healthy(ran("v1", 4*units.GiB, 1)))
+		one, found := node.Holds("v1")
+		if got := haVM(&one).Memory; !found || got != want || one.Memory != 4*units.GiB {
+			t.Errorf("next %s: %s is kept free, and %s taken", next, got, one.Memory)
+		}
+	}
+}

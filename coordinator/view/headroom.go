@@ -56,7 +56,7 @@ func headroomOf(spare int, nodes []*NodeView) *Headroom {
 }
 
 func haVM(one *Allocation) HAVM {
-	return HAVM{VM: one.VM, Name: cmp.Or(one.Name, one.VM), Memory: one.Memory}
+	return HAVM{VM: one.VM, Name: cmp.Or(one.Name, one.VM), Memory: max(one.Memory, one.Next)}
 }
 
 // CompareHAVMs puts the largest first, and those of one size in the order of their IDs.

@@ -80,12 +80,13 @@ type Allocation struct {
 	Name     string
 	Memory   units.Bytes
 	VCPUs    int
-	Young    bool // not yet wholly in the telemetry: charged in full on the physical ledger
-	InFlight bool // a reservation of a live operation
-	Foreign  bool // not Berth's own
-	Fixed    bool // nobody may move it
-	Leaving  bool // a live operation is taking it to another node
-	HA       bool // Berth starts it elsewhere when its node has failed
+	Young    bool        // not yet wholly in the telemetry: charged in full on the physical ledger
+	InFlight bool        // a reservation of a live operation
+	Foreign  bool        // not Berth's own
+	Fixed    bool        // nobody may move it
+	Leaving  bool        // a live operation is taking it to another node
+	HA       bool        // Berth starts it elsewhere when its node has failed
+	Next     units.Bytes // memory of an HA VM at its next start, if that takes more; else 0
 
 	CPU    float64     // CPUs that it uses now; 0 when that is not known
 	Frees  units.Bytes // what the physical ledger gets back when it leaves, as far as that is known

@@ -67,7 +67,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "the-second-one-unchecked", file: "coordinator/control/fencing/identity.go", suite: inControl.only("AnotherMachine"),
-		is: "all := node.Fence.All()", becomes: "all := node.Fence.All()[:1]",
+		is: "range node.Fence.All() {", becomes: "range node.Fence.All()[:1] {",
 	},
 	{
 		name: "one-plug-twice", file: "coordinator/model/fence.go", suite: suite{pkg: "./coordinator/model"},

@@ -101,6 +101,13 @@ func (o *Others) Take(uuid string, jobs []domxml.Binding, now time.Time) (is []d
 	return jobs, !slices.Equal(before, jobs)
 }
 
+// Of are the jobs that a domain had when they were known last.
+func (o *Others) Of(uuid string) []domxml.Binding {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.known[uuid]
+}
+
 // Keep forgets the jobs of all domains but these.
 func (o *Others) Keep(domains []hypervisor.Domain) {
 	o.mu.Lock()

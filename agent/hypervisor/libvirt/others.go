@@ -38,26 +38,33 @@ func (h *domains) markJobs(ctx context.Context, domains []hypervisor.Domain, non
 
 // markJobsOf tells whether the jobs are others than when the domain was asked last, the agent's own migrations left out.
 func (h *domains) markJobsOf(ctx context.Context, domain *hypervisor.Domain) (changed bool) {
-	active, jobs := h.migrations.jobsOf(ctx, domain.UUID, domain.Devices)
+	active, jobs, known := h.migrations.jobsOf(ctx, domain.UUID, domain.Devices)
 	domain.JobActive = active
-	jobs, changed = h.migrations.others.Take(domain.UUID, jobs, time.Now())
-	h.migrations.quiet.Set(domain.UUID, !active && len(jobs) == 0)
+	if known {
+		jobs, changed = h.migrations.others.Take(domain.UUID, jobs, time.Now())
+	} else {
+		jobs = h.migrations.others.Of(domain.UUID)
+	}
+	h.migrations.quiet.Set(domain.UUID, known && !active && len(jobs) == 0)
 	if domain.Bindings != nil {
-		domain.Bindings = slices.Concat(domain.Bindings, jobs)
+		domain.Bindings = append(slices.Clip(domain.Bindings), jobs...) // known, also if there are none
 	}
 	return changed
 }
 
-// jobsOf tells whether a domain has a migration job, and which others it has.
-func (h *migrations) jobsOf(ctx context.Context, uuid string, devices []domxml.Device) (migration bool, others []domxml.Binding) {
+// jobsOf tells whether a domain has a migration job, and which others it has, if that is known: a guest that is busy may not answer in
+// time.
+func (h *migrations) jobsOf(
+	ctx context.Context, uuid string, devices []domxml.Device,
+) (migration bool, others []domxml.Binding, known bool) {
 	stats, err := h.jobStats(ctx, uuid, 0)
 	switch {
 	case is(err, libvirtgo.ERR_OPERATION_INVALID):
-		return true, nil // an incoming migration has no figures, and no other job refuses to tell them
+		return true, nil, true // an incoming migration has no figures, and no other job refuses to tell them
 	case is(err, libvirtgo.ERR_NO_DOMAIN):
-		return false, nil
+		return false, nil, true
 	case err != nil:
-		return errors.Is(err, errHung), nil
+		return errors.Is(err, errHung), nil, false
 	}
 	runs := stats.Type == libvirtgo.DOMAIN_JOB_BOUNDED || stats.Type == libvirtgo.DOMAIN_JOB_UNBOUNDED
 	switch word := jobWords[stats.Operation]; {
@@ -66,13 +73,14 @@ func (h *migrations) jobsOf(ctx context.Context, uuid string, devices []domxml.D
 		if stats.OperationSet && stats.Operation == libvirtgo.DOMAIN_JOB_OPERATION_MIGRATION_OUT && !h.others.Migrates(uuid) {
 			others = []domxml.Binding{{Kind: domxml.JobBinding, What: domxml.MigrationJob}}
 		}
-		return true, others
+		return true, others, true
 	case runs && word != "":
-		return false, []domxml.Binding{{Kind: domxml.JobBinding, What: word}}
+		return false, []domxml.Binding{{Kind: domxml.JobBinding, What: word}}, true
 	case runs:
-		return false, nil // it is being started
+		return false, nil, false // it is being started
 	}
-	return false, h.blockJobs(ctx, uuid, devices)
+	others, known = h.blockJobs(ctx, uuid, devices)
+	return false, others, known
 }
 
 func isMigration(stats *libvirtgo.DomainJobInfo) bool {
@@ -100,7 +108,7 @@ var blockJobWords = map[libvirtgo.DomainBlockJobType]string{
 }
 
 // blockJobs asks each disk of a domain for its job. The question is for libvirt alone where there is none.
-func (h *migrations) blockJobs(ctx context.Context, uuid string, devices []domxml.Device) []domxml.Binding {
+func (h *migrations) blockJobs(ctx context.Context, uuid string, devices []domxml.Device) (jobs []domxml.Binding, known bool) {
 	answer, err := h.atMost(ctx, uuid+" disks", func(d *libvirtgo.Domain) (any, error) {
 		var jobs []domxml.Binding
 		for _, disk := range devices {
@@ -115,9 +123,9 @@ func (h *migrations) blockJobs(ctx context.Context, uuid string, devices []domxm
 		return jobs, nil
 	}, uuid)
 	if err != nil {
-		return nil // libvirt says so itself if it is asked for a move
+		return nil, false
 	}
-	return answer.([]domxml.Binding)
+	return answer.([]domxml.Binding), true
 }
 
 func blockJobType(job *libvirtgo.DomainBlockJobInfo) libvirtgo.DomainBlockJobType {

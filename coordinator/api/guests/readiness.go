@@ -44,6 +44,9 @@ func HAGaps(p *answer.Moment, vm *model.VM, control Readiness) (gaps []string) {
 // ReadinessProblems are the nodes that run VMs with ha and that nothing would prove to be off. Not those where people are to prove it, nor
 // those whose device is known to switch another machine, which is told elsewhere. Nodes without a device are one line.
 func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
+	if _, paused := model.HAPauseOf(p.Meta(model.MetaHAPause), p.At); paused {
+		return nil // that is told, and disarms the watchdogs
+	}
 	var without, vms []string
 	for _, node := range p.Nodes() {
 		method := node.Fence.Method

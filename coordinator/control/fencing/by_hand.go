@@ -212,6 +212,7 @@ func (c *Fencing) NodePower(ctx context.Context, id string) (on []bool, err erro
 	for _, device := range node.Fence.All() {
 		one, err := c.devices.On(ctx, device)
 		if err != nil {
+			c.with(func(f *Fencer) { f.powers.tried(&node, device.Target()+" does not answer ("+err.Error()+")", c.Now()) })
 			return nil, &lead.Error{
 				Code: lead.Unavailable, Subject: "node/" + node.Name, Message: err.Error(),
 				NextStep: fmt.Sprintf(
@@ -220,6 +221,9 @@ func (c *Fencing) NodePower(ctx context.Context, id string) (on []bool, err erro
 			}
 		}
 		on = append(on, one)
+	}
+	if len(on) > 1 || on[0] {
+		c.with(func(f *Fencer) { f.powers.tried(&node, "", c.Now()) })
 	}
 	return on, nil
 }

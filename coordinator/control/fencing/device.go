@@ -52,6 +52,7 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 			c.endFencing(leading, node, late, false)
 			return
 		}
+		c.endTrial()
 		err := c.devices.Off(leading, node.Fence)
 		if err == nil {
 			err = c.doubt(leading, &node)

@@ -22,6 +22,7 @@ type Fencer struct {
 	witnesses
 	identities
 
+	powers powers
 	newID  func() string
 	since  time.Time            // when the leadership began
 	asking map[string]bool      // by node ID, as all that follow: its device is being asked
@@ -39,7 +40,7 @@ func NewFencer(at time.Time, newID func() string) *Fencer {
 	return &Fencer{
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
 		heard: map[string]time.Time{}, disarmed: map[string]bool{},
-		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{}, identities: identities{},
+		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{}, identities: identities{}, powers: powers{},
 	}
 }
 
@@ -153,9 +154,8 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 		Asking: f.asking[node.ID], Leased: latest(f.leases[node.ID]), Rest: f.rests[node.ID].Sub(p.At), Leases: !f.leases[node.ID].IsZero(),
 		Struck: f.Struck(p, &node), Check: f.Checking(node.ID),
 	}
-	said := f.Identity(&node)
-	one.Other, one.Mend = said.Refused(&node)
-	one.Useless = said.Useless(&node)
+	one.Other, one.Mend = f.Identity(&node).Refused(&node)
+	one.Useless = f.powers.useless(&node)
 	if !facts.SickSince.IsZero() {
 		one.Sick, one.SickWhy = latest(facts.SickSince), facts.LivenessReason
 	}

@@ -35,6 +35,7 @@ type Fencing struct {
 	mu     sync.Mutex
 	fencer *Fencer
 	calls  map[string]chan struct{} // by node ID: closed when the call of its device has ended
+	trial  *trial                   // nil: no device is asked for the power state without need
 	checks chan struct{}            // as many as may be asked at once which machine they switch
 	work   sync.WaitGroup
 }

@@ -6,8 +6,7 @@ import (
 	"berth/coordinator/model"
 )
 
-// How often a fence device is asked which machine it switches, and whether that is on: now and then, and again when it is about to switch
-// one off. A device that would not answer in an emergency is known before.
+// How often a fence device is asked which machine it switches: now and then, and again when it is about to switch one off.
 const (
 	identityEvery = time.Hour
 	identityFresh = 2 * time.Minute
@@ -55,7 +54,7 @@ func (all identities) Identified(node *model.Node, said model.FenceIdentities, a
 	before := all.Identity(node)
 	for i := range said {
 		if said[i].Machine == "" && i < len(before) && before[i].Machine != "" {
-			said[i].Machine, said[i].Why = before[i].Machine, ""
+			said[i] = before[i]
 		}
 	}
 	all[node.ID] = identity{device: node.Fence, hardware: node.Hardware, at: at, said: said}

@@ -32,14 +32,12 @@ func (c *Fencing) identify(ctx context.Context, node *model.Node) (is model.Fenc
 	c.checks <- struct{}{}
 	defer func() { <-c.checks }()
 	var said model.FenceIdentities
-	all := node.Fence.All()
-	for _, device := range all {
+	for _, device := range node.Fence.All() {
 		machine, err := c.devices.Identity(ctx, device)
 		one := model.FenceIdentity{Machine: machine}
 		if err != nil {
 			one = model.FenceIdentity{Why: err.Error()}
 		}
-		one.Useless = c.useless(ctx, device, node.ID, len(all) == 1)
 		said = append(said, one)
 	}
 	c.with(func(f *Fencer) {
@@ -50,35 +48,6 @@ func (c *Fencing) identify(ctx context.Context, node *model.Node) (is model.Fenc
 		c.Logger.Error("a fence device is refused", "node", node.Name, "why", why)
 	}
 	return is
-}
-
-// useless asks a device of a node for the power state, and says why it would prove nothing; empty: it answers. The only device of a node
-// that says that it is off while it is heard switches another machine. One of several may be a power supply that has failed.
-func (c *Fencing) useless(ctx context.Context, device model.FenceDevice, node string, alone bool) string {
-	heard := c.heard(node)
-	on, err := c.devices.On(ctx, device)
-	switch {
-	case ctx.Err() != nil:
-		return ""
-	case err != nil:
-		return "does not answer (" + err.Error() + ")"
-	case alone && !on && heard && c.heard(node):
-		return "says that it is off, and it answers: it switches another machine"
-	}
-	return ""
-}
-
-func (c *Fencing) heard(node string) bool {
-	live := c.Inventory.Facts(node, c.Now()).Liveness
-	return live == model.Up || live == model.Degraded
-}
-
-// Unprovable says why nothing but somebody's word would prove that a node is off if it fell silent now, and what ends that. Empty:
-// something would, as far as is known.
-func (c *Fencing) Unprovable(node *model.Node) (why, next string) {
-	moment := c.Moment(c.Store.Snapshot())
-	c.with(func(f *Fencer) { why, next = f.Unprovable(moment, *node) })
-	return why, next
 }
 
 // Identify asks a node's devices now which machine they switch.

@@ -26,6 +26,7 @@ func (c *Fencing) Watch(ctx context.Context) {
 		snapshot := c.Store.Snapshot()
 		c.notice(ctx, c.Moment(snapshot))
 		c.checkDevices(ctx, snapshot)
+		c.tryDevice(ctx, snapshot)
 		if lead.Quarantined(snapshot) != nil {
 			continue
 		}

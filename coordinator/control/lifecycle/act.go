@@ -81,7 +81,10 @@ func (l *Lifecycle) await(snapshot *state.Snapshot, op *operation.Operation, whe
 				op.Kind, op.VMName, op.SourceName, op.SourceName),
 		}
 	}
-	op.WhenBack = whenBack && snapshot.FeatureLevel() >= state.AwaitLevel
+	if snapshot.FeatureLevel() < state.AwaitLevel { // an older leader would never carry it out
+		return nil
+	}
+	op.WhenBack = whenBack
 	operation.Await(op, "is "+string(facts.Liveness)+": "+facts.LivenessReason)
 	return nil
 }
