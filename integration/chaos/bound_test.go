@@ -47,7 +47,7 @@ func TestWhatCannotMoveIsKnownBefore(t *testing.T) {
 		"kept":   "snapshot before, and libvirt migrates no domain that has any",
 		"copied": "block copy of disk vda by somebody else",
 	}
-	s.within(30*time.Second, "their pages say what keeps them", func() error {
+	s.within(2*time.Minute, "their pages say what keeps them", func() error {
 		for name, words := range says {
 			if shown := s.does("vm", "show", name); !strings.Contains(shown, words) {
 				return fmt.Errorf("the page of %s does not say %q:\n%s", name, words, shown)

@@ -12,12 +12,15 @@ import (
 	"berth/shared/domxml"
 )
 
-// Quiet are the domains that were asked for a job and had none, with nothing heard of them since. The others may have one. The zero value
-// is ready.
+// Quiet are the domains that were asked for a job and had none lately, with nothing heard of them since. The others may have one. The zero
+// value is ready.
 type Quiet struct {
 	mu    sync.Mutex
-	known map[string]bool
+	known map[string]time.Time // when it was asked
 }
+
+// quietLasts is how long an answer counts: a job that begins while its domain is asked may be heard of before it can be seen.
+const quietLasts = 30 * time.Second
 
 // Set takes an answer in.
 func (q *Quiet) Set(uuid string, is bool) {
@@ -28,9 +31,9 @@ func (q *Quiet) Set(uuid string, is bool) {
 		return
 	}
 	if q.known == nil {
-		q.known = map[string]bool{}
+		q.known = map[string]time.Time{}
 	}
-	q.known[uuid] = true
+	q.known[uuid] = time.Now()
 }
 
 // Reset is for a new connection: anything may have happened.
@@ -44,7 +47,8 @@ func (q *Quiet) Reset() {
 func (q *Quiet) Is(uuid string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.known[uuid]
+	at, known := q.known[uuid]
+	return known && time.Since(at) < quietLasts
 }
 
 // Others are the jobs of domains that this agent has not begun, by UUID: backups, copies and commits of disks, migrations by other

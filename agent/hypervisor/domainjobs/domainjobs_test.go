@@ -2,6 +2,7 @@ package domainjobs
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"berth/agent/hypervisor"
@@ -56,4 +57,20 @@ func TestJobsOfOthers(t *testing.T) {
 	if end(); o.Migrates("a") {
 		t.Error("the move has ended")
 	}
+}
+
+// A job may begin while its domain is asked, and nothing tells of it later.
+func TestADomainIsNotQuietForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Quiet
+		q.Set("a", true)
+		time.Sleep(quietLasts - time.Second)
+		if !q.Is("a") {
+			t.Error("it is asked with every listing")
+		}
+		time.Sleep(time.Second)
+		if q.Is("a") {
+			t.Error("it is never asked again")
+		}
+	})
 }
