@@ -14,7 +14,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint check test lab lab-down demo chaos sim schedules explore mutants goals fuzz bench packages acceptance clean
+.PHONY: help deps build generate lint check test lab lab-down demo chaos admin sim schedules explore mutants goals fuzz bench packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -53,6 +53,9 @@ demo: deps build ## show the main job on a lab; KEEP=1 leaves the lab up
 
 chaos: deps build ## try every fault at every moment of a migration on a lab
 	$(GO) test -v -timeout 4h -count 1 ./integration/chaos -long
+
+admin: deps build ## let SEEDS (2000) random administrators loose on guests of a lab, from FIRST on; SEED=n repeats one
+	SEEDS=$(or $(SEEDS),2000) FIRST=$(FIRST) SEED=$(SEED) $(GO) test -v -timeout 24h -count 1 -run '^TestSeeds$$' ./integration/admin
 
 sim: ## run random clusters until nothing moves, and whole sites with faults, in virtual time: SEEDS of each; SEED=n repeats one
 	SEEDS=$(or $(SEEDS),10000) SEED=$(SEED) $(GO) test -count 1 -v -timeout 3h -run '^TestRandomSites$$' ./coordinator/scenario

@@ -376,6 +376,6 @@ func TestDoctor(t *testing.T) {
 	}
 	out, errOut := execute(t, 1, "doctor", "--config", m.config)
 	says(t, out, "CHECK", "VERDICT", "NEXT", "enrolment", "node1 (node-id-1)", "coordinator "+c.address, "the clocks agree",
-		"libvirt", "FAIL", "/nonexistent", "systemctl status libvirtd", "no.such.host.invalid", "in clear", "PSI")
+		"libvirt", "FAIL", "/nonexistent", "systemctl status libvirtd", "no.such.host.invalid", "is not used", "PSI")
 	says(t, errOut, "checks failed")
 }

@@ -23,6 +23,7 @@ import (
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
 	"berth/agent/watchdog"
+	"berth/shared/destination"
 	"berth/shared/domxml"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -261,7 +262,19 @@ func examineMigration(ctx context.Context, settings *Settings) []finding {
 		findings = append(findings, finding{"migration URI", uri + " is " + addresses[0], "", good})
 	}
 	if parsed.Scheme != "qemu+tls" {
-		return append(findings, finding{"migration TLS", "migration_uri is not qemu+tls", "guests' memory crosses the network in clear", warning})
+		return append(findings, finding{
+			"migration TLS", "migration_uri is not qemu+tls, and is not used", "guests move encrypted or not at all: set qemu+tls://HOST/system",
+			bad,
+		})
+	}
+	// Whether an address is believed depends on where the agent calls from, which coordinators see.
+	if who, err := settings.enrolment(); err == nil && who.Name != "" && net.ParseIP(parsed.Hostname()) == nil {
+		if used, believed := destination.URI(who.Name, uri, ""); !believed {
+			findings = append(findings, finding{
+				"migration URI", fmt.Sprintf("%s is no name of node %s: guests are sent to %s", uri, who.Name, used),
+				"name the host " + who.Name + " in migration_uri and in libvirt's certificate, or take migration_uri out", warning,
+			})
+		}
 	}
 	missing := 0
 	for _, file := range []string{

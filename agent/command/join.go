@@ -33,6 +33,7 @@ func joinCommand() *cobra.Command {
 		Short: "Enrol this node with a cluster",
 		Long: `Enrols this node: checks the coordinator against the fingerprint in the token, gets a certificate for this node, and
 writes the configuration if there is none. The key never leaves the node. The token is good for one node.
+TOKEN is the token, @FILE with it in the first line, or - for standard input: other accounts see what is on a command line.
 
 Make a token on any machine with the berth command line: berth token create --for agent`,
 		Example: "  berth-agent join coordinator1 berth1.agent.k5tq…",
@@ -54,7 +55,11 @@ Make a token on any machine with the berth command line: berth token create --fo
 			if err := e.settings.check(); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			return e.join(args[0], args[1])
+			token, err := config.Secret(args[1], cmd.InOrStdin())
+			if err != nil {
+				return fmt.Errorf("the token: %w", err)
+			}
+			return e.join(args[0], token)
 		},
 	}
 	addConfigFlag(cmd)

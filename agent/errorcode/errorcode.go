@@ -17,6 +17,7 @@ var (
 	ErrGivenUp    = errors.New("given up")
 	ErrInvalid    = errors.New("not what was announced")
 	ErrMalformed  = errors.New("a command without operation, VM or epoch")
+	ErrTooLate    = errors.New("it was taken back before it had begun here")
 	ErrUnknown    = errors.New("this agent does not know the command: upgrade it")
 )
 
@@ -28,6 +29,7 @@ var codes = []struct {
 	{ErrStaleTerm, berthv1.AgentErrorCode_AGENT_ERROR_CODE_STALE_TERM},
 	{ErrStaleEpoch, berthv1.AgentErrorCode_AGENT_ERROR_CODE_STALE_EPOCH},
 	{ErrJournal, berthv1.AgentErrorCode_AGENT_ERROR_CODE_JOURNAL},
+	{ErrTooLate, berthv1.AgentErrorCode_AGENT_ERROR_CODE_TOO_LATE},
 	{ErrGivenUp, berthv1.AgentErrorCode_AGENT_ERROR_CODE_TIMEOUT},
 	{ErrInvalid, berthv1.AgentErrorCode_AGENT_ERROR_CODE_INVALID},
 	{ErrMalformed, berthv1.AgentErrorCode_AGENT_ERROR_CODE_MALFORMED},
@@ -45,6 +47,7 @@ var codes = []struct {
 	{hypervisor.ErrUnavailable, berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNAVAILABLE},
 	{hypervisor.ErrBusy, berthv1.AgentErrorCode_AGENT_ERROR_CODE_BUSY},
 	{hypervisor.ErrDenied, berthv1.AgentErrorCode_AGENT_ERROR_CODE_DENIED},
+	{hypervisor.ErrUnsafe, berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSAFE},
 	{hypervisor.ErrUnsupported, berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSUPPORTED},
 	{hypervisor.ErrOtherEpoch, berthv1.AgentErrorCode_AGENT_ERROR_CODE_OTHER_EPOCH},
 	{hypervisor.ErrInvalidState, berthv1.AgentErrorCode_AGENT_ERROR_CODE_INVALID_STATE},

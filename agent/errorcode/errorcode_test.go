@@ -37,6 +37,7 @@ func TestEveryCodeKeepsItsWord(t *testing.T) {
 		{hypervisor.ErrBusy, "busy"},
 		{hypervisor.ErrDenied, "denied"},
 		{hypervisor.ErrUnsupported, "unsupported"},
+		{hypervisor.ErrUnsafe, "unsafe"},
 		{hypervisor.ErrOtherEpoch, "other_epoch"},
 		{hypervisor.ErrInvalidState, "invalid_state"},
 		{hypervisor.ErrNotFound, "not_found"},

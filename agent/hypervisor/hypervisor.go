@@ -5,10 +5,12 @@ package hypervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"berth/shared/domxml"
+	"berth/shared/units"
 )
 
 // Errors by cause. An implementation wraps one of them; callers use errors.Is and never read texts.
@@ -24,6 +26,7 @@ var (
 	ErrOtherEpoch   = errors.New("domain has another epoch")
 	ErrAborted      = errors.New("job was aborted")
 	ErrUnsupported  = errors.New("not supported by the hypervisor")
+	ErrUnsafe       = errors.New("the hypervisor would risk what is on a disk: make it a volume of a shared pool, or shut the guest down")
 	ErrDenied       = errors.New("access denied by the hypervisor")
 	ErrAmbiguous    = errors.New("the outcome is not known")
 	ErrNoPool       = errors.New("no such active storage pool")
@@ -138,6 +141,7 @@ type Event struct {
 	UUID, Name string
 	Kind       string // EventDisconnected, EventReconnected, EventChanged, or the hypervisor's: started, stopped, suspended, resumed, ...
 	Detail     string // the hypervisor's word for why: booted, migrated, destroyed, crashed, ...
+	Ran        *Ran   // of EventRan
 }
 
 // Kinds of event that tell of the connection and of the node. After a reconnect events may be missing: take a full
@@ -162,10 +166,12 @@ const (
 )
 
 // EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark, and EventDevices of its devices or what
-// they are copies of.
+// they are copies of. EventRan tells the devices themselves, as the hypervisor has written them down: it needs no look, and comes also of a
+// guest that has ended meanwhile, or of one whose hypervisor does not answer.
 const (
 	EventMetadata = "metadata"
 	EventDevices  = "devices"
+	EventRan      = "ran"
 )
 
 // Job is the progress of a migration job, or the final figures of one that completed.
@@ -191,7 +197,6 @@ type MigrateOptions struct {
 	DomainXML    string // for the target: differs in metadata only
 	BandwidthBPS int64  // bytes a second; 0 means the hypervisor's default
 	Paused       bool   // leave it paused on the target (strict hand-over)
-	Plain        bool   // send the guest's memory and disks unencrypted
 
 	// CopyDisks are the targets (vda, sdb) of disks whose content goes along, into volumes that are on the target already
 	// and are at least as large; DomainXML names those. Empty: nothing is copied.
@@ -210,6 +215,27 @@ const (
 	RebootReset RebootMode = "reset" // without asking
 	RebootWatch RebootMode = "watch" // not at all: it was asked before, and its restart is only waited for
 )
+
+// Change says what becomes of one device of a domain that runs.
+type Change string
+
+// What may become of a device. A guest lets go of a detached one when it likes, or never.
+const (
+	Attach Change = "attach"
+	Detach Change = "detach"
+	Update Change = "update" // of a drive: what is in it
+)
+
+// WithinMost refuses a size beyond the most that a domain was started with; 0 is no size.
+func WithinMost(memoryBytes, mostBytes int64, vcpus, mostVCPUs int) error {
+	if memoryBytes > mostBytes {
+		return fmt.Errorf("%w: until it is started anew it has at most %v of memory", ErrInvalidState, units.Bytes(mostBytes))
+	}
+	if vcpus > mostVCPUs {
+		return fmt.Errorf("%w: until it is started anew it has at most %d vCPUs", ErrInvalidState, mostVCPUs)
+	}
+	return nil
+}
 
 // Hypervisor is all that the agent asks of a node's libvirt.
 //
@@ -256,6 +282,14 @@ type Hypervisor interface {
 	// Suspend pauses a running domain. Only a domain whose metadata has this epoch is touched, or with 0 one without Berth's
 	// mark; else ErrOtherEpoch. One that is paused already stays so.
 	Suspend(ctx context.Context, uuid string, epoch uint64) error
+	// ChangeDevice changes a device of a domain that runs, by its element, and leaves the definition as it is. A detach returns when the
+	// guest was asked: XML tells whether it has let go. Only a domain whose metadata has this epoch is touched, else ErrOtherEpoch.
+	ChangeDevice(ctx context.Context, uuid string, epoch uint64, change Change, element string) error
+	// Resize changes how much memory the balloon of a domain that runs leaves it, and how many vCPUs it has plugged in; 0 leaves either as
+	// it is. The definition stays as it is. ErrInvalidState when that is more than the domain was started with: nothing is changed then. It
+	// returns when the guest was asked for memory: Stats tells what it has. Only a domain whose metadata has this epoch is touched, else
+	// ErrOtherEpoch.
+	Resize(ctx context.Context, uuid string, epoch uint64, memoryBytes int64, vcpus int) error
 	// Mark writes Berth's mark into the metadata of a domain, in place of the one that it has: into what runs, and into its
 	// definition if it has one. The guest does not notice. The host starts the domain no more by itself when it boots: by then
 	// the VM may run elsewhere.
@@ -263,6 +297,8 @@ type Hypervisor interface {
 	// Unmark removes Berth's mark, and the guest does not notice. Only a domain whose metadata has this epoch is touched, else
 	// ErrOtherEpoch.
 	Unmark(ctx context.Context, uuid string, epoch uint64) error
+	// Document is the XML that a domain runs with, for people: without its secrets.
+	Document(ctx context.Context, uuid string) (string, error)
 	// Definition is the XML that the domain would be started with next, without secrets. ErrUnsupported when it has some:
 	// without them it would be another domain.
 	Definition(ctx context.Context, uuid string) (string, error)
@@ -291,6 +327,7 @@ type Hypervisor interface {
 	// cut off. A Read ends with io.EOF when the guest or somebody with force ends it, and any call fails after Close.
 	OpenConsole(ctx context.Context, uuid string, force bool) (io.ReadWriteCloser, error)
 	Storage
+	Snapshots
 	// Close ends the connections.
 	Close() error
 }

@@ -33,6 +33,14 @@ var actions = map[protoreflect.Name]action{
 	"adopt":   {do: doAdopt},
 	"release": {do: doRelease},
 	"reboot":  {do: doReboot},
+	"pause":   {do: doPause},
+	"unpause": {do: doUnpause},
+	"amend":   {do: doAmend},
+	"resize":  {do: doResize},
+
+	"snapshot": {do: doSnapshot, afterwards: true},
+	"restore":  {do: doRestore, afterwards: true},
+	"forget":   {do: doForget, afterwards: true},
 }
 
 // actionOf is what a command orders; the zero value if this release does not know it.

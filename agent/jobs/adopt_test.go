@@ -194,9 +194,22 @@ func TestPersistentVMsAreStartedOverTheirDefinition(t *testing.T) {
 		}
 		off := berthv1.DomainState_DOMAIN_STATE_SHUTOFF
 		b.want(b.do(command("op2", 1, 5, stopOrder(10))), done_, "", off)
-		b.want(b.do(command("op3", 1, 6, startOrder)), failed, "exists", off) // a transient one is not started over it
 		b.want(b.do(command("op4", 1, 7, persistentOrder)), done_, "", running)
 		if d := b.shows(b.node); !d.Persistent || d.Epoch != 7 {
+			b.Errorf("got %+v", d)
+		}
+		b.want(b.do(command("op5", 1, 7, stopOrder(10))), done_, "", off)
+		b.want(b.do(command("op6", 1, 7, persistentOrder)), refused_, "stale_epoch", unseen)
+	})
+}
+
+// Somebody has libvirt keep a definition of a VM that Berth has started without one: it is started again all the same, and keeps one.
+func TestAVMThatSomebodyHasDefinedIsStartedAgain(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(3)
+		b.define()
+		b.want(b.do(command("op1", 1, 5, startOrder)), done_, "", running)
+		if d := b.shows(b.node); !d.Persistent || d.Epoch != 5 {
 			b.Errorf("got %+v", d)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -34,7 +35,13 @@ func TestCrashAtEveryStep(t *testing.T) {
 		"migrate": {"migrate", func(b *bench) { b.start(5) }, command("op1", 1, 5, migrateOrder), absentState, "internal", false},
 		"adopt":   {"mark", func(b *bench) { b.foreign() }, command("op1", 1, 5, adoptOrder), running, "", false},
 		"release": {"unmark", func(b *bench) { b.start(5) }, command("op1", 1, 5, releaseOrder), running, "", false},
-		"reboot":  {"reboot", func(b *bench) { b.start(5) }, command("op1", 1, 5, rebootOrder), running, "ambiguous", true},
+		"pause":   {"suspend", func(b *bench) { b.start(5) }, command("op1", 1, 5, pauseOrder), paused, "", false},
+		"resize":  {"resize", func(b *bench) { b.start(5) }, command("op1", 1, 5, resizeOrder(64<<20, 1)), running, "", false},
+		"amend":   {"attach", func(b *bench) { b.start(5) }, command("op1", 1, 5, attachOrder), running, "", false},
+		"unpause": {
+			"resume", func(b *bench) { b.start(5); b.set(hypervisor.Paused) }, command("op1", 1, 5, unpauseOrder), running, "", false,
+		},
+		"reboot": {"reboot", func(b *bench) { b.start(5) }, command("op1", 1, 5, rebootOrder), running, "ambiguous", true},
 	}
 	moments := map[string]struct {
 		fault  func(b *bench, kind string)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"berth/agent/hypervisor"
@@ -49,8 +50,9 @@ func diskOf(volume string) string {
 // moveDisks completes the options of a migration whose domain has volumes: the document for the target names the target's
 // volumes, and the options list the disks to copy.
 //
-// A volume that is not copied is one that both nodes see; the coordinator plans no other migration. The target's libvirt may
-// not have read its pool since the volume was made, so the document names the file, which is the same on both.
+// A volume that is not copied is one that both nodes see, and so is a file in the folder of a pool that is declared as shared; the
+// coordinator plans no other migration. The target's libvirt may not have read its pool since the volume was made, so the document names
+// the file, which is the same on both.
 func moveDisks(
 	ctx context.Context, from hypervisor.Hypervisor, order *berthv1.MigrateCommand, options *hypervisor.MigrateOptions,
 ) error {
@@ -85,7 +87,13 @@ func moveDisks(
 		}
 		if to == nil && !disk.ReadOnly {
 			left++
-			if disk.Volume != "" || diskOf(name) != "" {
+			both := disk.Volume != "" || diskOf(name) != ""
+			if !both {
+				if both, err = inShared(ctx, from, order.GetSharedPools(), disk.Path); err != nil {
+					return err
+				}
+			}
+			if both {
 				seen++
 			}
 		}
@@ -98,6 +106,18 @@ func moveDisks(
 	options.SharedDisks = left > 0 && left == seen
 	options.DomainXML, err = domxml.MoveDisks(options.DomainXML, sources)
 	return err
+}
+
+// inShared tells whether a file is in the folder that one of these pools has here.
+func inShared(ctx context.Context, from hypervisor.Hypervisor, pools []string, file string) (bool, error) {
+	if len(pools) == 0 {
+		return false, nil
+	}
+	host, err := from.Host(ctx)
+	return slices.ContainsFunc(host.Pools, func(pool hypervisor.Pool) bool {
+		return slices.Contains(pools, pool.Name) && pool.Active && pool.Path != "" && // a folder that nothing is mounted on is the host's own
+			strings.HasPrefix(path.Clean(file), strings.TrimSuffix(path.Clean(pool.Path), "/")+"/")
+	}), err
 }
 
 // counterpart is the volume on the target that a volume here is copied to; nil if it is not copied.

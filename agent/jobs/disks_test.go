@@ -119,3 +119,26 @@ func TestMigrateVouchesOnlyForVolumes(t *testing.T) {
 		}
 	})
 }
+
+// A file in the folder of a pool that is declared as shared is on both nodes, whatever the type of its file system is. One in the folder
+// of another pool is not, nor one beside the folder.
+func TestMigrateVouchesForFilesInSharedPools(t *testing.T) {
+	for file, vouched := range map[string]bool{
+		"/pools/shared/own.raw": true, "/pools/n1/local/own.raw": false, "/pools/shared-not/own.raw": false,
+	} {
+		inBubble(t, func(b *bench) {
+			b.addPools()
+			record := &recorder{Hypervisor: b.node}
+			b.jobs.Hypervisor = record
+			start := command("op1", 1, 5, startWith("shared", made("shared")...))
+			start.GetStart().Spec.Disks = append(start.GetStart().Spec.Disks, &berthv1.Disk{Path: file, Format: "raw"})
+			b.want(b.do(start), done_, "", running)
+			order := command("op2", 1, 5, migrateOrder)
+			order.GetMigrate().SharedPools = []string{"shared"}
+			b.want(b.do(order), done_, "", absentState)
+			if record.options.SharedDisks != vouched {
+				b.Errorf("%s: vouched %t", file, record.options.SharedDisks)
+			}
+		})
+	}
+}

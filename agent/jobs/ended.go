@@ -182,6 +182,9 @@ func (j *Jobs) Saw(event hypervisor.Event) {
 	if j.endings.saw(event, j.now()) && j.ctx.Err() == nil {
 		j.background(j.list)
 	}
+	if j.runs.saw(event, j.now()) && j.ctx.Err() == nil {
+		j.background(j.writeRuns)
+	}
 }
 
 // list lists the guests, and tries until it succeeds.

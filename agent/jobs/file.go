@@ -67,7 +67,9 @@ func openFile(path string) (Storage, error) {
 		return nil, fmt.Errorf("open the journal %s: %w", path, err)
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{bucketIntents, bucketAnswers, bucketEpochs, bucketObeyed, bucketTickets, bucketProbe, bucketMeta} {
+		for _, name := range []string{
+			bucketIntents, bucketAnswers, bucketEpochs, bucketObeyed, bucketTickets, bucketFrozen, bucketRan, bucketProbe, bucketMeta,
+		} {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 				return err
 			}

@@ -98,7 +98,7 @@ func stopOrder(grace float64) func(*berthv1.Command) {
 
 func migrateOrder(c *berthv1.Command) {
 	c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
-		TargetUri: "fake://n2/system", TargetNode: "n2", TargetEpoch: c.Epoch + 1,
+		TargetUri: "qemu+tls://n2/system", TargetNode: "n2", TargetEpoch: c.Epoch + 1,
 	}}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
+	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -57,8 +58,11 @@ type Jobs struct {
 
 	turns turns // of the commands of one VM
 
+	runs lastRuns
+
 	mu      sync.Mutex
 	running map[string]*job
+	thawing map[string]bool // VM IDs of guests that somebody keeps trying to thaw
 }
 
 // job is one command that is being carried out.
@@ -68,6 +72,8 @@ type job struct {
 	takenUp   bool       // an earlier life of the agent has begun it
 	migration *migration // of a migration, once it runs
 	cancelled bool
+	takenBack bool // it is not to begin any more
+	defined   bool // of a start: libvirt had a definition of the VM, which it takes the place of
 }
 
 // Open opens the journal. Close ends it.
@@ -91,6 +97,14 @@ func Open(config Config) (*Jobs, error) {
 	if err == nil {
 		err = journal.prune(config.Scheduler.Now())
 	}
+	var frozen []string
+	if err == nil {
+		frozen, err = journal.allFrozen()
+	}
+	var runs map[string]lastRun
+	if err == nil {
+		runs, err = journal.runs()
+	}
 	if err != nil {
 		_ = journal.close()
 		return nil, fmt.Errorf("read the journal %s: %w", config.Journal, err)
@@ -98,7 +112,8 @@ func Open(config Config) (*Jobs, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &Jobs{
 		Config: config, journal: journal, ctx: ctx, cancel: cancel,
-		running: map[string]*job{}, turns: turns{scheduler: config.Scheduler, of: map[string]*turn{}},
+		runs: lastRuns{guests: runs}, running: map[string]*job{}, thawing: map[string]bool{},
+		turns: turns{scheduler: config.Scheduler, of: map[string]*turn{}},
 		// A result that finds no reader is dropped: the coordinator asks again after every reconnect.
 		results:  make(chan *berthv1.CommandResult, 256),
 		progress: make(chan *berthv1.CommandProgress, 64),
@@ -107,6 +122,7 @@ func Open(config Config) (*Jobs, error) {
 	for _, vm := range open {
 		j.absences.doubt(vm) // an earlier life asked for it, and it may still start
 	}
+	j.thawLeft(frozen)
 	j.background(j.prune)
 	j.background(func() { j.probe(storage) })
 	j.background(j.list)
@@ -123,6 +139,7 @@ func (j *Jobs) Close() error {
 func (j *Jobs) prune() {
 	for j.sleep(pruneEvery) == nil {
 		j.endings.forget(j.now())
+		j.runs.forget(j.now())
 		if err := j.journal.prune(j.now()); err != nil {
 			j.Logger.Error("old lines could not be taken out of the journal", "error", err)
 		}
@@ -201,10 +218,13 @@ func (j *Jobs) Do(_ context.Context, command *berthv1.Command) {
 	case one != nil && givenUp:
 		one.cancel()
 		return
+	case one != nil && command.GetTakenBack():
+		one.takenBack = true // it may still wait for its turn
+		return
 	case one != nil || j.ctx.Err() != nil:
 		return
 	}
-	one = &job{Jobs: j, command: command, cancelled: givenUp}
+	one = &job{Jobs: j, command: command, cancelled: givenUp, takenBack: command.GetTakenBack()}
 	j.running[key] = one
 	j.background(func() {
 		result := one.carryOut()
@@ -260,6 +280,15 @@ func (j *job) carryOut() *berthv1.CommandResult {
 	case before != nil:
 		before.Repeated = true
 		return before
+	case j.isTakenBack():
+		late := refused(j.command, errorcode.ErrTooLate, nil)
+		switch never, err := j.journal.takeBack(j.command, late, j.now()); {
+		case err != nil:
+			return refusal(j.command, err)
+		case never:
+			log.Info("command taken back before it had begun")
+			return late
+		}
 	}
 	j.takenUp, err = j.journal.begin(j.command, false, j.now())
 	if errors.Is(err, errorcode.ErrStaleEpoch) && j.isBack() {
@@ -281,9 +310,14 @@ func (j *job) carryOut() *berthv1.CommandResult {
 		return nil
 	}
 	log.Info("command ended", "outcome", done.result.GetOutcome().String(), "error", done.result.GetError())
-	if done.again {
+	switch {
+	case done.again && done.begun:
+	case done.again:
 		err = j.journal.forget(j.command)
-	} else {
+	default:
+		if domain := done.result.GetDomain(); domain != nil {
+			telemetry.AddLastRun(domain, j.LastRuns)
+		}
 		err = j.journal.answer(j.command, done, j.now())
 	}
 	if err != nil {
@@ -303,6 +337,13 @@ func (j *job) carryOut() *berthv1.CommandResult {
 	return done.result
 }
 
+// isTakenBack tells whether the command is not to begin any more.
+func (j *job) isTakenBack() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.takenBack
+}
+
 // isBack tells whether the order stops or migrates a VM that runs here under the order's own epoch, although this node has
 // refused that epoch: somebody has brought the VM back without Berth. Such an order can only make the node let go of it once
 // more. A start or a resume, which could run the VM twice, stays refused.
@@ -315,6 +356,7 @@ type done struct {
 	result   *berthv1.CommandResult
 	obeyFrom uint64 // refuse orders for the VM below this epoch from now on; 0: no change
 	again    bool   // do not keep the answer: the same order tries again
+	begun    bool   // with again: it may have taken effect, so it counts as begun
 	promises bool   // this node has promised to resume the guest of a migration
 }
 

@@ -26,6 +26,8 @@ var (
 	bucketEpochs  = "epochs"  // VM ID -> lowest epoch that is still obeyed
 	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed; clearing orders do not count
 	bucketTickets = "tickets" // operation -> entry: a migration to here, whose guest this node has promised to resume
+	bucketFrozen  = "frozen"  // VM ID -> entry: its guest's file systems may stand still
+	bucketRan     = "ran"     // VM ID -> lastRun
 	bucketProbe   = "probe"   // what is written only to see whether it can be
 	bucketMeta    = "meta"
 	keyTerm       = []byte("term") // highest term of a leader that was followed
@@ -81,10 +83,9 @@ func (j *journal) begin(command *berthv1.Command, back bool, at time.Time) (take
 		if takenUp = intents.Get(key) != nil; takenUp {
 			return nil
 		}
-		return put(intents, key, &entry{
-			At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(),
-			Epoch: command.GetEpoch(), Start: actionOf(command).starts,
-		})
+		line := lineOf(command, at)
+		line.Start = actionOf(command).starts
+		return put(intents, key, line)
 	})
 	return takenUp, err
 }
@@ -148,9 +149,7 @@ func (j *journal) answer(command *berthv1.Command, done done, at time.Time) erro
 		if err := raise(tx.Bucket(bucketEpochs), command.GetVmId(), done.obeyFrom); err != nil {
 			return err
 		}
-		line := &entry{
-			At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(), Epoch: command.GetEpoch(),
-		}
+		line := lineOf(command, at)
 		if done.promises {
 			if err := put(tx.Bucket(bucketTickets), []byte(command.GetOperationId()), line); err != nil {
 				return err
@@ -158,6 +157,29 @@ func (j *journal) answer(command *berthv1.Command, done done, at time.Time) erro
 		}
 		return conclude(tx, line, done.result)
 	})
+}
+
+// takeBack answers a command that has not begun here, so that it never will, also if an earlier copy of it comes late. It reports false
+// if the command has begun. A leader that is older than one that was followed takes nothing back.
+func (j *journal) takeBack(command *berthv1.Command, result *berthv1.CommandResult, at time.Time) (never bool, err error) {
+	err = j.storage.Update(func(tx Tx) error {
+		if err := followed(tx, command.GetTerm()); err != nil {
+			return err
+		}
+		if tx.Bucket(bucketIntents).Get(keyOf(command.GetOperationId(), command.GetStep())) != nil {
+			return nil
+		}
+		never = true
+		return conclude(tx, lineOf(command, at), result)
+	})
+	return never, err
+}
+
+// lineOf is a command's line without an end.
+func lineOf(command *berthv1.Command, at time.Time) *entry {
+	return &entry{
+		At: at, Operation: command.GetOperationId(), Step: command.GetStep(), VM: command.GetVmId(), Epoch: command.GetEpoch(),
+	}
 }
 
 func conclude(tx Tx, e *entry, result *berthv1.CommandResult) (err error) {
@@ -252,7 +274,7 @@ func eachStart(tx Tx, visit func(*entry) error) error {
 // prune drops old lines. Epochs stay, because they keep the node from obeying an order that comes years late.
 func (j *journal) prune(now time.Time) error {
 	return j.storage.Update(func(tx Tx) error {
-		for _, name := range []string{bucketIntents, bucketAnswers, bucketTickets} {
+		for _, name := range []string{bucketIntents, bucketAnswers, bucketTickets, bucketRan} {
 			var old [][]byte
 			err := tx.Bucket(name).ForEach(func(key, text []byte) error {
 				var e entry

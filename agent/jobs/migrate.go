@@ -7,6 +7,7 @@ import (
 
 	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
+	"berth/shared/destination"
 	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -31,7 +32,7 @@ func doMigrate(j *job) done {
 		return done{result: refused(j.command, otherEpoch(j.command, seen), seen.message())}
 	case !seen.in(hypervisor.Running) && !seen.domain.JobActive:
 		// The target would let it run, and somebody wants it paused.
-		err := fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Reason)
+		err := otherState(seen)
 		return done{result: refused(j.command, err, seen.message())}
 	}
 	going := j.follow(seen.domain)
@@ -76,6 +77,9 @@ func (j *job) follow(domain hypervisor.Domain) *migration {
 
 func (j *job) copyTo(going *migration) error {
 	order := j.command.GetMigrate()
+	if err := destination.Check(order.GetTargetUri(), order.GetTargetAddress()); err != nil {
+		return fmt.Errorf("%w: %w", errorcode.ErrInvalid, err)
+	}
 	xml, err := j.Hypervisor.XML(j.ctx, j.command.GetVmId())
 	if err != nil {
 		return err
@@ -90,7 +94,7 @@ func (j *job) copyTo(going *migration) error {
 	}
 	options := hypervisor.MigrateOptions{
 		TargetURI: order.GetTargetUri(), DataAddress: order.GetTargetAddress(), DomainXML: xml,
-		BandwidthBPS: order.GetBandwidthBps(), Paused: true, Plain: plain(order.GetTargetUri()),
+		BandwidthBPS: order.GetBandwidthBps(), Paused: true,
 	}
 	if err := moveDisks(j.ctx, j.Hypervisor, order, &options); err != nil {
 		return err

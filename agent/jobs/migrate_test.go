@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,26 @@ func TestMigrate(t *testing.T) {
 		}
 		// The source has let go of the old epoch.
 		b.want(b.do(command("op2", 1, 5, startOrder)), refused_, "stale_epoch", unseen)
+	})
+}
+
+// What a node reports of itself becomes part of another node's orders, whose libvirt is root there.
+func TestAMigrationToWhatIsNoNodeOpensNothing(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.start(5)
+		for i, uri := range []string{
+			"qemu+ext:///system?command=/tmp/evil", "qemu+tcp://n2/system", "qemu+ssh://n2/system", "qemu+tls://n2/system?no_verify=1",
+			"qemu+tls://n2/session", "qemu+tls://127.0.0.1/system",
+		} {
+			r := b.do(command(fmt.Sprintf("op%d", i+1), 1, 5, func(c *berthv1.Command) {
+				migrateOrder(c)
+				c.GetMigrate().TargetUri = uri
+			}))
+			b.want(r, failed, "invalid", running)
+		}
+		if d := b.shows(b.node); d.State != hypervisor.Running || d.JobActive {
+			b.Errorf("after orders to nowhere: %+v", d)
+		}
 	})
 }
 

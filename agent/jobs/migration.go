@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,12 +16,6 @@ const (
 	// jobSilence is how long a migration may stay out of sight before following it is given up.
 	jobSilence = time.Minute
 )
-
-// plain tells that a target's libvirt is reached without TLS: then its QEMU has no certificate either.
-func plain(targetURI string) bool {
-	scheme, _, _ := strings.Cut(targetURI, "://")
-	return !strings.HasSuffix(scheme, "+tls")
-}
 
 // migration runs one live migration on its source.
 type migration struct {

@@ -52,17 +52,14 @@ func doReboot(j *job) done {
 
 // mayRestart says why the guest cannot restart in place.
 func (j *job) mayRestart(seen sight) error {
+	if err := isHere(j.command, seen); err != nil {
+		return err
+	}
 	switch {
-	case !seen.known():
-		return seen.err
-	case seen.gone():
-		return fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound)
-	case !seen.holds(j.command.GetEpoch()):
-		return otherEpoch(j.command, seen)
 	case seen.domain.JobActive:
 		return fmt.Errorf("%w: it is being migrated", hypervisor.ErrBusy)
 	case !seen.in(hypervisor.Running):
-		return fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Reason)
+		return otherState(seen)
 	}
 	xml, err := j.Hypervisor.XML(j.ctx, j.command.GetVmId())
 	if err != nil {

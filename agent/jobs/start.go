@@ -29,6 +29,7 @@ func doStart(j *job) done {
 		if err := j.undefine(seen); err != nil {
 			return notStarted(j.command, err, seen)
 		}
+		j.defined = true
 	case !seen.absent():
 		err := fmt.Errorf("%w: %s is %s here under epoch %d", hypervisor.ErrExists, seen.domain.Name, seen.domain.State, seen.domain.Epoch)
 		return notStarted(j.command, err, seen)
@@ -39,10 +40,10 @@ func doStart(j *job) done {
 	return j.cleared(j.launch())
 }
 
-// ownDefinition tells whether what is here is the definition that a persistent VM kept when it was last stopped. The order
-// has the new definition.
+// ownDefinition tells whether what is here is the definition that the VM kept when it was last stopped: it is persistent, or somebody has
+// defined it while it ran. The order has the new definition.
 func (j *job) ownDefinition(seen sight) bool {
-	return j.command.GetStart().GetPersistent() && seen.in(hypervisor.Shutoff) && seen.domain.Managed &&
+	return seen.in(hypervisor.Shutoff) && seen.domain.Managed &&
 		seen.domain.Epoch < j.command.GetEpoch() && seen.domain.Name == j.command.GetVmName()
 }
 
@@ -52,10 +53,10 @@ func (j *job) undefine(seen sight) error {
 	return j.Hypervisor.Undefine(ctx, seen.domain.UUID, seen.domain.Epoch)
 }
 
-// keep makes libvirt keep the definition of a persistent VM that runs now. It matters only once Berth is gone, so the VM runs
-// without it as well.
+// keep makes libvirt keep the definition of a persistent VM that runs now, or of one that somebody wants it to keep. It matters only once
+// Berth is gone, so the VM runs without it as well.
 func (j *job) keep(xml string) {
-	if !j.command.GetStart().GetPersistent() {
+	if !j.command.GetStart().GetPersistent() && !j.defined {
 		return
 	}
 	ctx, cancel := j.limited(actLimit)
@@ -171,6 +172,7 @@ func (j *job) render() (string, error) {
 		MemoryBytes: wanted.GetMemoryBytes(), VCPUs: int(wanted.GetVcpus()), Kernel: wanted.GetKernel(), Initrd: wanted.GetInitrd(),
 		Cmdline: wanted.GetCmdline(), Networks: wanted.GetNetworks(), XML: wanted.GetXml(),
 		Machine: wanted.GetMachine(), Firmware: wanted.GetFirmware(), CPU: wanted.GetCpu(),
+		MaxMemoryBytes: wanted.GetMaxMemoryBytes(), MaxVCPUs: int(wanted.GetMaxVcpus()),
 	}
 	if spec.Disks, err = disksOf(j.ctx, j.Hypervisor, j.command.GetStart()); err != nil {
 		return "", err

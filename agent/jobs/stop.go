@@ -81,3 +81,20 @@ func otherEpoch(command *berthv1.Command, seen sight) error {
 	return fmt.Errorf("%w: it is %s here under epoch %d, the order is for %d",
 		hypervisor.ErrOtherEpoch, seen.domain.State, seen.domain.Epoch, command.GetEpoch())
 }
+
+func otherState(seen sight) error {
+	return fmt.Errorf("%w: it is %s (%s)", hypervisor.ErrInvalidState, seen.domain.State, seen.domain.Reason)
+}
+
+// isHere says why the guest of an order cannot be asked for anything: it is not seen, or not here under the epoch of the order.
+func isHere(command *berthv1.Command, seen sight) error {
+	switch {
+	case !seen.known():
+		return seen.err
+	case seen.gone():
+		return fmt.Errorf("%w: it does not run here", hypervisor.ErrNotFound)
+	case !seen.holds(command.GetEpoch()):
+		return otherEpoch(command, seen)
+	}
+	return nil
+}

@@ -22,7 +22,7 @@ func (b *bench) brought(epoch uint64) {
 		command("op-boot", 1, epoch-1, startOrder),
 		command("op-move", 2, epoch-1, func(c *berthv1.Command) {
 			c.Action = &berthv1.Command_Migrate{Migrate: &berthv1.MigrateCommand{
-				TargetUri: "fake://n1/system", TargetNode: "n1", TargetEpoch: epoch,
+				TargetUri: "qemu+tls://n1/system", TargetNode: "n1", TargetEpoch: epoch,
 			}}
 		}),
 	} {

@@ -26,8 +26,9 @@ const (
 func (c *connection) reportInventory(ctx context.Context, how extent) (known bool) {
 	report := c.Collector.Inventory(ctx)
 	telemetry.AddEndings(report, c.Jobs.Endings())
+	telemetry.AddLastRuns(report, c.Jobs.LastRuns())
 	c.tryPools(report)
-	digest := digestOf(report)
+	digest := DigestOf(report)
 	if how == inShort && c.digests && digest != nil {
 		c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{
 			Digest: digest, CollectedAt: report.GetNode().GetCollectedAt(), StoragePools: report.GetNode().GetStoragePools(),
@@ -54,9 +55,9 @@ func (c *connection) tryPools(report *berthv1.InventoryReport) {
 	c.Health.Pools(folders)
 }
 
-// digestOf is the SHA-256 of an inventory without its time, the free space in pools and how long ago guests have ended. It is
+// DigestOf is the SHA-256 of an inventory without its time, the free space in pools and how long ago guests have ended. It is
 // compared only with digests of the same agent, so its encoding may change. It is nil if the domains are not known.
-func digestOf(report *berthv1.InventoryReport) []byte {
+func DigestOf(report *berthv1.InventoryReport) []byte {
 	if report.GetDomainsUnknown() {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/agent/hypervisor"
@@ -61,12 +62,26 @@ func TestTheDigestGoesFirst(t *testing.T) {
 		}
 	}
 	const xml = `<domain type="kvm"><name>web1</name><uuid>11111111-2222-4333-8444-555555555555</uuid>` +
-		`<memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`
+		`<memory>65536</memory><vcpu>1</vcpu><os><type>hvm</type></os><devices>` +
+		`<disk type="file" device="disk"><source file="/srv/web1.raw"/><target dev="vda" bus="virtio"/></disk>` +
+		`<hostdev mode="subsystem" type="usb"><source><address bus="1" device="2"/></source></hostdev></devices></domain>`
 	if err := a.node.Start(t.Context(), xml); err != nil {
 		t.Fatal(err)
 	}
-	if whole := resync(); len(whole.GetDomains()) != 1 || bytes.Equal(whole.GetDigest(), digest.GetDigest()) {
+	whole := resync()
+	if len(whole.GetDomains()) != 1 || bytes.Equal(whole.GetDigest(), digest.GetDigest()) {
 		t.Errorf("another domain made no other digest: %v", whole)
+	}
+	if one := whole.GetDomains()[0]; len(one.GetDevices().GetDevices()) != 1 || len(one.GetBindings().GetBindings()) != 1 {
+		t.Errorf("of its devices it tells %v", one)
+	}
+	for range 3 { // while nothing changes a guest's devices and bindings are not sent
+		a.askInventory()
+		again := wait(t, "a digest", told)
+		again.GetInventoryDigest().StoragePools = nil
+		if !bytes.Equal(again.GetInventoryDigest().GetDigest(), whole.GetDigest()) || proto.Size(again) > 100 {
+			t.Errorf("with nothing changed it sent %v", again)
+		}
 	}
 	a.work.ended.Store(&[]telemetry.Ending{{UUID: "gone", Watched: time.Minute, Whole: true}})
 	if whole := resync(); len(whole.GetDomains()) != 2 || whole.GetDomains()[1].GetEnding().GetWatchedSeconds() != 60 {
@@ -91,7 +106,7 @@ func TestADigestIsOfWhatLasts(t *testing.T) {
 			},
 		}
 		change(r)
-		return digestOf(r)
+		return DigestOf(r)
 	}
 	was := report(func(*berthv1.InventoryReport) {})
 	for what, change := range map[string]func(*berthv1.InventoryReport){

@@ -40,6 +40,8 @@ type Jobs interface {
 	Running() []string
 	// Saw takes an event of the hypervisor.
 	Saw(event hypervisor.Event)
+	// LastRuns are what guests of this node run with whose devices were changed, by UUID. Some have ended.
+	LastRuns() []telemetry.LastRun
 	// Endings are how guests ended here, by UUID, as far as events have shown.
 	Endings() []telemetry.Ending
 	// Ailing is why the node should get no VMs; nil: it may.
@@ -241,6 +243,9 @@ func (s *Session) remember(addresses []string) {
 
 func (s *Session) deliver(event hypervisor.Event) {
 	s.Jobs.Saw(event)
+	if event.Kind == hypervisor.EventRan {
+		return
+	}
 	select {
 	case s.events <- event:
 	default:
@@ -578,6 +583,7 @@ func (c *connection) report(ctx context.Context, event hypervisor.Event) {
 			telemetry.AddEnding(message, one)
 		}
 	}
+	telemetry.AddLastRun(message, c.Jobs.LastRuns)
 	c.put(ctx, &berthv1.SessionRequest{Message: &berthv1.SessionRequest_DomainChange{DomainChange: &berthv1.DomainChange{
 		Domain: message, Event: event.Kind,
 	}}}, false)

@@ -88,6 +88,7 @@ func (w *work) Cancel(operation string, _ uint32)         { w.cancels <- operati
 func (w *work) Results() <-chan *berthv1.CommandResult    { return w.results }
 func (w *work) Progress() <-chan *berthv1.CommandProgress { return nil }
 func (w *work) Saw(hypervisor.Event)                      {}
+func (w *work) LastRuns() []telemetry.LastRun             { return nil }
 func (w *work) Endings() []telemetry.Ending {
 	if ended := w.ended.Load(); ended != nil {
 		return *ended

@@ -72,8 +72,11 @@ func TestDescribe(t *testing.T) {
 		describe := &berthv1.Task{Id: "t", Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: vmID}}}
 		b.wantCode(describe, "not_found")
 		b.bootAs(3)
-		if text := b.wantCode(describe, "").GetDomainXml(); !strings.Contains(text, "<name>web1</name>") {
-			b.Errorf("got %s", text)
+		running := &berthv1.Task{Id: "t", Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: vmID, Running: true}}}
+		for _, task := range []*berthv1.Task{describe, running} {
+			if text := b.wantCode(task, "").GetDomainXml(); !strings.Contains(text, "<name>web1</name>") {
+				b.Errorf("got %s", text)
+			}
 		}
 	})
 }

@@ -75,6 +75,8 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		err = t.console(ctx, task.GetConsole(), dig)
 	case task.GetSuspend() != nil:
 		err = t.suspend(ctx, task.GetSuspend())
+	case task.GetDescribe().GetRunning():
+		described, err = t.Hypervisor.Document(ctx, task.GetDescribe().GetVmId())
 	case task.GetDescribe() != nil:
 		described, err = t.Hypervisor.Definition(ctx, task.GetDescribe().GetVmId())
 	case task.GetRefuse() != nil:

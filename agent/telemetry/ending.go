@@ -35,9 +35,7 @@ func AddEndings(report *berthv1.InventoryReport, endings []Ending) {
 
 // AddEnding tells of a domain how its guest ended, unless it has one again.
 func AddEnding(domain *berthv1.Domain, one Ending) {
-	switch domain.GetState() {
-	case berthv1.DomainState_DOMAIN_STATE_ABSENT, berthv1.DomainState_DOMAIN_STATE_SHUTOFF:
-	default:
+	if !off(domain) {
 		return
 	}
 	domain.EndedHere = true

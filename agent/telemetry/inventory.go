@@ -120,7 +120,7 @@ func (c *Collector) usable(offered []string) []string {
 func Domain(d hypervisor.Domain) *berthv1.Domain {
 	var sources []*berthv1.DiskSource
 	for _, source := range d.Sources {
-		sources = append(sources, &berthv1.DiskSource{Path: source.Path, Pool: source.Pool, Volume: source.Volume})
+		sources = append(sources, diskSource(domxml.Source(source)))
 	}
 	return &berthv1.Domain{
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
@@ -139,7 +139,7 @@ func bindings(bindings []domxml.Binding) *berthv1.Bindings {
 	for _, one := range bindings {
 		binding := &berthv1.Binding{Kind: bindingKinds[one.Kind], What: one.What, Name: one.Name, Count: int32(min(one.Count, math.MaxInt32))}
 		if one.Source != (domxml.Source{}) {
-			binding.Source = &berthv1.DiskSource{Path: one.Source.Path, Pool: one.Source.Pool, Volume: one.Source.Volume}
+			binding.Source = diskSource(one.Source)
 		}
 		if !one.Since.IsZero() {
 			binding.Since = timestamppb.New(one.Since)
@@ -171,7 +171,7 @@ func Devices(devices []domxml.Device, elements bool) *berthv1.Devices {
 	for _, one := range devices {
 		device := &berthv1.Device{Kind: string(one.Kind), Key: one.Key, Format: one.Format, Network: one.Network, Media: one.Media}
 		if one.Source != (domxml.Source{}) {
-			device.Source = &berthv1.DiskSource{Path: one.Source.Path, Pool: one.Source.Pool, Volume: one.Source.Volume}
+			device.Source = diskSource(one.Source)
 		}
 		if elements {
 			device.Xml = one.XML
@@ -201,4 +201,8 @@ func State(s hypervisor.State) berthv1.DomainState {
 	default:
 		return berthv1.DomainState_DOMAIN_STATE_UNKNOWN
 	}
+}
+
+func diskSource(source domxml.Source) *berthv1.DiskSource {
+	return &berthv1.DiskSource{Path: source.Path, Pool: source.Pool, Volume: source.Volume}
 }

@@ -12,14 +12,23 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/wire"
+	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
+
+// For is an order as an agent can be given it that knows these capabilities. To one that cannot be told that an order is taken back it
+// goes out as before: nothing else tells how the order has ended.
+func For(knows []string, order operation.Order) operation.Order {
+	order.TakenBack = order.TakenBack && slices.Contains(knows, capability.DatedOrders)
+	return order
+}
 
 // Command puts an order on the wire, in the message that has the name of its action.
 func Command(term uint64, order operation.Order) *berthv1.Command {
 	c := &berthv1.Command{
 		OperationId: order.Operation, Step: order.Step, Term: term, Epoch: order.Epoch, VmId: order.VM, VmName: order.VMName,
+		TakenBack: order.TakenBack,
 	}
 	message := c.ProtoReflect()
 	action := message.Descriptor().Oneofs().ByName("action").Fields().ByName(protoreflect.Name(order.Action))
@@ -34,6 +43,12 @@ func Command(term uint64, order operation.Order) *berthv1.Command {
 			list(into, field, value)
 		case []*berthv1.DeviceEdit:
 			list(into, field, value)
+		case []*berthv1.SnapshotFile:
+			list(into, field, value)
+		case []string:
+			for _, one := range value {
+				into.Mutable(field).List().Append(protoreflect.ValueOf(one))
+			}
 		case proto.Message:
 			into.Set(field, protoreflect.ValueOf(value.ProtoReflect()))
 		default:
@@ -62,6 +77,22 @@ var parameters = map[protoreflect.Name]func(*operation.Order) any{
 		return edits
 	},
 
+	"tag":    func(o *operation.Order) any { return o.Snapshot.Tag },
+	"off":    func(o *operation.Order) any { return o.Snapshot.Off },
+	"freeze": func(o *operation.Order) any { return string(o.Snapshot.Freeze) },
+	"files": func(o *operation.Order) any {
+		var files []*berthv1.SnapshotFile
+		for _, one := range o.Snapshot.Disks {
+			files = append(files, &berthv1.SnapshotFile{
+				Target: one.Target, Path: one.Source.Path, Pool: one.Source.Pool, Volume: one.Source.Volume,
+			})
+		}
+		return files
+	},
+
+	"memory_bytes": func(o *operation.Order) any { return int64(o.Size.Memory) },
+	"vcpus":        func(o *operation.Order) any { return int32(o.Size.VCPUs) }, // at most model.MaxVCPUs
+
 	"force":         func(o *operation.Order) any { return o.Force },
 	"grace_seconds": func(o *operation.Order) any { return o.Grace.Seconds() },
 
@@ -74,6 +105,7 @@ var parameters = map[protoreflect.Name]func(*operation.Order) any{
 
 	"copy_storage": func(o *operation.Order) any { return o.CopyStorage },
 	"given_up":     func(o *operation.Order) any { return o.GivenUp },
+	"shared_pools": func(o *operation.Order) any { return o.SharedPools },
 	"from": func(o *operation.Order) any {
 		from, _ := copied(o)
 		return from
@@ -118,7 +150,9 @@ func copied(order *operation.Order) (from, to []*berthv1.Volume) {
 func Answer(node, boot string, result *berthv1.CommandResult) operation.Answer {
 	a := operation.Answer{
 		Operation: result.GetOperationId(), Node: node, Step: result.GetStep(), Outcome: outcome(result.GetOutcome()),
-		Code: errorCode(result.GetCode(), result.GetErrorCode()), Error: result.GetError(), Seen: observation(result.GetDomain()),
+		Code: errorCode(result.GetCode(), result.GetErrorCode()), Error: result.GetError(), Note: result.GetNote(),
+		Frozen:   result.GetFrozen(),
+		Seen:     observation(result.GetDomain()),
 		Repeated: result.GetRepeated(),
 	}
 	if !a.Repeated { // what was seen earlier may be of an earlier boot
@@ -152,8 +186,9 @@ func observation(domain *berthv1.Domain) operation.Observation {
 		return operation.Observation{State: model.DomainUnknown}
 	}
 	return operation.Observation{
-		State: operation.Seen(inventory.StateOf(domain.GetState())), Epoch: domain.GetEpoch(), JobActive: domain.GetJobActive(),
-		Ended: domain.GetEndedHere(), Missing: domain.GetMissing(), Unseen: domain.GetEndUnseen(),
+		State: operation.Seen(inventory.StateOf(domain.GetState())), Epoch: inventory.EpochOf(domain.GetEpoch()),
+		JobActive: domain.GetJobActive(),
+		Ended:     domain.GetEndedHere(), Missing: domain.GetMissing(), Unseen: domain.GetEndUnseen(),
 	}
 }
 

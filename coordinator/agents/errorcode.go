@@ -31,6 +31,8 @@ var errorCodes = map[berthv1.AgentErrorCode]operation.ErrorCode{
 	berthv1.AgentErrorCode_AGENT_ERROR_CODE_ABORTED:       operation.Aborted,
 	berthv1.AgentErrorCode_AGENT_ERROR_CODE_INVALID:       operation.Invalid,
 	berthv1.AgentErrorCode_AGENT_ERROR_CODE_MALFORMED:     operation.Malformed,
+	berthv1.AgentErrorCode_AGENT_ERROR_CODE_TOO_LATE:      operation.TooLate,
+	berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSAFE:        operation.Unsafe,
 }
 
 // errorCode reads the code of an answer. Agents of releases up to 0.6 send its word alone, and so does any agent for an answer

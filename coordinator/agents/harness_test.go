@@ -117,7 +117,7 @@ func (r *rig) dial(node string) *agent {
 		interrupted: make(chan struct{}), result: make(chan error, 1), leave: leave,
 	}
 	go func() {
-		a.result <- r.serve(ctx, a.identity(), a, func() { a.once.Do(func() { close(a.interrupted) }) })
+		a.result <- r.serve(ctx, a.identity(), "10.0.0.1", a, func() { a.once.Do(func() { close(a.interrupted) }) })
 	}()
 	return a
 }

@@ -86,7 +86,7 @@ func Shows(listed []*berthv1.Domain) []model.Domain {
 	for _, wire := range listed[:min(len(listed), removedDomains)] {
 		if is := inventory.StateOf(wire.GetState()); wire.GetUuid() != "" && is.Holds() {
 			all = append(all, model.Domain{
-				UUID: wire.GetUuid(), Name: wire.GetName(), State: is, Managed: wire.GetManaged(), Epoch: wire.GetEpoch(),
+				UUID: wire.GetUuid(), Name: wire.GetName(), State: is, Managed: wire.GetManaged(), Epoch: inventory.EpochOf(wire.GetEpoch()),
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -68,6 +69,7 @@ type Server struct {
 	Config
 	stopping chan struct{}
 	stop     sync.Once
+	streams  streams
 
 	mu       sync.Mutex
 	term     uint64 // 0: this member does not lead
@@ -95,8 +97,8 @@ func (s *Server) Stop() {
 // Handler serves the agents' port. The listener has to demand and verify client certificates.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(berthv1connect.NewAgentServiceHandler(s, rpc.HandlerOptions(compressFrom)))
-	return rpc.WithIdentity(rpc.WithInterrupts(mux))
+	mux.Handle(berthv1connect.NewAgentServiceHandler(s, rpc.HandlerOptions(compressFrom), rpc.Bounded(mostText, clean)))
+	return rpc.WithIdentity(rpc.WithInterrupts(s.streams.limit(rpc.SmallFirst(mostFirst, mux))))
 }
 
 // Lead opens the server for sessions. It is called when this member leads and has applied everything committed before;
@@ -136,7 +138,7 @@ func (s *Server) Order(term uint64, order operation.Order) bool {
 	if node, known := s.Records.Snapshot().Node(order.Node); known && (node.Fenced() || s.doubted(x, &node)) {
 		return false
 	}
-	command := Command(term, order)
+	command := Command(term, For(x.knows, order))
 	if lacks := capability.Lacks(x.knows, command); len(lacks) > 0 {
 		s.Log.Warn("an order is not given", "operation", order.Operation, "action", order.Action,
 			"why", capability.Refused(x.name, x.release, lacks), "update", capability.Update)
@@ -190,7 +192,13 @@ func (s *Server) Session(
 	}
 	interrupt, served := rpc.Interrupter(ctx, farewell)
 	defer served()
-	return s.serve(ctx, caller, stream, interrupt)
+	return s.serve(ctx, caller, addressOf(stream.Peer()), stream, interrupt)
+}
+
+// addressOf is the address that a caller has, without its port.
+func addressOf(peer connect.Peer) string {
+	host, _, _ := net.SplitHostPort(peer.Addr)
+	return host
 }
 
 // agentOf is whose agent calls. Nobody but agents of this cluster may.
@@ -254,6 +262,7 @@ func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admit
 	}
 	x.term, x.pace = s.term, model.PaceOf(len(s.Records.Snapshot().Nodes()))
 	x.reports.Keep(x.pace)
+	x.reports.CalledFrom(x.from)
 	_, x.told = s.addresses()
 	x.send(s.welcome(s.term, x.pace, x.told)) // the first one in the queue
 	s.sessions[x.node] = x

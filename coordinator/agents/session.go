@@ -36,6 +36,7 @@ type duplex interface {
 type session struct {
 	node      string
 	name      string // of the node, for people
+	from      string // the IP address that it calls from
 	boot      string // of the node's host
 	machine   model.Machine
 	removed   *removed // of a node that is not on record; nil: it is
@@ -103,9 +104,9 @@ func (x *session) write(stream duplex) {
 
 // serve runs the session of an agent whose certificate is good. Interrupt makes a blocked Receive return at once and a
 // blocked Send soon. The context ends when the agent hangs up.
-func (s *Server) serve(ctx context.Context, caller pki.Identity, stream duplex, interrupt func()) error {
+func (s *Server) serve(ctx context.Context, caller pki.Identity, from string, stream duplex, interrupt func()) error {
 	x := &session{
-		node: caller.ID, name: caller.Name, interrupt: interrupt,
+		node: caller.ID, name: caller.Name, from: from, interrupt: interrupt,
 		queue: make(chan *berthv1.SessionResponse, queueLength), ended: make(chan struct{}),
 	}
 	// Once the request is served, its stream must not be touched: after this, end does nothing.

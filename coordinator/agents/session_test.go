@@ -324,7 +324,7 @@ func TestASlowAgentLosesItsSessionAndHoldsNobodyUp(t *testing.T) {
 			result: make(chan error, 1), deaf: true,
 		}
 		go func() {
-			a.result <- r.serve(t.Context(), a.identity(), a, func() { a.once.Do(func() { close(a.interrupted) }) })
+			a.result <- r.serve(t.Context(), a.identity(), "10.0.0.1", a, func() { a.once.Do(func() { close(a.interrupted) }) })
 		}()
 		a.hello()
 		synctest.Wait()

@@ -100,6 +100,8 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		}}
 	case task.Suspend != nil:
 		m.Action = &berthv1.Task_Suspend{Suspend: &berthv1.SuspendTask{VmId: task.Suspend.VM, Epoch: task.Suspend.Epoch}}
+	case task.Document != "":
+		m.Action = &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: task.Document, Running: true}}
 	case task.Describe != "":
 		m.Action = &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: task.Describe}}
 	case task.Refuse != nil:

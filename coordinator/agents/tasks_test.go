@@ -71,6 +71,9 @@ func TestTasksOnTheWire(t *testing.T) {
 			lead.Task{Suspend: &lead.CopyOf{VM: "u1", Epoch: 3}},
 			&berthv1.Task{Action: &berthv1.Task_Suspend{Suspend: &berthv1.SuspendTask{VmId: "u1", Epoch: 3}}},
 		},
+		"document": {
+			lead.Task{Document: "u1"}, &berthv1.Task{Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: "u1", Running: true}}},
+		},
 		"describe": {
 			lead.Task{Describe: "u1"}, &berthv1.Task{Action: &berthv1.Task_Describe{Describe: &berthv1.DescribeTask{VmId: "u1"}}},
 		},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -49,10 +50,22 @@ func TestFenceDevices(t *testing.T) {
 			t.Errorf("the history tells the secret: %s", event.Message)
 		}
 	}
+	patient := ipmi(model.Masked)
+	patient.TimeoutSeconds = 60
+	if _, err := set(patient); err != nil || stored().Arguments["password"] != "swordfish" || stored().Timeout != time.Minute {
+		t.Errorf("given back as it was shown: %v, %v", stored(), err)
+	}
+	// Whoever is at another address would be told the secret.
 	other := ipmi(model.Masked)
 	other.Arguments["ip"] = "10.0.0.10"
-	if _, err := set(other); err != nil || stored().Arguments["password"] != "swordfish" || stored().Arguments["ip"] != "10.0.0.10" {
-		t.Errorf("given back as it was shown: %v, %v", stored(), err)
+	_, err = set(other)
+	wantRefusal(t, err, rpc.Invalid, "node/hv1")
+	if stored().Arguments["ip"] != "10.0.0.9" {
+		t.Errorf("after a refusal: %v", stored())
+	}
+	other.Arguments["password"] = "herring"
+	if _, err := set(other); err != nil || stored().Arguments["password"] != "herring" || stored().Arguments["ip"] != "10.0.0.10" {
+		t.Errorf("with its own secret: %v, %v", stored(), err)
 	}
 	for name, device := range map[string]*berthv1.FenceDevice{
 		"a program by its path": {Method: "command", Program: "/bin/sh"},

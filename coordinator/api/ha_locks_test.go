@@ -96,7 +96,14 @@ func TestHANeedsLocksOrAWord(t *testing.T) {
 	found(evidence.NotShared, "hv2 did not see a file that hv1 had made there")
 	refused(available("web", true), "declare pool nfs with scope local")
 	if problems := status(); !strings.Contains(problems,
-		"pool nfs is declared as shared, and hv2 did not see a file that hv1 had made there") {
+		"pool nfs is declared as shared, and hv2 did not see a file that hv1 had made there: it is tried again") {
+		t.Errorf("told is %s", problems)
+	}
+	d.m.control.locks = map[string]evidence.Locks{"nfs": {
+		Verdict: evidence.NotShared, Why: "hv2 did not see a file that hv1 had made there", Sides: [][]string{{"hv1", "hv3"}, {"hv2"}},
+	}}
+	if problems := status(); !strings.Contains(problems,
+		"VMs with disks there are moved and started on their side alone, which is hv1, hv3 or hv2:") {
 		t.Errorf("told is %s", problems)
 	}
 	found(evidence.LocksStay, "hv2 did not see that hv1 had locked a file there")

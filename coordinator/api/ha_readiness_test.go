@@ -65,6 +65,38 @@ func TestHighAvailabilityThatWouldNotWorkIsTold(t *testing.T) {
 	if strings.Contains(problems, "of-n4") {
 		t.Errorf("somebody's word is what they have chosen:\n%s", problems)
 	}
+	const never = "it is never started again by itself: 'berth vm set web --restart ha' changes that"
+	for _, c := range []struct {
+		cluster, vm string
+		told        bool
+	}{{"ha", "never", true}, {"ha", "cluster", false}, {"always", "ha", false}} {
+		cluster, known := m.store.Snapshot().Resource(model.DefaultCluster)
+		if !known {
+			cluster = model.DefaultClusterRecord()
+		}
+		cluster.Settings = map[string]string{model.SettingRestart: c.cluster}
+		m.propose(state.Command{
+			Kind: "test", Expect: []state.Expectation{{Table: state.Resources, ID: cluster.ID, Revision: cluster.Revision}},
+			Resources: []model.Resource{cluster},
+		})
+		set, err := client.ChangeVM(t.Context(), connect.NewRequest(&berthv1.ChangeVMRequest{
+			Vm: "web", Change: &berthv1.VMChange{Restart: new(c.vm)},
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, err = client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{})); err != nil {
+			t.Fatal(err)
+		}
+		gaps, problems := strings.Join(set.Msg.GetHaGaps(), "\n"), strings.Join(status.Msg.GetProblems(), "\n")
+		shown, err := client.GetVM(t.Context(), connect.NewRequest(&berthv1.GetVMRequest{Vm: "web"}))
+		if err != nil || strings.Contains(strings.Join(shown.Msg.GetHaGaps(), "\n"), never) != c.told {
+			t.Errorf("restart %s in a cluster that says %q: it is shown with %v, %v", c.vm, c.cluster, shown, err)
+		}
+		if c.told && !strings.Contains(gaps, never) || strings.Contains(problems, "web) are never started again by themselves") != c.told {
+			t.Errorf("restart %s in a cluster that says %q: %s\n%s", c.vm, c.cluster, gaps, problems)
+		}
+	}
 	if show, err = client.GetVM(t.Context(), connect.NewRequest(&berthv1.GetVMRequest{Vm: "of-n4"})); err != nil ||
 		len(show.Msg.GetHaGaps()) != 1 {
 		t.Errorf("whoever looks at such a VM is told: %v, %v", show, err)

@@ -409,6 +409,10 @@ func (f *fakeControl) AdoptVMs(_ context.Context, request adoption.AdoptVMs) ([]
 	return f.adopt(request)
 }
 
+func (f *fakeControl) Document(_ context.Context, vm model.VM) (text, node string, err error) {
+	return "<domain><!-- " + vm.Name + " as it runs --></domain>", "hv1", nil
+}
+
 func (f *fakeControl) ResolveOperation(_ context.Context, request lifecycle.ResolveOperation) (operation.Operation, error) {
 	return f.resolve(request)
 }

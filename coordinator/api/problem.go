@@ -127,7 +127,7 @@ func (p problems) vmProblems() []string {
 		return nil // the records are claims of the past: what differs is set right when it ends
 	}
 	var lines []string
-	running := p.Running()
+	running := p.Living()
 	for _, vm := range p.VMs() {
 		seen := vmMessage(p.Moment, vm, running)
 		lost := seen.GetState() == berthv1.VMState_VM_STATE_LOST
@@ -156,7 +156,7 @@ func (p problems) strays() []string {
 			}
 			lines = append(lines, fmt.Sprintf("domain %s on %s has Berth's mark, and no VM is on record for it: "+
 				"'berth vm adopt %s' makes it one again",
-				domain.Name, view.Node.Name, domain.Name))
+				domain.Name, view.Node.Name, model.Argument(domain.Name)))
 		}
 	}
 	slices.Sort(lines)

@@ -37,6 +37,7 @@ type Control interface {
 	MigrateVM(ctx context.Context, request lifecycle.MigrateVM) (lifecycle.Migration, error)
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
 	ResolveOperation(ctx context.Context, request lifecycle.ResolveOperation) (operation.Operation, error)
+	Document(ctx context.Context, vm model.VM) (text, node string, err error)
 	AdoptVMs(ctx context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
 
 	StartVMs(ctx context.Context, request lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
@@ -114,6 +115,8 @@ type Server struct {
 	queryCalls
 	members.Calls
 	guests.DeviceCalls
+	guests.ActCalls
+	guests.DocumentCalls
 	explain.DecisionCalls
 
 	source *answer.Source
@@ -136,6 +139,8 @@ func New(config Config) *Server {
 		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed},
 		Calls:         members.Calls{Source: source},
 		DeviceCalls:   guests.DeviceCalls{Source: source},
+		DocumentCalls: guests.DocumentCalls{Source: source, Control: control},
+		ActCalls:      guests.ActCalls{Source: source, Control: control},
 		DecisionCalls: explain.DecisionCalls{Source: source, Control: control},
 		VolumeCalls:   estates.NewVolumeCalls(source, control, config.Imports),
 		ResourceCalls: estates.ResourceCalls{Source: source, Control: control},

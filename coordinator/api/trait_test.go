@@ -104,7 +104,8 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		answer, err := change(&berthv1.ChangeVMRequest{
 			Vm: "idle", Change: &berthv1.VMChange{
 				Labels: names("y", "x"), Preferred: names("hv2", "n1"), Migration: new("never"), Description: new("front"),
-				RestartPriority: new("high"),
+				RestartPriority: new("high"), Restart: new("never"),
+				RestartAfter: names("z", "db"),
 			},
 		})
 		if err != nil {
@@ -112,11 +113,12 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		}
 		vm := answer.GetVm()
 		if diff := cmp.Diff(
-			[][]string{{"x", "y"}, {"hv1", "hv2"}}, [][]string{vm.GetLabels(), vm.GetPreferred()},
-		); diff != "" || vm.GetMigration() != "never" || vm.GetDescription() != "front" || vm.GetRestartPriority() != "high" {
+			[][]string{{"x", "y"}, {"hv1", "hv2"}, {"db", "z"}}, [][]string{vm.GetLabels(), vm.GetPreferred(), vm.GetRestartAfter()},
+		); diff != "" || vm.GetMigration() != "never" || vm.GetDescription() != "front" || vm.GetRestartPriority() != "high" ||
+			vm.GetRestart() != "never" {
 			t.Errorf("%v: %s", vm, diff)
 		}
-		if len(answer.GetChanges()) != 5 {
+		if len(answer.GetChanges()) != 7 {
 			t.Errorf("changes %v", answer.GetChanges())
 		}
 		answer, err = change(&berthv1.ChangeVMRequest{
@@ -137,6 +139,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 		"a node twice":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Preferred: names("hv1", "n1")}}, "hv1"},
 		"another word":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("sometimes")}}, "sometimes"},
 		"a text of two lines":      {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Description: new("a\nb")}}, "one line"},
+		"another time":             {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Restart: new("later")}}, "later"},
 		"another priority":         {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{RestartPriority: new("first")}}, "first"},
 		"no word":                  {&berthv1.ChangeVMRequest{Change: &berthv1.VMChange{Migration: new("")}}, "migration"},
 	} {
@@ -190,7 +193,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 			}
 			wanted := model.VM{
 				Labels: []string{"x", "y"}, Preferred: []string{"n2"}, Migration: model.MigrateManual, Description: "front",
-				RestartPriority: model.RestartHigh,
+				RestartPriority: model.RestartHigh, Restart: model.RestartAlways, RestartAfter: []string{"db"},
 			}
 			for i := range schema.VM {
 				if f := &schema.VM[i]; !f.Spec && !f.Same(&wanted, asked.VM) {
@@ -203,7 +206,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 			Name: "new",
 			Vm: &berthv1.NewVM{
 				Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front",
-				RestartPriority: "high",
+				RestartPriority: "high", Restart: "always", RestartAfter: []string{"db"},
 			},
 		}))
 		want(err)
@@ -211,7 +214,7 @@ func TestVMsHaveLabelsPreferencesAndAWordOnMigration(t *testing.T) {
 			Name: "new",
 			Vm: &berthv1.NewVM{
 				Spec: spec, Labels: []string{"y", "x"}, Preferred: []string{"hv2"}, Migration: "manual", Description: "front",
-				RestartPriority: "high",
+				RestartPriority: "high", Restart: "always", RestartAfter: []string{"db"},
 			},
 		}))
 		want(err)

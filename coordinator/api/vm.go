@@ -1,10 +1,8 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"connectrpc.com/connect"
@@ -25,9 +23,6 @@ import (
 	"berth/shared/rpc"
 	"berth/shared/units"
 )
-
-// maxGrace is the longest time that a guest may be given to shut down.
-const maxGrace = time.Hour
 
 func vmMessage(p *answer.Moment, vm model.VM, running map[string][]string) *berthv1.VM {
 	seen := vmObservation{VM: vm}
@@ -108,7 +103,7 @@ func (s *vmCalls) ListVMs(
 	}
 	vms, next := answer.Cut(vms, page, answer.Ascending, func(vm model.VM) string { return vm.Name })
 	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
-	running := p.Running()
+	running := p.Living()
 	for _, vm := range vms {
 		message := vmMessage(p, vm, running)
 		message.Spec.Xml = "" // long; GetVM has it
@@ -130,7 +125,7 @@ func (s *vmCalls) GetVM(
 		return nil, err
 	}
 	response := &berthv1.GetVMResponse{
-		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Running()), HaGaps: guests.HAGaps(p, &vm, s.Control),
+		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Living()), HaGaps: guests.HAGaps(p, &vm, s.Control),
 	}
 	for _, op := range p.Operations() {
 		if op.VM == vm.ID {
@@ -149,11 +144,6 @@ func (s *vmCalls) StopVM(
 	ctx context.Context, request *connect.Request[berthv1.StopVMRequest],
 ) (*connect.Response[berthv1.StopVMResponse], error) {
 	message := request.Msg
-	seconds := message.GetGraceSeconds()
-	if math.IsNaN(seconds) || seconds < 0 || seconds > maxGrace.Seconds() {
-		return nil, refusal.Invalid("vm/"+message.GetVm(), "give a shorter time, or --force to power it off at once",
-			fmt.Errorf("a grace time of %g s is not between 0 and %g", seconds, maxGrace.Seconds()))
-	}
 	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
@@ -162,18 +152,15 @@ func (s *vmCalls) StopVM(
 	if err != nil {
 		return nil, err
 	}
-	grace := time.Duration(seconds * float64(time.Second))
-	wanted := lifecycle.ActOnVM{
-		Kind: operation.Stop, VM: vm.ID, Force: message.GetForce(), Grace: cmp.Or(grace, lifecycle.DefaultGrace),
-		WhenBack: message.GetWhenBack(), InterruptBackup: message.GetInterruptBackup(),
-		RequestID: message.GetRequestId(), Caller: gate.CallerOf(ctx).String(),
+	wanted, err := guests.Stop(p, &vm, &berthv1.StopAction{
+		Force: message.GetForce(), GraceSeconds: message.GetGraceSeconds(), InterruptBackup: message.GetInterruptBackup(),
+	})
+	if err != nil {
+		return nil, err
 	}
-	response := &berthv1.StopVMResponse{SchemaVersion: wire.SchemaVersion}
-	if holder := p.View().Node(vm.Holder); holder != nil {
-		for _, job := range binding.Jobs(&vm, &holder.Facts) {
-			response.Interrupted = append(response.Interrupted, "it "+job.Text()+": "+job.Breaks())
-		}
-	}
+	wanted.VM, wanted.WhenBack = vm.ID, message.GetWhenBack()
+	wanted.RequestID, wanted.Caller = message.GetRequestId(), gate.CallerOf(ctx).String()
+	response := &berthv1.StopVMResponse{SchemaVersion: wire.SchemaVersion, Interrupted: guests.Interrupted(p, &vm)}
 	op, err := answer.WhenLeading(ctx, s.Source, func() (operation.Operation, error) { return s.Control.ActOnVM(ctx, wanted) })
 	if err != nil {
 		return nil, err
@@ -194,13 +181,8 @@ func (s *vmCalls) RebootVM(
 	if err != nil {
 		return nil, err
 	}
-	if holder := p.View().Node(vm.Holder); holder != nil && vm.Operation == "" {
-		if domain := holder.Facts.Domain(vm.ID); domain != nil && domain.State == model.DomainPaused {
-			return nil, refusal.New(
-				rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("let it run first: 'virsh resume %s' on node %s", vm.Name, holder.Node.Name),
-				"VM %q is paused on node %s, and a guest that stands still cannot restart", vm.Name, holder.Node.Name,
-			)
-		}
+	if err := guests.Restartable(p, &vm); err != nil {
+		return nil, err
 	}
 	wanted := lifecycle.ActOnVM{
 		Kind: operation.Reboot, VM: vm.ID, Force: request.Msg.GetForce(), RequestID: request.Msg.GetRequestId(),
@@ -329,6 +311,6 @@ const newsWithin = 3 * time.Second
 func awaitGone(ctx context.Context, p *answer.Moment, id string) {
 	ctx, cancel := context.WithTimeout(ctx, newsWithin)
 	defer cancel()
-	for len(p.RunningOn(id)) > 0 && gate.Pause(ctx, gate.LeaderPoll) {
+	for len(p.LivingOn(id)) > 0 && gate.Pause(ctx, gate.LeaderPoll) {
 	}
 }

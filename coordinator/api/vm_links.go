@@ -180,12 +180,13 @@ func (s *vmCalls) ChangeVM(
 		return nil, refusal.NotFound("vm", message.GetVm()) // somebody deleted it meanwhile
 	}
 	response := &berthv1.ChangeVMResponse{
-		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Running()), Changes: wire.Fields(changes),
+		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Living()), Changes: wire.Fields(changes),
 	}
 	if slices.ContainsFunc(changes, func(one estate.FieldChange) bool { return one.Waits }) {
 		response.NextStartRefused = s.nextStartRefused(vm)
 	}
-	if touchesHA(changes) {
+	restart := func(c estate.FieldChange) bool { return c.Field == "restart" }
+	if touchesHA(changes) || slices.ContainsFunc(changes, restart) {
 		response.HaGaps = guests.HAGaps(p, &vm, s.Control)
 	}
 	return connect.NewResponse(response), nil
@@ -203,7 +204,9 @@ func resized(vm *model.VM, wanted estate.WantedVM) error {
 		return refusal.Invalid("vm/"+vm.Name, "see 'berth vm set --help' for the ranges", err)
 	}
 	if vm.Spec.XML != "" && (vm.Spec.Memory != before.Memory || vm.Spec.VCPUs != before.VCPUs) {
-		return refusal.New(rpc.Invalid, "vm/"+vm.Name, "delete the VM and add it with other XML: its disks stay",
+		return refusal.New(rpc.Invalid, "vm/"+vm.Name, fmt.Sprintf(
+			"'berth vm edit %s' changes it for the next start, and 'berth vm set %s --now' the guest that runs as well", vm.Name, vm.Name,
+		),
 			"the size of VM %q stands in its own XML", vm.Name)
 	}
 	return nil

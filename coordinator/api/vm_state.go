@@ -113,7 +113,7 @@ func domainState(vm model.VM, node string, domain *model.Domain) (berthv1.VMStat
 		}
 		return berthv1.VMState_VM_STATE_RUNNING, model.Condition{}
 	case model.DomainPaused:
-		return berthv1.VMState_VM_STATE_PAUSED, is(model.Paused, evidence.PausedOn(node, domain.Reason, vm.Name))
+		return berthv1.VMState_VM_STATE_PAUSED, is(model.Paused, evidence.PausedOn(node, domain, &vm))
 	case model.DomainPausedMigration:
 		return berthv1.VMState_VM_STATE_PAUSED, is(model.Paused, "paused by a migration on node "+node)
 	case model.DomainUnknown:

@@ -88,7 +88,7 @@ func TestVMState(t *testing.T) {
 		"paused by its owner": {
 			vmObservation{VM: held, Holder: shows(model.DomainPaused, "user")},
 			paused,
-			"paused on hv1 (user): 'virsh resume web' there lets it run",
+			"paused on hv1 (user): 'berth vm resume web' lets it run",
 		},
 		"paused by a migration that is over": {
 			vmObservation{VM: held, Holder: shows(model.DomainPausedMigration, "")}, paused, "paused by a migration on node hv1",

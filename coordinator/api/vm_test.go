@@ -1,6 +1,7 @@
 package api
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -191,7 +192,7 @@ func TestAPausedVMIsNotRebooted(t *testing.T) {
 	shows(2, berthv1.DomainState_DOMAIN_STATE_PAUSED)
 	_, err = client.RebootVM(ctx, connect.NewRequest(&berthv1.RebootVMRequest{Vm: "web"}))
 	wantRefusal(t, err, rpc.Conflict, "vm/web")
-	if next := rpc.Detail(err).GetNextStep(); next != "let it run first: 'virsh resume web' on node hv1" {
+	if next := rpc.Detail(err).GetNextStep(); next != "let it run first: 'berth vm resume web'" {
 		t.Errorf("next step %q", next)
 	}
 	shows(3, berthv1.DomainState_DOMAIN_STATE_RUNNING)
@@ -290,7 +291,7 @@ func TestVMs(t *testing.T) {
 		wantRefusal(t, err, rpc.Invalid, "vm/web")
 		m.control.act = func(request lifecycle.ActOnVM) (operation.Operation, error) {
 			want := lifecycle.ActOnVM{Kind: operation.Reboot, VM: "v1", Force: true, RequestID: "r", Caller: "operator/alice"}
-			if request != want {
+			if !reflect.DeepEqual(request, want) {
 				t.Errorf("control was asked %+v", request)
 			}
 			return operation.Operation{ID: "o2", Kind: operation.Reboot, SourceName: "hv1"}, nil

@@ -47,7 +47,9 @@ func TestWhyAVMIsWhereNoDecisionHasPutIt(t *testing.T) {
 	done("o2", "v1", operation.Adopt, 2, 18*time.Minute, func(op *operation.Operation) {
 		op.Source, op.SourceName, op.Target, op.TargetName = "n1", "hv1", "n2", "hv2"
 	})
-	done("o3", "v2", operation.Adopt, 1, 50*time.Hour, func(op *operation.Operation) { op.Target, op.TargetName = "n1", "hv1" })
+	done("o3", "v2", operation.Adopt, 1, 50*time.Hour, func(op *operation.Operation) {
+		op.Target, op.TargetName, op.Created = "n1", "hv1", true
+	})
 	move := func(result operation.Result, cancelled bool) func(op *operation.Operation) {
 		return func(op *operation.Operation) {
 			op.Source, op.SourceName, op.Target, op.TargetName = "n1", "hv1", "n2", "hv2"
@@ -84,6 +86,8 @@ func TestWhyAVMIsWhereNoDecisionHasPutIt(t *testing.T) {
 	want("db", adopted, "the migration to hv2 ("+stamp(3*time.Hour)+", asked by operator/bob) failed: no connection to hv2")
 	done("o5", "v2", operation.Migrate, 3, 2*time.Hour, move(operation.Failed, true))
 	want("db", adopted, "the migration to hv2 ("+stamp(2*time.Hour)+", asked by operator/bob) was cancelled")
+	done("o6", "v2", operation.Adopt, 4, 18*time.Minute, func(op *operation.Operation) { op.Target, op.TargetName = "n1", "hv1" })
+	want("db", "db runs on hv1 because somebody has started it there beside Berth, which took note of it (seen "+stamp(18*time.Minute)+")")
 }
 
 // A rule that was made since a decision counts, and what the decision had found is told as such.

@@ -23,12 +23,17 @@ func SharedPools(records Records, cluster string) map[string]bool {
 	shared, pools := map[string]bool{}, records.Resources(model.KindPool)
 	for i := range pools {
 		settings := model.PoolSettingsOf(&pools[i])
-		inside, _ := records.Resource(pools[i].Links[schema.LinkCluster])
-		if settings.Scope == model.PoolShared && cmp.Or(inside.Name, model.DefaultCluster) == cluster {
+		if settings.Scope == model.PoolShared && clusterOf(records, &pools[i]) == cluster {
 			shared[settings.Source] = true
 		}
 	}
 	return shared
+}
+
+// clusterOf is the name of a pool's cluster.
+func clusterOf(records Records, pool *model.Resource) string {
+	inside, _ := records.Resource(pool.Links[schema.LinkCluster])
+	return cmp.Or(inside.Name, model.DefaultCluster)
 }
 
 // InShared tells whether a source is a volume of a shared pool, or a file in the folder that a node has such a pool in.
@@ -37,20 +42,33 @@ func InShared(shared map[string]bool, source model.DiskSource, facts *model.Node
 		return shared[source.Pool]
 	}
 	return slices.ContainsFunc(facts.Pools, func(p model.PoolFacts) bool {
-		return shared[p.Name] && p.Path != "" && strings.HasPrefix(path.Clean(source.Path), strings.TrimSuffix(p.Path, "/")+"/")
+		return shared[p.Name] && inFolder(source.Path, p.Path)
 	})
+}
+
+// inFolder tells whether a file is in a pool's folder; no pool has the empty one.
+func inFolder(file, folder string) bool {
+	return folder != "" && strings.HasPrefix(path.Clean(file), strings.TrimSuffix(folder, "/")+"/")
 }
 
 // Of are the bindings of a running VM as its node shows it; none: nothing keeps it, or its agent does not tell. Media that all nodes of the
 // cluster see bind it to none, and while an operation works on the VM its migration is Berth's.
 func Of(records Records, vm *model.VM, cluster string, node *model.NodeFacts) []model.Binding {
 	domain := node.Domain(vm.ID)
-	if domain == nil || len(domain.Bindings) == 0 || vm.Holder == "" || domain.State == model.DomainShutoff || domain.Epoch != vm.Epoch {
+	if domain == nil || vm.Holder == "" || domain.State == model.DomainShutoff || domain.Epoch != vm.Epoch {
+		return nil
+	}
+	stands := domain.State == model.DomainPaused && vm.Operation == ""
+	if len(domain.Bindings) == 0 && !stands {
 		return nil
 	}
 	var shared map[string]bool
 	seed := model.VolumeName(model.SeedID(vm.ID), model.SeedSuffix) // it is where the VM's disks are, and goes where they go
-	return slices.DeleteFunc(slices.Clone(domain.Bindings), func(b model.Binding) bool {
+	all := slices.Clone(domain.Bindings)
+	if stands {
+		all = append(all, model.Binding{Kind: model.BoundByPause, What: domain.Reason})
+	}
+	return slices.DeleteFunc(all, func(b model.Binding) bool {
 		if b.Kind == model.BoundByMedia {
 			if b.Source.Volume == seed || path.Base(b.Source.Path) == seed {
 				return true

@@ -163,19 +163,20 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 			},
 		},
 		{
-			"vm set web1 --unset label,migration,description,restart-priority",
+			"vm set web1 --unset label,migration,description,restart,restart-priority,restart-after",
 			&berthv1.ChangeVMRequest{Vm: "web1", Change: &berthv1.VMChange{
 				Labels: &berthv1.Names{}, Migration: proto.String("automatic"), Description: proto.String(""),
-				RestartPriority: proto.String("normal"),
+				RestartPriority: proto.String("normal"), Restart: proto.String("cluster"), RestartAfter: &berthv1.Names{},
 			}},
 		},
 		{
-			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual --description shop --ha --restart-priority low",
+			"vm add web9 --memory 1G --label a --prefer hv1,hv2 --migration manual --description shop " +
+				"--ha --restart ha --restart-priority low --restart-after db",
 			&berthv1.AddVMRequest{
 				Name: "web9",
 				Vm: &berthv1.NewVM{
 					Spec: &berthv1.VMSpec{MemoryBytes: clitest.Gib, Vcpus: 1}, Labels: []string{"a"}, Preferred: []string{"hv1", "hv2"},
-					Migration: "manual", Description: "shop", Ha: true, RestartPriority: "low",
+					Migration: "manual", Description: "shop", Ha: true, RestartPriority: "low", Restart: "ha", RestartAfter: []string{"db"},
 				},
 			},
 		},

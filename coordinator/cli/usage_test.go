@@ -84,13 +84,14 @@ func TestWrongUsage(t *testing.T) {
 		{"vm add", "NAME is missing", "usage: berth vm add [NAME] [flags]"},
 		{
 			"vm set web1",
-			"say what to set: --description, --vdc, --offer, --from, --attach, --nic, --label, --migration, --ha, --restart-priority, " +
-				"--prefer, --zone, --pod, --cluster, --memory, --vcpus or --unset",
-			"usage: berth vm set NAME [flags]",
+			"say what to set: --description, --vdc, --offer, --from, --attach, --nic, --label, --migration, --ha, --restart, --restart-priority, " +
+				"--restart-after, --prefer, --zone, --pod, --cluster, --memory, --vcpus, " +
+				"--max-memory, --max-vcpus or --unset",
+			"usage: berth vm set NAME... [flags]",
 		},
-		{"vm set web1 --vdc=", "--vdc: a value is missing; --unset vdc takes away what there is", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --vdc a --unset vdc", "--vdc and --unset vdc exclude each other", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --zone a --pod b", "--zone and --pod exclude each other: a VM runs in one of them", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --vdc=", "--vdc: a value is missing; --unset vdc takes away what there is", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --vdc a --unset vdc", "--vdc and --unset vdc exclude each other", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --zone a --pod b", "--zone and --pod exclude each other: a VM runs in one of them", "usage: berth vm set NAME... [flags]"},
 		{
 			"vm start web1 --memory 1G --pool fast",
 			"--pool: give the --root-size of the disk that is made with the VM, or the name of its --image", start,
@@ -102,21 +103,25 @@ func TestWrongUsage(t *testing.T) {
 		{"vm start web1 web2 --root-size 1G", "--root-size describes one VM", start},
 		{
 			"vm set web1 --unset memory", "--unset memory: use description, vdc, offer, from, attach, nic, label, migration, ha, " +
-				"restart-priority, prefer, zone",
-			"usage: berth vm set NAME [flags]",
+				"restart, restart-priority, restart-after, prefer, zone",
+			"usage: berth vm set NAME... [flags]",
 		},
-		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --label a,a", "--label a: it is there twice", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --migration sometimes", "--migration sometimes: use automatic, manual, never", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --label a --unset label", "--label and --unset label exclude each other", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 web2 --memory 1G", `unexpected argument "web2": several VMs take --now`, "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --now", "say what to change now: --memory or --vcpus", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --memory 1G --label a --now", "--now is about --memory and --vcpus: set --label", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --memory 1G --no-wait", "--no-wait goes with --now alone", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --label a,a", "--label a: it is there twice", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --migration sometimes", "--migration sometimes: use automatic, manual, never", "usage: berth vm set NAME... [flags]"},
 		{
 			"vm set web1 --description " + strings.Repeat("x", 257),
 			"--description: description of 257 characters is not valid: want one line of at most 256 printable characters",
-			"usage: berth vm set NAME [flags]",
+			"usage: berth vm set NAME... [flags]",
 		},
 		{"vm start web1 --memory 1G --description \a", `description "\a" is not valid: want one line`, start},
-		{"vm set web1 --restart-priority first", "--restart-priority first: use normal, high, low", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --memory 1K", "memory 1 KiB is not valid", "usage: berth vm set NAME [flags]"},
-		{"vm set web1 --vcpus 0", "--vcpus 0: want 1 to 4096", "usage: berth vm set NAME [flags]"},
+		{"vm set web1 --restart-priority first", "--restart-priority first: use normal, high, low", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --memory 1K", "memory 1 KiB is not valid", "usage: berth vm set NAME... [flags]"},
+		{"vm set web1 --vcpus 0", "--vcpus 0: want 1 to 4096", "usage: berth vm set NAME... [flags]"},
 		{"vm why-not web1", "--node is missing", "usage: berth vm why-not NAME --node NODE [flags]"},
 
 		{"vdc add we/b --customer acme", `vdc name "we/b" is not valid`, "usage: berth vdc add NAME [flags]"},
@@ -259,8 +264,8 @@ func TestWrongUsage(t *testing.T) {
 		{"disk grow d1 lots", `size "lots": want a number with a unit`, "usage: berth disk grow NAME SIZE [flags]"},
 		{"disk grow d1 0", "SIZE 0: want more than nothing", "usage: berth disk grow NAME SIZE [flags]"},
 
-		{"vm stop web1 --force --grace 5s", "--force and --grace exclude each other", "usage: berth vm stop NAME [flags]"},
-		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME [flags]"},
+		{"vm stop web1 --force --grace 5s", "--force and --grace exclude each other", "usage: berth vm stop NAME... [flags]"},
+		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME... [flags]"},
 		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME [flags]"},
 
 		{

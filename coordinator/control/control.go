@@ -65,16 +65,14 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 		"leading", "term", term, "state_index", c.Store.Snapshot().Index(), "live_operations", operations, "live_plans", unfinished,
 	)
 	var loops sync.WaitGroup
-	loops.Go(func() { c.RunPasses(ctx) })
-	loops.Go(func() { c.Fencing.Watch(ctx) })
-	loops.Go(func() { c.TryLocks(ctx) })
-	loops.Go(func() { c.outOfBand.Follow(ctx) })
-	loops.Go(func() { c.outOfBand.WatchCopies(ctx) })
-	loops.Go(func() { c.drifts.Follow(ctx) })
-	loops.Go(func() { c.recovery.RunRestarts(ctx) })
-	loops.Go(func() { c.recovery.RunStamps(ctx) })
-	loops.Go(func() { c.recovery.Reconcile(ctx) })
-	c.goOn(ctx) // to the end of the leadership
+	for what, loop := range map[string]func(context.Context){
+		"passes over clusters": c.RunPasses, "fencing": c.Fencing.Watch, "trials of locks": c.TryLocks,
+		"what others do": c.outOfBand.Follow, "copies": c.outOfBand.WatchCopies, "changed devices": c.drifts.Follow,
+		"restarts": c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,
+	} {
+		loops.Go(func() { c.Keep(ctx, what, loop) })
+	}
+	c.Keep(ctx, "taking up", c.goOn) // to the end of the leadership
 	loops.Wait()
 	c.End()
 	c.Plans.Wait()

@@ -252,9 +252,11 @@ type facts struct {
 	mu      sync.Mutex
 	nodes   map[string]model.NodeFacts
 	xml     map[string]string // what domains are started with, by UUID
-	changed []string          // UUIDs of domains whose devices have changed
-	waiting bool              // for the first reports to a new leader
-	mirror  *state.Store      // nodes show what the records say; nil: what the test says
+	now     []model.Device    // what nodes tell of devices when they are asked; nil: what they have reported
+	changed []model.ToldDevices
+	apart   model.PoolsApart
+	waiting bool         // for the first reports to a new leader
+	mirror  *state.Store // nodes show what the records say; nil: what the test says
 }
 
 func (f *facts) Settled(*state.Snapshot, time.Time) bool {
@@ -275,7 +277,18 @@ func (f *facts) Shown(uuid string) []string {
 	})
 }
 
-func (f *facts) ChangedDevices() []string {
+func (f *facts) RanOn(uuid string) (on []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(f.nodes)) {
+		if _, told := f.nodes[id].LastRuns[uuid]; told {
+			on = append(on, id)
+		}
+	}
+	return on
+}
+
+func (f *facts) ChangedDevices() []model.ToldDevices {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	changed := f.changed
@@ -321,6 +334,18 @@ func domainOf(vm model.VM) model.Domain {
 	}
 }
 
+func (f *facts) Apart() model.PoolsApart {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.apart
+}
+
+func (f *facts) SetApart(apart model.PoolsApart) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apart = apart
+}
+
 func (f *facts) View(snapshot *state.Snapshot, now time.Time) *view.View {
 	all := map[string]model.NodeFacts{}
 	for _, node := range snapshot.Nodes() {
@@ -339,6 +364,7 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *view.View {
 			append(snapshot.Resources(model.KindDisk), snapshot.Resources(model.KindImage)...),
 			func(r model.Resource) bool { return r.Volume == nil },
 		),
+		Apart: f.Apart(),
 	}, all)
 }
 
@@ -416,9 +442,16 @@ func (f *facts) perform(node string, task lead.Task) (done lead.TaskDone, err er
 				refuse("not_found")
 			} else {
 				done.Devices = slices.Clone(domain.Devices)
+				if f.now != nil {
+					done.Devices = slices.Clone(f.now)
+				}
 				for i := range done.Devices {
 					done.Devices[i].XML = "<" + done.Devices[i].Kind + "/>"
 				}
+			}
+		case task.Document != "":
+			if done.DomainXML = f.xml[task.Document]; done.DomainXML == "" {
+				refuse("not_found")
 			}
 		case task.Describe != "":
 			if done.DomainXML = f.xml[task.Describe]; done.DomainXML == "" {

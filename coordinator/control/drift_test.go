@@ -53,14 +53,14 @@ func (w *world) runsWith(vm model.VM, live ...model.Device) {
 func (w *world) changedTo(vm model.VM, live ...model.Device) {
 	w.runsWith(vm, live...)
 	w.facts.mu.Lock()
-	w.facts.changed = append(w.facts.changed, vm.ID)
+	w.facts.changed = append(w.facts.changed, model.ToldDevices{VM: vm.ID, Node: vm.Holder, Epoch: vm.Epoch, Devices: live})
 	w.facts.mu.Unlock()
 	time.Sleep(time.Second)
 }
 
 func (w *world) stops(vm model.VM) {
 	w.Helper()
-	if _, err := w.ActOnVM(w.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: "stop " + vm.Name}); err != nil {
+	if _, err := w.ActOnVM(w.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: w.NewID()}); err != nil {
 		w.Fatal(err)
 	}
 	synctest.Wait()
@@ -120,6 +120,67 @@ func TestAGuestIsLookedAtBeforeItIsStopped(t *testing.T) {
 		vm := w.withImage(diskAt("vda", image))
 		w.runsWith(vm, diskAt("vda", overlay))
 		w.stops(vm)
+		if with := w.againWith(vm); with != "vda "+overlay {
+			t.Errorf("it is started with %q", with)
+		}
+	})
+}
+
+// A guest ends right after its snapshot was taken, and before anybody has looked at what was told of it: its next start uses that.
+func TestWhatWasToldOfAGuestThatHasEndedSinceIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
+		w.changedTo(vm, diskAt("vda", overlay))
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || !strings.Contains(is.Edits()[0].XML, overlay) {
+			t.Errorf("its record has %+v", is.Drift)
+		}
+	})
+}
+
+// libvirtd is restarted right after a disk was copied to another place: its node lists nothing for a moment, and the change is kept once it
+// does, though it is told no second time.
+func TestAChangeIsKeptThoughItsNodeListsNothingForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		lists := func(known bool) {
+			w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.DomainsKnown = known })
+		}
+		lists(false)
+		w.changedTo(vm, diskAt("vda", overlay))
+		if is := w.guest(vm.ID); is.Drift != nil {
+			t.Fatalf("its record has %+v, and its node lists nothing", is.Drift)
+		}
+		lists(true)
+		time.Sleep(time.Second)
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || !strings.Contains(is.Edits()[0].XML, overlay) {
+			t.Errorf("its record has %+v", is.Drift)
+		}
+	})
+}
+
+// Somebody starts a stopped VM with virsh, copies its disk to another place, and ends it there as Berth says: what it has written is not
+// lost to its next start.
+func TestWhatAVMRanWithBesideBerthIsWhatItIsStartedWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		node := vm.Holder
+		w.stops(vm)
+		stray := w.guest(vm.ID)
+		w.shows(node, stray, nil)
+		stray.Holder = node // where it is edited
+		w.changedTo(stray, diskAt("vda", overlay))
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || is.Drift.Node != node || !strings.Contains(is.Edits()[0].XML, overlay) {
+			t.Fatalf("its record has %+v", is.Drift)
+		}
+		w.facts.change(node, func(f *model.NodeFacts) { f.Domains = nil })
+		time.Sleep(time.Minute)
 		if with := w.againWith(vm); with != "vda "+overlay {
 			t.Errorf("it is started with %q", with)
 		}
@@ -261,6 +322,33 @@ func TestAStoppedVMIsUnbound(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		if is := w.guest(vm.ID); is.Bound != "" {
 			t.Errorf("it has no disk, and is bound to %q", is.Bound)
+		}
+	})
+}
+
+// A guest that was asked to restart may take minutes for that. What is changed of it meanwhile is told at once.
+func TestAChangeDuringARebootIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(order operation.Order) *operation.Answer {
+			if order.Action == operation.ActReboot {
+				return nil
+			}
+			return obedient(order)
+		})
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		op, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Reboot, VM: vm.ID, RequestID: "r", Caller: "operator/test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.changedTo(vm, diskAt("vda", overlay))
+		time.Sleep(2 * time.Second)
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || is.Operation != op.ID {
+			t.Errorf("its record has %+v, operation %q", is.Drift, is.Operation)
+		}
+		time.Sleep(operation.RebootPatience + time.Minute)
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || is.Operation != "" {
+			t.Errorf("after the reboot it has %+v, operation %q", is.Drift, is.Operation)
 		}
 	})
 }

@@ -905,6 +905,44 @@ func TestTheHighestPriorityGetsTheRoom(t *testing.T) {
 	})
 }
 
+// A VM that needs another one is started after that, and without it when it does not come.
+func TestAVMIsStartedInItsOrder(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w, _ := fencedWorld(t)
+			defer w.lose()
+			w.store(state.RaiseLevel(state.FeatureLevel))
+			vms := w.prioritised(map[model.RestartPriority]units.Bytes{model.RestartHigh: units.GiB / 4, model.RestartNormal: 2 * units.GiB})
+			app, db := vms[model.RestartHigh], vms[model.RestartNormal]
+			app.RestartAfter, db.Labels = []string{"db"}, []string{"db"}
+			for _, vm := range []model.VM{app, db} {
+				w.store(state.Command{VMs: []model.VM{vm}}, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
+			}
+			for _, id := range []string{"n2", "n3"} {
+				w.facts.change(id, func(f *model.NodeFacts) { f.Memory = 2 * units.GiB })
+			}
+			w.silence("n1")
+			time.Sleep(5 * time.Minute)
+			if is := w.guest(app.ID); is.Holder != "" || !is.Condition.Is(model.RestartBehind) || w.guest(db.ID).Holder != "" {
+				t.Fatalf("the other one has no room: %+v", is)
+			}
+			if alarms := strings.Count(w.toldOf("vm/"+app.Name), "vm.not-restarted"); alarms != 1 {
+				t.Errorf("%d alarms", alarms)
+			}
+			if comes {
+				w.facts.change("n2", func(f *model.NodeFacts) { f.Memory = 8 * units.GiB })
+			} else {
+				time.Sleep(evidence.BehindPatience)
+			}
+			time.Sleep(time.Minute)
+			is, other := w.guest(app.ID), w.guest(db.ID)
+			if is.Holder == "" || is.Condition.Text != "" || (other.Holder != "") != comes || comes && is.StartedAt.Before(other.StartedAt) {
+				t.Errorf("comes %t: %+v, started %s after the other", comes, is, is.StartedAt.Sub(other.StartedAt))
+			}
+		})
+	}
+}
+
 // While the state changes under the decision nobody knows whether a VM could start: those behind it do not take its room.
 func TestNoVMOvertakesAnUndecidedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -945,7 +983,7 @@ func TestThePriorityComesFirstThenTheLargestVM(t *testing.T) {
 		{ID: "i", HA: true, Desired: model.Running, RestartPriority: model.RestartHigh, Spec: model.VMSpec{Memory: 1}},
 		{ID: "j", HA: true, Desired: model.Running, RestartPriority: model.RestartHigh, Spec: model.VMSpec{Memory: 2}},
 	}
-	ready, _ := evidence.Restartable(vms, time.Now(), func(*model.VM) bool { return false })
+	ready, _ := evidence.Restartable(vms, time.Now(), func(vm *model.VM) bool { return vm.HA })
 	var ids []string
 	for i := range ready {
 		ids = append(ids, ready[i].ID)

@@ -28,6 +28,30 @@ func (w *world) told(kind string) []model.Event {
 	return slices.DeleteFunc(w.Store.Snapshot().Events(0), func(e model.Event) bool { return e.Kind != kind })
 }
 
+// Somebody moves a guest with virsh and has Berth stop it at once. Where it was there is nothing to stop, and that is not said to be done.
+func TestAVMThatHasJustBeenMovedIsNotSaidToBeStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.facts.change("n1", func(f *model.NodeFacts) { f.Domains = nil })
+		w.shows("n2", vm, nil)
+		for _, kind := range []operation.Kind{operation.Stop, operation.Reboot} {
+			_, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: kind, VM: vm.ID, RequestID: w.NewID()})
+			if err == nil || !strings.Contains(err.Error(), "somebody has moved it") {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+		if is := w.vm("web1"); is.Operation != "" || is.Desired != model.Running {
+			t.Errorf("its record is %+v", is)
+		}
+		time.Sleep(time.Minute)
+		if _, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: w.NewID()}); err != nil {
+			t.Errorf("when it is followed: %v", err)
+		}
+	})
+}
+
 func TestAVMThatSomebodyMovedIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)

@@ -192,7 +192,7 @@ func TestAlarms(t *testing.T) {
 	}{
 		"paused": {
 			func(d *model.Domain) { d.State, d.Reason = model.DomainPaused, "user" },
-			"out of band: paused on node1 (user): 'virsh resume web1' there lets it run",
+			"out of band: paused on node1 (user): 'berth vm resume web1' lets it run",
 		},
 		"its mark is gone": {
 			func(d *model.Domain) { d.Managed, d.Epoch = false, 0 },

@@ -18,6 +18,13 @@ func (w *world) acts(kind operation.Kind, vm model.VM, whenBack bool) (operation
 	return w.ActOnVM(w.Context(), lifecycle.ActOnVM{Kind: kind, VM: vm.ID, WhenBack: whenBack, RequestID: w.NewID(), Caller: "operator/test"})
 }
 
+// answer has the agents answer otherwise from now on.
+func (w *world) answer(script func(operation.Order) *operation.Answer) {
+	w.agents.mu.Lock()
+	defer w.agents.mu.Unlock()
+	w.agents.script = script
+}
+
 // asked is how often a guest was asked to stop or to restart.
 func (w *world) asked() int {
 	return len(w.agents.ordered(operation.ActStop)) + len(w.agents.ordered(operation.ActReboot))
@@ -116,28 +123,180 @@ func TestAStopWaitsUntilItsNodeIsBack(t *testing.T) {
 	})
 }
 
-// Once the guest may have been asked, nothing is taken back.
-func TestAnOrderThatWasGivenIsNotTakenBack(t *testing.T) {
+// What went out to a node that nobody hears is taken back in time: only that node knows whether it has begun. One that has goes on.
+func TestAnOrderThatANodeMayNotHaveIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		another, begun bool
+		after          time.Duration
+		result         operation.Result
+		says           string
+	}{
+		"not begun": {
+			false, false, time.Hour, operation.Failed,
+			" was silent for 30s: it is taken back, and the guest was not asked; next step: 'berth vm stop web1 --when-back'",
+		},
+		"not begun, another leader": {true, false, time.Hour, operation.Failed, "it is taken back, and the guest was not asked"},
+		"begun":                     {false, true, time.Hour, operation.Done, ""},
+		"back in time":              {false, false, 20 * time.Second, operation.Done, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer func() { w.lose() }()
+				w.store(state.RaiseLevel(state.FeatureLevel))
+				vm := w.running("web1")
+				w.answer(func(operation.Order) *operation.Answer { return nil })
+				op, err := w.acts(operation.Stop, vm, false)
+				if err != nil || op.Awaits() {
+					t.Fatal(op, err)
+				}
+				w.silence(vm.Holder)
+				if c.another {
+					w.lose()
+					w.lead(2)
+					w.silence(vm.Holder)
+				}
+				time.Sleep(c.after)
+				if is := w.operation(op.ID); !is.Live() || c.after > operation.AwaitPatience && !strings.Contains(is.Message,
+					" was silent for 30s: unless the guest was asked before, it is not asked any more") {
+					t.Fatalf("%s: %s", is.Result, is.Message)
+				}
+				w.answer(func(order operation.Order) *operation.Answer {
+					if order.TakenBack && !c.begun {
+						return &operation.Answer{Outcome: operation.OutcomeRefused, Code: operation.TooLate, Error: "too late"}
+					}
+					return obedient(order)
+				})
+				w.speak(vm.Holder, "")
+				time.Sleep(time.Minute)
+				op, is := w.operation(op.ID), w.guest(vm.ID)
+				stopped := c.result == operation.Done
+				if op.Result != c.result || !strings.Contains(op.Message, c.says) || (is.Holder == "") != stopped || is.Operation != "" ||
+					(is.Desired == model.Stopped) != stopped {
+					t.Errorf("%s: %s; %+v", op.Result, op.Message, is)
+				}
+			})
+		})
+	}
+}
+
+// A cancel of what a silent node may not have begun is taken, and the node decides what it comes to. One that is heard has begun it.
+func TestAnOrderOfASilentNodeCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(order operation.Order) *operation.Answer {
-			if order.Action == operation.ActStop {
-				return nil
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.running("web1")
+		w.answer(func(operation.Order) *operation.Answer { return nil })
+		op, err := w.acts(operation.Stop, vm, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.CancelOperation(t.Context(), op.ID, "operator/test")
+		refusedAs(t, "a cancel", err, lead.Conflict, "cannot be taken back once the guest was asked")
+		w.silence(vm.Holder)
+		if _, err = w.CancelOperation(t.Context(), op.ID, "operator/test"); err != nil {
+			t.Fatal(err)
+		}
+		w.answer(func(order operation.Order) *operation.Answer {
+			if order.TakenBack {
+				return &operation.Answer{Outcome: operation.OutcomeRefused, Code: operation.TooLate, Error: "too late"}
 			}
 			return obedient(order)
 		})
+		w.speak(vm.Holder, "")
+		time.Sleep(time.Minute)
+		op, is := w.operation(op.ID), w.guest(vm.ID)
+		if op.Message != "cancelled while "+op.SourceName+" was silent: the guest was not asked" || is.Holder == "" {
+			t.Errorf("%s: %s; %+v", op.Result, op.Message, is)
+		}
+	})
+}
+
+// A snapshot that is taken while a stop waits for its node is what the next start uses.
+func TestAStopThatWaitedLooksAtTheDisksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
 		defer w.lose()
-		vm := w.running("web1")
-		op, err := w.acts(operation.Stop, vm, false)
-		if err != nil || op.Awaits() {
+		w.store(state.RaiseLevel(state.FeatureLevel))
+		vm := w.withImage(diskAt("vda", image))
+		w.silence(vm.Holder)
+		if op, err := w.acts(operation.Stop, vm, true); err != nil || !op.Awaits() {
 			t.Fatal(op, err)
 		}
-		time.Sleep(time.Second)
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.DomainsKnown = false })
+		w.runsWith(vm, diskAt("vda", overlay))
+		w.speak(vm.Holder, "")
+		time.Sleep(10 * time.Second)
+		if w.asked() > 0 {
+			t.Fatal("it went out before the node has listed its guests")
+		}
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.DomainsKnown = true })
+		time.Sleep(10 * time.Second)
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
+		if is := w.guest(vm.ID); is.Holder != "" {
+			t.Fatalf("it is not stopped: %+v", is)
+		}
+		if with := w.againWith(w.guest(vm.ID)); with != "vda "+overlay {
+			t.Errorf("it is started with %q", with)
+		}
+	})
+}
+
+// A backup that has begun while a stop waited for its node is not broken off by it.
+func TestAStopThatWaitedBreaksNoBackup(t *testing.T) {
+	for _, whenBack := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.store(state.RaiseLevel(state.FeatureLevel))
+			vm := w.on("n1", "web1", 1)
+			w.silence("n1")
+			w.facts.change("n1", func(f *model.NodeFacts) { f.Liveness = model.Suspect })
+			_, err := w.ActOnVM(t.Context(), lifecycle.ActOnVM{
+				Kind: operation.Stop, VM: vm.ID, WhenBack: true, InterruptBackup: true, RequestID: w.NewID(), Caller: "operator/test",
+			})
+			refusedAs(t, "a promise about what nobody sees", err, lead.Conflict, "nobody knows what a stop of VM \"web1\" would interrupt")
+			op, err := w.acts(operation.Stop, vm, whenBack)
+			if err != nil || !op.Awaits() {
+				t.Fatal(op, err)
+			}
+			w.bind(vm, backup)
+			w.speak("n1", "")
+			time.Sleep(time.Minute)
+			op = w.operation(op.ID)
+			if op.Live() != whenBack || w.asked() > 0 || !strings.Contains(op.Message, "what the backup has written is not whole") {
+				t.Fatalf("%s: %s; asked %d times", op.Result, op.Message, w.asked())
+			}
+			w.bind(vm, virtiofs)
+			time.Sleep(time.Minute)
+			if op = w.operation(op.ID); op.Live() || (w.guest(vm.ID).Holder == "") != whenBack {
+				t.Errorf("after the backup: %s: %s", op.Result, op.Message)
+			}
+		})
+	}
+}
+
+// Whoever wants it however late gets it however late.
+func TestAnOrderThatIsToWaitHasNoDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.store(state.RaiseLevel(state.FeatureLevel))
+		vm := w.running("web1")
+		w.answer(func(operation.Order) *operation.Answer { return nil })
+		op, err := w.acts(operation.Stop, vm, true)
+		if err != nil {
+			t.Fatal(err)
+		}
 		w.silence(vm.Holder)
-		_, err = w.CancelOperation(t.Context(), op.ID, "operator/test")
-		refusedAs(t, "a cancel", err, lead.Conflict, "cannot be taken back once the guest was asked")
 		time.Sleep(time.Hour)
-		if op = w.operation(op.ID); !op.Live() {
-			t.Errorf("ended %s: %s", op.Result, op.Message)
+		for _, order := range w.agents.ordered(operation.ActStop) {
+			if order.TakenBack {
+				t.Fatal("it was taken back")
+			}
+		}
+		if is := w.operation(op.ID); !is.Live() || is.GivenUp != "" {
+			t.Errorf("%s: %s", is.Result, is.Message)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/clientconfig"
+	"berth/shared/config"
 	"berth/shared/logging"
 )
 
@@ -84,11 +85,16 @@ func joinCommand() *cobra.Command {
 		Use:   "join HOST[:PORT] TOKEN",
 		Short: "Make this machine another coordinator of an existing cluster",
 		Long: "Make this machine another coordinator of an existing cluster. HOST is any of its coordinators, TOKEN comes from\n" +
-			"'berth token create --for coordinator' there. The data directory has to be empty. When it is started, the new member\n" +
+			"'berth token create --for coordinator' there. @FILE or - reads it from a file or standard input,\n" +
+			"because other accounts see what is on a command line. The data directory has to be empty. When it is started, the new member\n" +
 			"is first filled with the state and then given its vote.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			options.Address, options.Token = args[0], args[1]
+			token, err := config.Secret(args[1], command.InOrStdin())
+			if err != nil {
+				return fmt.Errorf("the token: %w", err)
+			}
+			options.Address, options.Token = args[0], token
 			joined, err := Join(command.Context(), options)
 			if err != nil {
 				return err

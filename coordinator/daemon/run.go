@@ -135,6 +135,10 @@ func (d *daemon) assemble() (err error) {
 		}
 		return ""
 	}
+	d.inventory.Concerns = func(node, id string) bool {
+		op, known := d.store.Snapshot().Operation(id)
+		return known && op.Concerns(node)
+	}
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
 		Leader: func() string {

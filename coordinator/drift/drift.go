@@ -67,7 +67,7 @@ func (c *comparison) shown(one *model.Device) (model.DeviceEdit, bool) {
 			twice++
 		}
 	}
-	if one.Key == "" || twice > 1 || c.ofNoUse(one.Kind) || strings.HasPrefix(base(one.Source), seedOf(c.vm)) {
+	if one.Key == "" || twice > 1 || c.ofNoUse(one.Kind) || strings.HasPrefix(one.Source.FileName(), seedOf(c.vm)) {
 		return model.DeviceEdit{}, false // the seed is added by the node
 	}
 	record, started := c.inRecord(one.Kind, one.Key), c.startedWith(one.Kind, one.Key)
@@ -121,8 +121,7 @@ func (c *comparison) inRecord(kind, key string) *model.RanDevice {
 	if at < 0 {
 		return nil
 	}
-	d := &c.record[at]
-	return &model.RanDevice{Kind: string(d.Kind), Key: d.Key, Source: model.DiskSource(d.Source), Network: d.Network, Media: d.Media}
+	return &operation.Ran(c.record[at : at+1])[0]
 }
 
 func (c *comparison) startedWith(kind, key string) *model.RanDevice {
@@ -154,11 +153,11 @@ func (c *comparison) made(one *model.Device) string {
 
 // isWhatItSays tells whether the element of a device is that device: it comes from a node, and other nodes are to start it.
 func isWhatItSays(one *model.Device) bool {
-	found, err := domxml.Devices("<domain><devices>" + one.XML + "</devices></domain>")
-	if err != nil || len(found) != 1 {
+	found, err := domxml.DeviceOf(one.XML)
+	if err != nil {
 		return false
 	}
-	d := &found[0]
+	d := &found
 	known := d.Source != (domxml.Source{}) || d.Network != "" || d.Media
 	return known && is(d, one.Kind, one.Key) && model.DiskSource(d.Source) == one.Source && d.Network == one.Network && d.Media == one.Media
 }
@@ -190,6 +189,14 @@ func After(vm model.VM, edits []model.DeviceEdit, node string, at time.Time) (af
 		vm.Drift = nil
 		return vm, true
 	}
+	edits = slices.Clone(edits)
+	for i := range edits { // who has made a change with Berth is known from before
+		for _, old := range vm.Drifted() {
+			if old.Names(edits[i].Kind, edits[i].Key) && old.Is == edits[i].Is {
+				edits[i].By, edits[i].At = old.By, old.At
+			}
+		}
+	}
 	drift := model.Drift{Node: node, Since: at, Edits: edits}
 	if old := vm.Drift; old != nil && slices.EqualFunc(edits, old.Edits, alike) { // it has moved with them
 		drift.Since, drift.Accepted, drift.Reverted = old.Since, old.Accepted, old.Reverted
@@ -198,9 +205,9 @@ func After(vm model.VM, edits []model.DeviceEdit, node string, at time.Time) (af
 	return vm, true
 }
 
-// alike tells whether two edits are the same change: how the element is written does not matter.
+// alike tells whether two edits are the same change: how the element is written and who has made it does not matter.
 func alike(a, b model.DeviceEdit) bool {
-	a.XML, b.XML = "", ""
+	a.XML, b.XML, a.By, b.By, a.At, b.At = "", "", "", "", time.Time{}, time.Time{}
 	return a == b
 }
 
@@ -266,18 +273,10 @@ func same(device *model.RanDevice, live *model.Device, facts *model.NodeFacts) a
 			return is(path.Clean(file.Path) == path.Join(pool.Path, volume.Volume))
 		}
 	}
-	if base(volume) != base(file) {
+	if volume.FileName() != file.FileName() {
 		return no
 	}
 	return unknown // the node does not tell where the pool is
-}
-
-// base is the name that a source has in its folder or pool.
-func base(source model.DiskSource) string {
-	if source.Path == "" {
-		return source.Volume
-	}
-	return path.Base(source.Path)
 }
 
 // known is a device as it is told to people.
@@ -316,14 +315,19 @@ func Events(before, after *model.VM, at time.Time, caller string) []model.Event 
 	tell := func(kind, text string) {
 		events = append(events, model.Event{At: at, Kind: kind, Subject: "vm/" + after.Name, Caller: caller, Message: text})
 	}
-	for _, edit := range after.Drifted() {
+	for _, edit := range after.ChangedBeside() {
 		if !slices.ContainsFunc(before.Drifted(), func(old model.DeviceEdit) bool { return alike(old, edit) }) {
 			tell("vm.changed-beside", edit.Text()+": its next start uses that")
 		}
 	}
 	for _, edit := range before.Drifted() {
 		if !slices.ContainsFunc(after.Drifted(), func(now model.DeviceEdit) bool { return now.Kind == edit.Kind && now.Key == edit.Key }) {
-			tell("vm.as-recorded", edit.Kind+" "+edit.Key+" is as its record has it again")
+			text := edit.Kind + " " + edit.Key + " is as its record has it again"
+			if edit.Kind == string(domxml.DiskDevice) && !edit.Media && edit.Is != "" && edit.Was != "" {
+				// Somebody has copied it back, or has started the VM from an older definition: nothing here tells which.
+				text += ", and is not " + edit.Is + " any more: what was written only there is not in the guest"
+			}
+			tell("vm.as-recorded", text)
 		}
 	}
 	switch {
@@ -351,8 +355,32 @@ func Accepted(vm model.VM) (model.VM, error) {
 	if err != nil {
 		return vm, err
 	}
-	vm.Spec.XML, vm.Drift = text, nil
+	ran := ranSince(&vm)
+	if ran == nil {
+		devices, err := domxml.Devices(text)
+		if err != nil {
+			return vm, err
+		}
+		ran = operation.Ran(devices) // what was accepted is what it runs with
+	}
+	vm.Spec.XML, vm.Drift, vm.Ran = text, nil, ran
 	return vm, nil
+}
+
+// ranSince are the devices that a VM was started with, and those in their place that it runs with since: what is changed next was changed
+// from these.
+func ranSince(vm *model.VM) []model.RanDevice {
+	if vm.Ran == nil {
+		return nil // not known
+	}
+	ran := slices.Clone(vm.Ran)
+	for _, edit := range vm.Drift.Edits {
+		ran = slices.DeleteFunc(ran, func(d model.RanDevice) bool { return d.Kind == edit.Kind && strings.EqualFold(d.Key, edit.Key) })
+		if device, err := domxml.DeviceOf(edit.XML); edit.Is != "" && err == nil {
+			ran = append(ran, operation.Ran([]domxml.Device{device})...)
+		}
+	}
+	return ran
 }
 
 // Reverted is a VM whose next start uses its record, whatever it has run with.

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,6 +207,33 @@ func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
 	}
 	if got := compare(t, accepted, live, model.NodeFacts{}); got != "" {
 		t.Errorf("what was accepted differs: %s", got)
+	}
+	without := slices.DeleteFunc(slices.Clone(live), func(d model.Device) bool { return d.Key == "vdb" })
+	if got := compare(t, accepted, without, model.NodeFacts{}); !strings.Contains(got, "vdb") {
+		t.Errorf("started without what was accepted it differs: %q", got)
+	}
+}
+
+// A snapshot is accepted, and another one taken while the VM runs on: that was changed from the first one, as the record has it.
+func TestWhatIsChangedAfterItWasAcceptedIsStarted(t *testing.T) {
+	vm := described("<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='/srv/a'/>" +
+		"<target dev='vda' bus='virtio'/></disk>")
+	vm.Ran = []model.RanDevice{{Kind: "disk", Key: "vda", Source: model.DiskSource{Path: "/srv/a"}}}
+	for _, file := range []string{"/srv/a.first", "/srv/a.second", "/srv/a.third"} {
+		after, _ := After(vm, Compare(&vm, baseline(t, vm), []model.Device{disk("vda", file)}, &model.NodeFacts{}), "n1", time.Time{})
+		if len(after.Edits()) != 1 || after.Edits()[0].Source.Path != file {
+			t.Fatalf("it runs with %s, and its record has %+v", file, after.Drift)
+		}
+		if why := Conflict(&after, baseline(t, after)); why != "" {
+			t.Errorf("it runs with %s, and is not started: %s", file, why)
+		}
+		var err error
+		if vm, err = Accepted(after); err != nil || vm.Drift != nil || !strings.Contains(vm.Spec.XML, file) {
+			t.Fatalf("%s is accepted: %s, %v", file, vm.Spec.XML, err)
+		}
+	}
+	if len(vm.Ran) != 1 || vm.Ran[0].Source.Path != "/srv/a.third" {
+		t.Errorf("it is said to run with %+v", vm.Ran)
 	}
 }
 

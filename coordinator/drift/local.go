@@ -4,7 +4,6 @@ import (
 	"berth/coordinator/binding"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
-	"berth/shared/domxml"
 )
 
 // LocalDisk is a disk that a VM is started with and that other nodes may not have, by name; empty: there is none. What is in the folder of
@@ -22,7 +21,7 @@ func LocalDisk(source estate.Facts, vm *model.VM, cluster string, facts *model.N
 			own[disk.Volume.Name] = true
 		}
 	}
-	for _, disk := range written(devices, vm) {
+	for _, disk := range binding.Written(devices, vm) {
 		if disk.Path == "" && (disk.Volume == "" || own[disk.Volume] || shared[disk.Pool]) {
 			continue
 		}
@@ -31,20 +30,4 @@ func LocalDisk(source estate.Facts, vm *model.VM, cluster string, facts *model.N
 		}
 	}
 	return "", nil
-}
-
-// written are the sources that a VM writes to, or perhaps reads as what one of them is a thin copy of: those of its record, and those
-// that it ran with last.
-func written(devices []domxml.Device, vm *model.VM) (sources []model.DiskSource) {
-	for _, one := range devices {
-		if one.Kind == domxml.DiskDevice && !one.ReadOnly && !one.Media {
-			sources = append(sources, model.DiskSource(one.Source))
-		}
-	}
-	for _, edit := range vm.Drifted() {
-		if edit.Kind == string(domxml.DiskDevice) && edit.Is != "" && !edit.Media && (vm.Holder != "" || !vm.Drift.Reverted) {
-			sources = append(sources, edit.Source)
-		}
-	}
-	return sources
 }

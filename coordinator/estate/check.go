@@ -230,7 +230,7 @@ func (c *checker) node(n *model.Node) {
 	if err := model.ValidateSettings(n.Settings); err != nil {
 		c.problems = append(c.problems, schema.ProblemOf(subject, settingOf(err), err))
 	}
-	c.labels(n.Labels, subject)
+	c.labels(fieldLabels, n.Labels, subject)
 	record, declared := c.index.ResourceByName(model.KindCluster, n.Cluster)
 	if !declared && n.Cluster != model.DefaultCluster {
 		c.report(subject, schema.LinkCluster, fmt.Sprintf("its cluster %s does not exist", n.Cluster), "declare the cluster, or correct its name")
@@ -278,7 +278,8 @@ func (c *checker) vm(vm *model.VM, used map[string]string) {
 	attach("nics", model.KindNIC, vm.NICs)
 	c.within(vm, subject)
 	c.keys(model.KindVM, vm.Keys, subject)
-	c.labels(vm.Labels, subject)
+	c.labels(fieldLabels, vm.Labels, subject)
+	c.labels("restart_after", vm.RestartAfter, subject)
 	c.texts(vm, subject)
 	if len(c.problems) > before {
 		return // what follows looks at what it links to

@@ -178,6 +178,7 @@ func (f *fleetMaker) ask(view *view.View, id string, purpose placement.Purpose) 
 	node := view.Node(vm.Holder)
 	size := vm.SizeOn(domainOf(id, node))
 	request.Memory, request.VCPUs = size.Memory, size.VCPUs
+	request.Apart = binding.Apart(f.facts, view.Apart(), vm, f.cluster)
 	request.Bindings = binding.Texts(vm.Name, binding.Of(f.facts, vm, f.cluster, &node.Facts))
 	return request, nil
 }

@@ -91,11 +91,11 @@ func (c *checker) listed(as string, ids []string, list schema.MemberList, subjec
 	}
 }
 
-func (c *checker) labels(labels []string, subject string) {
+func (c *checker) labels(field string, labels []string, subject string) {
 	if err := model.ValidateLabels(labels); err != nil {
-		c.problems = append(c.problems, schema.ProblemOf(subject, fieldLabels, err))
+		c.problems = append(c.problems, schema.ProblemOf(subject, field, err))
 	} else if !slices.IsSorted(labels) {
-		c.report(subject, fieldLabels, fmt.Sprintf("labels are kept as %q, not in their order", labels), "set them again")
+		c.report(subject, field, fmt.Sprintf("labels are kept as %q, not in their order", labels), "set them again")
 	}
 }
 

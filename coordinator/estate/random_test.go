@@ -292,6 +292,8 @@ func (m *maker) vm(number int) {
 	m.place(&vm)
 	vm.Labels = m.labels("VM's labels")
 	vm.Migration = model.Migration(m.pick("migration", []string{"", "manual", "never"}))
+	vm.RestartAfter = m.labels("labels to restart after")
+	vm.Restart = model.Restart(m.pick("restart", []string{"", "always", "ha", "never"}))
 	vm.HA, vm.RestartPriority = m.yes("ha"), model.RestartPriority(m.pick("restart priority", []string{"", "high", "low"}))
 	vm.Description = m.pick("description", []string{"", "the shop's front", " a: b #c ", "null", "- x", "1.5", "ü"})
 	where, _ := scopesOf(&m.state).of(&vm)

@@ -48,6 +48,7 @@ func SearchOf(
 		if err != nil {
 			return across.Search{}, nil, err
 		}
+		option.Request.Apart = binding.Apart(facts, view.Apart(), &vm, name)
 		if holder := view.Node(vm.Holder); holder != nil && purpose.Moves() {
 			option.Request.Bindings = binding.Texts(vm.Name, binding.Of(facts, &vm, name, &holder.Facts))
 		}

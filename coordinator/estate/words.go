@@ -136,7 +136,7 @@ func recordFields[R any](names map[string]string, table []schema.Field[R], a, b 
 				}
 			}
 			fields.maps(from, to)
-		} else if from, to := f.Text(a, names), f.Text(b, names); from != to || f.Long != "" {
+		} else if from, to := f.Text(a, names), f.Text(b, names); from != to {
 			fields = append(fields, FieldChange{Field: f.Name, From: from, To: to})
 		}
 		for i := range fields {

@@ -1,24 +1,40 @@
 package evidence
 
 import (
+	"cmp"
 	"time"
 
 	"berth/coordinator/model"
 )
 
-// Again tells of a VM without HA whether it is started again by itself: it ran when its host lost its power, that host is back, and its
-// cluster wants it. Whatever else has ended it is for people to judge.
+// Again tells of a VM that ran whether it is started again by itself. One without HA is if it ran when its host lost its power, that host
+// is back, and it or its cluster wants that. Whatever else has ended it is for people to judge.
 func Again(r Records) func(*model.VM) bool {
-	wanted := map[string]bool{}
-	for _, record := range r.Clusters() {
-		wanted[record.Name] = model.SettingsOf(&record).Restart == model.RestartAlways
-	}
+	restart := RestartOf(r)
 	return func(vm *model.VM) bool {
 		node, known := r.Node(vm.LastNode)
-		if set, declared := wanted[node.ClusterName()]; declared && !set || !known || node.Fenced() {
+		switch wanted := restart(vm); {
+		case wanted == model.RestartNever:
+			return false
+		case vm.HA:
+			return true
+		case wanted != model.RestartAlways || !known || node.Fenced():
 			return false
 		}
-		return vm.Condition.Is(model.HostBooted, model.HolderOff, model.StorageLate, model.RestartRefused, model.RestartRests)
+		return vm.Condition.Is(model.HostBooted, model.HolderOff, model.StorageLate, model.RestartRefused, model.RestartRests) ||
+			vm.Condition.Is(model.RestartBehind)
+	}
+}
+
+// RestartOf tells when a VM is started again by itself: as it says, or else as the cluster says that it runs or ran in last.
+func RestartOf(r Records) func(*model.VM) model.Restart {
+	clusters := map[string]model.Restart{}
+	for _, record := range r.Clusters() {
+		clusters[record.Name] = model.SettingsOf(&record).Restart
+	}
+	return func(vm *model.VM) model.Restart {
+		node, _ := r.Node(cmp.Or(vm.Holder, vm.LastNode))
+		return cmp.Or(vm.Restart, clusters[node.ClusterName()], model.RestartAlways)
 	}
 }
 

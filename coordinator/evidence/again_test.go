@@ -21,6 +21,9 @@ func (c cold) Clusters() []model.Resource {
 
 func (c cold) Node(id string) (model.Node, bool) {
 	node := model.Node{ID: id}
+	if id == "far" {
+		node.Cluster = "far"
+	}
 	if c.off {
 		node.Fencing.Phase = model.FencingProven
 	}
@@ -38,13 +41,18 @@ func TestWhatRanRunsAgain(t *testing.T) {
 		"its host booted anew":             {ready: true},
 		"and the cluster wants those only": {site: cold{restart: "ha"}},
 		"with HA they are":                 {site: cold{restart: "ha"}, change: func(vm *model.VM) { vm.HA = true }, ready: true},
-		"its host was proven off":          {change: func(vm *model.VM) { vm.Condition.Kind = model.HolderOff }, ready: true},
-		"its host is off still":            {site: cold{off: true}, change: func(vm *model.VM) { vm.Condition.Kind = model.HolderOff }},
-		"it ended by itself":               {change: func(vm *model.VM) { vm.Condition.Kind = model.OutOfBand }},
-		"nothing is wrong with it":         {change: func(vm *model.VM) { vm.Condition = model.Condition{} }},
-		"its host is no member":            {change: func(vm *model.VM) { vm.LastNode = "n2" }},
-		"somebody wants it off":            {change: func(vm *model.VM) { vm.Desired = model.Stopped }},
-		"its storage is late":              {change: func(vm *model.VM) { vm.Condition.Kind = model.StorageLate }, ready: true},
+		"it wants that itself": {
+			site: cold{restart: "ha"}, change: func(vm *model.VM) { vm.Restart = model.RestartAlways }, ready: true,
+		},
+		"it does not want it":       {change: func(vm *model.VM) { vm.Restart = model.RestartHA }},
+		"never, although it has HA": {change: func(vm *model.VM) { vm.HA, vm.Restart = true, model.RestartNever }},
+		"its host was proven off":   {change: func(vm *model.VM) { vm.Condition.Kind = model.HolderOff }, ready: true},
+		"its host is off still":     {site: cold{off: true}, change: func(vm *model.VM) { vm.Condition.Kind = model.HolderOff }},
+		"it ended by itself":        {change: func(vm *model.VM) { vm.Condition.Kind = model.OutOfBand }},
+		"nothing is wrong with it":  {change: func(vm *model.VM) { vm.Condition = model.Condition{} }},
+		"its host is no member":     {change: func(vm *model.VM) { vm.LastNode = "n2" }},
+		"somebody wants it off":     {change: func(vm *model.VM) { vm.Desired = model.Stopped }},
+		"its storage is late":       {change: func(vm *model.VM) { vm.Condition.Kind = model.StorageLate }, ready: true},
 		"it was tried a moment ago": {change: func(vm *model.VM) {
 			vm.Condition.Kind, vm.RestartedAt = model.StorageLate, now.Add(time.Second-storageRest)
 		}},

@@ -16,12 +16,12 @@ func (m Moment) Guarded() map[string]bool {
 		return guarded
 	}
 	for _, vm := range m.VMs() {
-		if vm.HA && vm.Desired == model.Running && vm.Holder != "" {
+		if vm.Guarded() && vm.Desired == model.Running && vm.Holder != "" {
 			guarded[vm.Holder] = true
 		}
 	}
 	for _, op := range m.LiveOperations() {
-		if vm, _ := m.VM(op.VM); vm.HA {
+		if vm, _ := m.VM(op.VM); vm.Guarded() {
 			guarded[op.Source], guarded[op.Target] = true, true
 		}
 	}

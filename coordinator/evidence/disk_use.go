@@ -107,7 +107,7 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 		all = append(all, disk{source, on})
 	}
 	for _, one := range vm.Spec.Disks {
-		if !one.ReadOnly {
+		if !one.ReadOnly && !detached(vm, model.DiskSource{Path: one.Path, Pool: one.Pool, Volume: one.Volume}) {
 			named(model.DiskSource{Path: one.Path, Pool: one.Pool, Volume: one.Volume})
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 		attached = nil
 	}
 	for _, one := range attached {
-		if !one.ReadOnly && one.Source != (domxml.Source{}) {
+		if !one.ReadOnly && one.Source != (domxml.Source{}) && !detached(vm, model.DiskSource(one.Source)) {
 			named(model.DiskSource(one.Source))
 		}
 	}
@@ -163,4 +163,15 @@ func (m Moment) clusterOf(record *model.Resource) string {
 		return cluster.Name
 	}
 	return model.DefaultCluster
+}
+
+// detached tells whether a VM is started without a disk that its record names. What was replaced by an overlay is still read.
+func detached(vm *model.VM, source model.DiskSource) bool {
+	for _, ran := range vm.Ran {
+		taken := func(e model.DeviceEdit) bool { return e.Is == "" && e.Names(ran.Kind, ran.Key) }
+		if ran.Source == source && slices.ContainsFunc(vm.Edits(), taken) {
+			return true
+		}
+	}
+	return false
 }

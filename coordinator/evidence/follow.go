@@ -59,6 +59,7 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 	}
 	seen.Starved = starvedOf(holder.facts.Domain(vm.ID), &holder.facts)
 	seen.Holder, seen.Astray = holder.node.Name, s.strayed(*vm, holder.node)
+	seen.SincePause = holder.facts.InventoryAt.After(vm.Paused.At)
 	seen.HolderOff, seen.HolderLacks = holder.worth == off, holder.worth == heard && s.Lacks(*vm)
 	seen.HolderSilent = holder.worth != off && holder.worth != heard
 	seen.HolderLeft = seen.HolderSilent && holder.seenWithout(vm) && !holder.sawEnd(vm)

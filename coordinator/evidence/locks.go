@@ -3,57 +3,20 @@ package evidence
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"berth/coordinator/model"
 )
 
-// QEMU locks the image of a disk that it writes to. Where such locks reach all nodes of a shared storage pool, a second copy of a guest
-// ends before it has written anything, even if everything else here were wrong. Whether they do is tried: one node locks a file, and
-// another one looks. A pool's nodes are a ring by name, each looks at the lock of the one before it, so that each has held and looked.
-
-// How old a trial may be before it is made again.
-const (
-	lockTrialLasts = 6 * time.Hour
-	lockTrialAgain = 10 * time.Minute // one that did not show that locks reach the other node
-)
-
-// LockVerdict is what trials have shown of a pool.
-type LockVerdict string
-
-// What trials show.
-const (
-	LocksUnknown LockVerdict = ""
-	LocksReach   LockVerdict = "reach all nodes"
-	LocksStay    LockVerdict = "do not reach other nodes"
-	NotShared    LockVerdict = "not shared"
-)
-
-// LockTrial is one node that locks a file of a pool, and another one that looks.
-type LockTrial struct {
-	Pool, Source    string // the pool's ID, and libvirt's name of it
-	Holder, Witness string // node IDs
-}
-
-// lockTried is what one trial has shown.
-type lockTried struct {
-	holder  string
-	at      time.Time
-	verdict LockVerdict
-	why     string // of LocksUnknown
-}
-
-// LockTrials are the last trials, by pool and witness.
-type LockTrials map[string]map[string]lockTried
-
 // Locks are what is known of the locks of one pool.
 type Locks struct {
 	Verdict LockVerdict
-	Why     string    // in words; empty: they reach all nodes
-	Tried   int       // nodes that have looked
-	Nodes   int       // that have the pool in use
-	At      time.Time // of the trial that says so; of LocksReach, of the oldest one
+	Why     string     // in words; empty: they reach all nodes
+	Tried   int        // nodes that have looked
+	Nodes   int        // that have the pool in use
+	At      time.Time  // of the trial that says so; of LocksReach, of the oldest one
+	Sides   [][]string // names of the nodes by what they have under the pool's name, the larger sides first; none: nothing sets them apart
 }
 
 // Doubtful tells that a second copy of a guest was seen not to be stopped by a lock, or would have to be of another disk.
@@ -67,83 +30,58 @@ func (all LockTrials) Next(m Moment) (next LockTrial, due bool) {
 		if settings.Scope != model.PoolShared {
 			continue
 		}
-		for _, trial := range m.lockRing(&pool) {
-			last := all[pool.ID][trial.Witness]
-			if last.holder != trial.Holder {
-				last = lockTried{}
-			}
+		for _, trial := range m.trials(&pool, all[pool.ID]) {
+			last := all[pool.ID][trial.pair()]
 			lasts := lockTrialAgain
-			if last.verdict == LocksReach {
+			switch {
+			case last.looked != m.looks(trial):
+				lasts = lockTrialSoon
+			case last.verdict == LocksReach:
 				lasts = lockTrialLasts
 			}
-			if (last.at.IsZero() || m.At.Sub(last.at) >= lasts) && (!due || last.at.Before(oldest)) {
-				next, due, oldest = trial, true, last.at
+			if (last.last.IsZero() || m.At.Sub(last.last) >= lasts) && (!due || last.last.Before(oldest)) {
+				next, due, oldest = trial, true, last.last
 			}
 		}
 	}
 	return next, due
 }
 
-// lockRing are the trials of a shared pool: each node that has it in use looks at the lock of the one before it.
-func (m Moment) lockRing(pool *model.Resource) []LockTrial {
-	source, cluster := model.PoolSettingsOf(pool).Source, m.clusterOf(pool)
-	var nodes []model.Node
-	for _, node := range m.Nodes() {
-		if node.ClusterName() != cluster || node.Held() {
+// Keep forgets pools that are gone, nodes that are, and trials of two nodes that would not be made any more. Those with a node that is out
+// of reach stay.
+func (all LockTrials) Keep(m Moment) {
+	for id, tried := range all {
+		pool, known := m.Resource(id)
+		if !known || model.PoolSettingsOf(&pool).Scope != model.PoolShared {
+			delete(all, id)
 			continue
 		}
-		facts := m.Facts(node.ID)
-		active := func(p model.PoolFacts) bool { return p.Name == source && p.Active }
-		if facts.Liveness == model.Up && slices.ContainsFunc(facts.Pools, active) {
-			nodes = append(nodes, node)
+		inRing, due := map[string]bool{}, map[lockPair]bool{}
+		for _, trial := range m.trials(&pool, tried) {
+			inRing[trial.Holder], inRing[trial.Witness], due[trial.pair()] = true, true, true
 		}
-	}
-	if len(nodes) < 2 {
-		return nil
-	}
-	slices.SortFunc(nodes, func(a, b model.Node) int { return cmp.Compare(a.Name, b.Name) })
-	ring := make([]LockTrial, len(nodes))
-	for i := range nodes {
-		before := nodes[(i+len(nodes)-1)%len(nodes)].ID
-		ring[i] = LockTrial{Pool: pool.ID, Source: source, Holder: before, Witness: nodes[i].ID}
-	}
-	return ring
-}
-
-// Note takes in what a trial has shown; why says it of LocksUnknown.
-func (all LockTrials) Note(trial LockTrial, verdict LockVerdict, why string, at time.Time) {
-	if all[trial.Pool] == nil {
-		all[trial.Pool] = map[string]lockTried{}
-	}
-	all[trial.Pool][trial.Witness] = lockTried{trial.Holder, at, verdict, why}
-}
-
-// Keep forgets pools that are gone, and nodes that are.
-func (all LockTrials) Keep(m Moment) {
-	for pool, tried := range all {
-		if _, known := m.Resource(pool); !known {
-			delete(all, pool)
-		}
-		for node := range tried {
-			if _, known := m.Node(node); !known {
-				delete(tried, node)
-			}
-		}
+		cluster := m.clusterOf(&pool)
+		maps.DeleteFunc(tried, func(pair lockPair, _ lockTried) bool {
+			holder, there := m.Node(pair.holder)
+			witness, too := m.Node(pair.witness)
+			return !there || !too || holder.ClusterName() != cluster || witness.ClusterName() != cluster ||
+				inRing[pair.holder] && inRing[pair.witness] && !due[pair]
+		})
 	}
 }
 
 // Of is what is known of the locks of a shared pool. What one pair of nodes has shown against them counts for all.
 func (all LockTrials) Of(m Moment, pool *model.Resource) Locks {
 	ring := m.lockRing(pool)
-	locks := Locks{Nodes: len(ring)}
+	locks := Locks{Nodes: len(ring), Sides: SideNames(all.Apart(m)[pool.ID])}
 	if len(ring) == 0 {
 		locks.Why = "it takes two nodes that have it in use to try that"
 		return locks
 	}
 	unknown := ""
 	for _, trial := range ring {
-		last, tried := all[pool.ID][trial.Witness]
-		if !tried || last.holder != trial.Holder {
+		last, tried := all[pool.ID][trial.pair()]
+		if !tried {
 			continue
 		}
 		if locks.Tried++; last.verdict == LocksUnknown {

@@ -39,7 +39,7 @@ func TestLocksAreTriedByEachNodeOfAPool(t *testing.T) {
 			t.Fatalf("tried is %+v", trial)
 		}
 		order = append(order, trial.Holder+" "+trial.Witness)
-		all.Note(trial, LocksReach, "", s.at)
+		all.Note(s.survey().Moment, trial, LocksReach, "", s.at)
 		s.at = s.at.Add(time.Second)
 	}
 	if got := strings.Join(order, ", "); got != "n3 n1, n1 n2, n2 n3" {
@@ -55,26 +55,26 @@ func TestLocksAreTriedByEachNodeOfAPool(t *testing.T) {
 	if !due || trial.Witness != "n1" {
 		t.Fatalf("due is %+v, %t", trial, due)
 	}
-	all.Note(trial, LocksStay, "", s.at)
+	all.Note(s.survey().Moment, trial, LocksStay, "", s.at)
 	want(LocksStay, 3, "node1 did not see that node3 had locked a file there")
 	for range 2 {
 		if trial, due = next(); due {
-			all.Note(trial, NotShared, "", s.at)
+			all.Note(s.survey().Moment, trial, NotShared, "", s.at)
 		}
 	}
 	s.at = s.at.Add(2 * time.Second)
 	trial, _ = next()
-	all.Note(trial, NotShared, "", s.at)
+	all.Note(s.survey().Moment, trial, NotShared, "", s.at)
 	if locks := standing(); locks.Verdict != NotShared || !locks.Doubtful() {
 		t.Errorf("%+v", locks)
 	}
 	s.at = s.at.Add(lockTrialAgain)
 	for trial, due = next(); due; trial, due = next() {
-		all.Note(trial, LocksReach, "", s.at)
+		all.Note(s.survey().Moment, trial, LocksReach, "", s.at)
 	}
 	want(LocksReach, 3, "")
 	trial = LockTrial{Pool: "p1", Source: "vms", Holder: "n1", Witness: "n2"}
-	all.Note(trial, LocksUnknown, "node1: no space", s.at)
+	all.Note(s.survey().Moment, trial, LocksUnknown, "node1: no space", s.at)
 	want(LocksUnknown, 3, "node1: no space")
 
 	// Where a neighbour is gone the trial with it says nothing of the one that is the neighbour now.

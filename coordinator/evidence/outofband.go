@@ -17,6 +17,7 @@ type Sighting struct {
 	// HolderSilent tells that its holder does not say what it has, and HolderLeft that it showed the VM no more when it did last.
 	HolderSilent, HolderLeft bool
 	Holder                   string   // name of the holder
+	SincePause               bool     // the holder has listed its domains since somebody paused the VM with Berth
 	Starved                  *starved // of its holder's copy that stands still for want of space; nil: it does not
 	Astray                   string   // why its disks are not where it is; empty: they are
 	Answer                   Answer   // of one that its holder lacks, or that is missing: whether it may be started
@@ -34,6 +35,7 @@ const (
 	MovedAway   Verdict = "moved"       // its only copy runs on another node than the holder, who does not have it
 	HasRoom     Verdict = "has room"    // it stands still for want of space, and there is some now
 	HasCrashed  Verdict = "has crashed" // what is left of it is in the way of its restart
+	RunsOn      Verdict = "runs on"     // somebody had paused it with Berth, and it runs
 	CameBack    Verdict = "came back"   // it is held by nobody, is to run, and its only copy does
 )
 
@@ -75,15 +77,19 @@ func Beside(vm model.VM, seen Sighting) Finding {
 	return besideLackingHolder(vm, alive, seen)
 }
 
-// PausedOn says that a VM is paused on a node, and how it runs on.
-func PausedOn(node, reason, name string) string {
-	if reason == model.ReasonIOError {
-		return pausedText(node, name)
+// PausedOn says that a VM is paused on a node, by whom if that is known, and how it runs on.
+func PausedOn(node string, domain *model.Domain, vm *model.VM) string {
+	switch reason := domain.Reason; {
+	case domain.State == model.DomainPausedMigration:
+		return fmt.Sprintf("paused by a migration on %s: 'virsh resume %s' there lets it run, if it runs nowhere else", node, vm.Name)
+	case reason == model.ReasonIOError:
+		return pausedText(node, vm.Name)
+	case vm.StandsByOrder(domain):
+		return fmt.Sprintf("%s on %s: 'berth vm resume %s' lets it run", vm.Paused.Text(), node, vm.Name)
+	case reason != "":
+		return fmt.Sprintf("paused on %s (%s): 'berth vm resume %s' lets it run", node, reason, vm.Name)
 	}
-	if reason != "" {
-		reason = " (" + reason + ")"
-	}
-	return fmt.Sprintf("paused on %s%s: 'virsh resume %s' there lets it run", node, reason, name)
+	return fmt.Sprintf("paused on %s: 'berth vm resume %s' lets it run", node, vm.Name)
 }
 
 // unheard are the names of the nodes that could have the VM and do not tell what they have.
@@ -117,8 +123,12 @@ func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {
 		return alarm("", "nobody has seen how it left its node, and %s, where somebody may have moved it, cannot be asked: "+
 			"'berth vm why-not-started %s' says what is missing", strings.Join(unheard, ", "), vm.Name)
 	case len(alive) == 0:
-		if saved, found := savedOn(seen.Copies, ""); found && vm.Desired == model.Running {
+		if saved, found := savedOn(seen.Copies, ""); found {
 			return alarm(saved.Node, "%s", saved.kept())
+		}
+		if at := slices.IndexFunc(seen.Copies, func(c Copy) bool { return c.Domain.Autostart }); at >= 0 {
+			return alarm(seen.Copies[at].Node, "libvirt on %s starts it when that host boots, and it is stopped: 'virsh autostart --disable %s' "+
+				"there keeps it from that", seen.Copies[at].Name, seen.Copies[at].Domain.Name)
 		}
 		return Finding{Verdict: AsRecorded}
 	case len(alive) > 1:
@@ -175,7 +185,7 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 		return Finding{Verdict: Undecided} // it is released, as all that the node had
 	}
 	if seen.Answer.Booted {
-		why := fmt.Sprintf("its host %s has booted anew, so it is to be started again", seen.Holder)
+		why := fmt.Sprintf("its host %s has booted anew, and it ran there before", seen.Holder)
 		return Finding{
 			Verdict: StoppedHere, Why: why, Condition: model.Condition{Kind: model.HostBooted, About: vm.Holder, Text: why},
 		}
@@ -205,8 +215,11 @@ func besideHolder(vm model.VM, here Copy, seen Sighting) Finding {
 		return besideStarved(vm, here, seen.Starved)
 	case domain.State == model.DomainCrashed:
 		return besideCrashed(vm, here)
-	case domain.State == model.DomainPaused || domain.State == model.DomainPausedMigration:
-		return alarm(here.Node, "%s", PausedOn(here.Name, domain.Reason, vm.Name))
+	case domain.State == model.DomainPausedMigration, domain.State == model.DomainPaused && !vm.StandsByOrder(domain):
+		return alarm(here.Node, "%s", PausedOn(here.Name, domain, &vm))
+	case domain.State == model.DomainRunning && vm.Paused != (model.Stand{}) && seen.SincePause:
+		why := fmt.Sprintf("runs on %s although it was %s: somebody has let it run beside Berth", here.Name, vm.Paused.Text())
+		return Finding{Verdict: RunsOn, Why: why}
 	case domain.State == model.DomainRunning && vm.Persistent && !domain.Persistent:
 		return alarm(here.Node, "libvirt on %s has no definition of it any more: it runs, and Berth has what it is started with; 'virsh "+
 			"define' there keeps it with libvirt again",
@@ -230,7 +243,7 @@ func besideRecord(vm *model.VM, node string) (texts []string) {
 		texts = append(texts, fmt.Sprintf("it is to be highly available, and nothing but %s is known to have all its disks: it would wait "+
 			"for that node; 'berth vm show %s' says more", node, vm.Name))
 	}
-	if vm.Drift != nil && !vm.Drift.Accepted && !vm.Drift.Reverted {
+	if len(vm.ChangedBeside()) > 0 && !vm.Drift.Accepted && !vm.Drift.Reverted {
 		texts = append(texts, changedBeside(vm))
 	}
 	return texts
@@ -238,9 +251,10 @@ func besideRecord(vm *model.VM, node string) (texts []string) {
 
 // changedBeside says what somebody has changed of a VM's devices, and what follows.
 func changedBeside(vm *model.VM) string {
-	texts := make([]string, 0, len(vm.Drift.Edits))
-	for i := range vm.Drift.Edits {
-		texts = append(texts, vm.Drift.Edits[i].Text())
+	edits := vm.ChangedBeside()
+	texts := make([]string, 0, len(edits))
+	for i := range edits {
+		texts = append(texts, edits[i].Text())
 	}
 	return fmt.Sprintf("%s: its next start uses that; 'berth vm accept %s' keeps it so, 'berth vm revert %s' has the next start use its "+
 		"record", strings.Join(texts, "; "), vm.Name, vm.Name)
@@ -265,7 +279,7 @@ func besideStarved(vm model.VM, here Copy, s *starved) Finding {
 // besideCrashed judges a guest that has crashed, and whose memory its hypervisor has kept. That is an end: if the VM is to be highly
 // available it makes way for a restart.
 func besideCrashed(vm model.VM, here Copy) Finding {
-	if vm.HA && vm.Desired == model.Running {
+	if vm.Guarded() && vm.Desired == model.Running {
 		finding := alarm(here.Node, "its guest has crashed on %s: what is left of it there is removed, and it is restarted", here.Name)
 		finding.Verdict, finding.Node = HasCrashed, here.Node
 		return finding

@@ -17,16 +17,15 @@ const (
 	restartRest = 15 * time.Second // before a VM is tried again that no node had room for
 )
 
-// Restartable are the VMs that are to be started again because they are to be highly available, or because again says so of them, and
-// positively run nowhere: a holder is only taken from a record by evidence. After a restore those that no node shows wait for somebody's
-// word. High restart priorities come first. Within one, those with most memory do, while there is room for them: smaller ones fit
-// between. Resting are those that were restarted too often lately, with what is to be said of them, and those that are held because host
-// after host was lost with them.
+// Restartable are the VMs that again says are to be started again, and that positively run nowhere: a holder is only taken from a record by
+// evidence. After a restore those that no node shows wait for somebody's word. High restart priorities come first. Within one, those with
+// most memory do, while there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with
+// what is to be said of them, and those that are held because host after host was lost with them.
 func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (ready []model.VM, resting map[string]model.Condition) {
 	resting = map[string]model.Condition{}
 	for i := range vms {
 		vm := &vms[i]
-		if vm.Desired != model.Running || vm.Holder != "" || vm.Operation != "" || !vm.HA && !again(vm) || storageIsLate(vm, now) {
+		if vm.Desired != model.Running || vm.Holder != "" || vm.Operation != "" || !again(vm) || storageIsLate(vm, now) {
 			continue
 		}
 		if vm.LostTooMany() {
@@ -77,9 +76,14 @@ func Restarted(vm *model.VM, now time.Time) {
 	vm.RestartedAt = now
 }
 
-// Restarter remembers which VMs no node had room for: they are tried again after a while. It is not safe for concurrent use.
+// turnedAway is since when a VM waits for others, and when it was last found to.
+type turnedAway struct{ since, seen time.Time }
+
+// Restarter remembers which VMs no node had room for: they are tried again after a while. It also remembers which wait for others. It is
+// not safe for concurrent use.
 type Restarter struct {
-	tried map[string]time.Time // by VM ID: when
+	tried  map[string]time.Time  // by VM ID: when
+	behind map[string]turnedAway // by VM ID: for others that are to start before it
 }
 
 // Due are those of the VMs that are to be started now, in their order. The others wait. When one of a lower priority is due, those of

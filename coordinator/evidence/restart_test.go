@@ -30,7 +30,7 @@ func TestNoRestartTakesTheRoomOfAHigherPriority(t *testing.T) {
 		)
 		now := time.Unix(1_000_000, 0)
 		look := func() {
-			ready, _ := Restartable(vms, now, func(*model.VM) bool { return false })
+			ready, _ := Restartable(vms, now, func(vm *model.VM) bool { return vm.HA })
 			for _, vm := range restarter.Due(ready, now) {
 				node := fits(&vm)
 				if node < 0 {

@@ -115,6 +115,17 @@ func TestPeopleAreToldOfMemoryThatIsKept(t *testing.T) {
 				s.vm.Holder, s.vm.Desired = "", model.Stopped
 				s.keeps("n1")
 			},
+			want: "its memory is saved on node1, so it is started nowhere else: 'virsh start db' on node1 lets it run on, and " +
+				"'virsh managedsave-remove db' there gives its memory up",
+		},
+		"of a stopped VM that a host starts when it boots": {
+			is: func(s *estate) {
+				s.vm.Holder, s.vm.Desired = "", model.Stopped
+				s.shows("n2", model.DomainShutoff, 3)
+				s.change("n2", func(f *model.NodeFacts) { f.Domains[0].Autostart = true })
+				s.lists("n1")
+			},
+			want: "libvirt on node2 starts it when that host boots, and it is stopped: 'virsh autostart --disable db' there keeps it from that",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,4 +255,16 @@ func SomeOf(names []string) string {
 		return strings.Join(names[:most], ", ") + " and more"
 	}
 	return strings.Join(names, ", ")
+}
+
+// HighlyAvailable names those of some VMs that are to run and to be highly available, ascending.
+func HighlyAvailable(vms []model.VM) []string {
+	var names []string
+	for i := range vms {
+		if vms[i].Guarded() && vms[i].Desired == model.Running {
+			names = append(names, vms[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -15,7 +15,7 @@ const maxAhead = 5 * time.Minute
 // an operation works on are left to it.
 func Restamped(records Records, now time.Time) (vms []model.VM, nodes []model.Node) {
 	for _, vm := range records.VMs() {
-		if vm.Operation == "" && restamp(now, &vm.StartedAt, &vm.MovedAt, &vm.RestartedAt, &vm.Whereabouts.Missing) {
+		if vm.Operation == "" && restamp(now, &vm.StartedAt, &vm.MovedAt, &vm.RestartedAt, &vm.Whereabouts.Missing, &vm.Paused.At) {
 			vms = append(vms, vm)
 		}
 	}

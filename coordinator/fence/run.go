@@ -111,7 +111,8 @@ func (r *Runner) Reach(ctx context.Context, addresses []string) string {
 
 // run runs the program once. What it said is in words, to be put after a sentence.
 func (r *Runner) run(ctx context.Context, device model.FenceDevice, action string) (code int, said string, err error) {
-	if err := model.ValidateFenceDevice(device); err != nil {
+	// What may be set was checked when it was. A device of an earlier release goes on to work as it was set.
+	if err := model.RunnableFenceDevice(device); err != nil {
 		return 0, "", err
 	}
 	path, err := r.find(device.Program)

@@ -36,11 +36,10 @@ func bindingsFrom(wire *berthv1.Bindings) []model.Binding {
 		if !known {
 			kind = model.BoundByOther
 		}
-		source := one.GetSource()
 		binding := model.Binding{
 			Kind: kind, What: readable(one.GetWhat()), Name: readable(one.GetName()), Count: int(max(one.GetCount(), 0)),
 			// What is in a drive is compared with the places of pools, so no letter of it is changed.
-			Source: model.DiskSource{Path: source.GetPath(), Pool: source.GetPool(), Volume: source.GetVolume()},
+			Source: diskSource(one.GetSource()),
 		}
 		if readable(binding.Source.Text()) != binding.Source.Text() {
 			binding.Source = model.DiskSource{Path: "something"}

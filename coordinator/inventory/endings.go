@@ -26,7 +26,7 @@ func endingsOf(report *berthv1.InventoryReport, now time.Time) map[string]model.
 // ended takes note of how one guest ended, or that nothing says so any more.
 func (n *node) ended(wire *berthv1.Domain, now time.Time) {
 	ending, ended := endingOf(wire, now)
-	if _, known := n.endings[wire.GetUuid()]; !ended && !known {
+	if _, known := n.endings[wire.GetUuid()]; !ended && !known || isFull(n.endings, wire.GetUuid()) {
 		return
 	}
 	next := maps.Clone(n.endings)

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -31,12 +32,14 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		facts.Memory = units.Bytes(max(n.inventory.GetMemoryBytes(), 0))
 		facts.CPUs = int(max(n.inventory.GetCpus(), 0))
 		facts.DomainTypes = n.inventory.GetDomainTypes()
+		facts.CalledFrom = n.from
 		facts.MigrationURI = n.inventory.GetMigrationUri()
 		facts.MigrationHost = n.inventory.GetMigrationAddress()
 		facts.Peers = n.peers
 		n.around.tell(&facts)
 	}
 	facts.Domains, facts.DomainsKnown, facts.Endings, facts.Before = n.shown, n.domainsKnown, n.endings, n.before
+	facts.LastRuns = n.lastRuns
 	n.lent.Store(true)
 	facts.Working = slices.Sorted(maps.Keys(n.working))
 	if n.telemetry != nil {
@@ -97,6 +100,8 @@ func (s *Store) liveness(n *node, now time.Time) (model.Liveness, string) {
 		return model.Suspect, "silent for " + lasting(silent)
 	case n.libvirtDown:
 		return model.Degraded, strings.Join(append([]string{libvirtReason(n.libvirtSays)}, n.ailments...), "; ")
+	case n.tooMany:
+		return model.Degraded, fmt.Sprintf("it tells of more than %d domains: its list is not believed", mostDomains)
 	case len(n.ailments) > 0:
 		return model.Degraded, strings.Join(n.ailments, "; ")
 	default:
@@ -165,11 +170,11 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 	shown := model.Domain{
 		UUID: wire.GetUuid(), Name: wire.GetName(), State: stateOf(wire), Reason: wire.GetStateReason(),
 		Memory: units.Bytes(max(wire.GetMemoryBytes(), 0)), VCPUs: int(max(wire.GetVcpus(), 0)),
-		Managed: wire.GetManaged(), Epoch: wire.GetEpoch(), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
+		Managed: wire.GetManaged(), Epoch: EpochOf(wire.GetEpoch()), Operation: wire.GetOperationId(), JobActive: wire.GetJobActive(),
 		Persistent: wire.GetPersistent(), Autostart: wire.GetAutostart(), Saved: wire.GetSaved(), PID: int(wire.GetProcessId()), Since: one.since,
 	}
 	for _, source := range wire.GetSources() {
-		shown.Sources = append(shown.Sources, model.DiskSource{Path: source.GetPath(), Pool: source.GetPool(), Volume: source.GetVolume()})
+		shown.Sources = append(shown.Sources, diskSource(source))
 	}
 	shown.Devices, shown.Bindings = DevicesFrom(wire.GetDevices()), bindingsFrom(wire.GetBindings())
 	if sample != nil {
@@ -177,6 +182,17 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 		shown.Balloon = amount(sample.BalloonBytes)
 	}
 	return shown
+}
+
+// mostEpoch is far above any that a VM can come to have, and as far below the end of the numbers: the next one has to be higher.
+const mostEpoch = 1 << 62
+
+// EpochOf reads an epoch from the wire. One that Berth cannot have given is none.
+func EpochOf(told uint64) uint64 {
+	if told > mostEpoch {
+		return 0
+	}
+	return told
 }
 
 // StateOf reads a domain's state from the wire. What this release does not know is unknown, never absent.

@@ -62,6 +62,15 @@ func (x *Session) Keep(pace model.Pace) {
 	}
 }
 
+// CalledFrom notes the IP address that the agent calls from, as this member sees it.
+func (x *Session) CalledFrom(address string) {
+	x.store.mu.Lock()
+	defer x.store.mu.Unlock()
+	if n := x.store.nodes[x.node]; n != nil && n.session == x {
+		n.from = address
+	}
+}
+
 // Close ends the session. It does nothing if the node has another one by now.
 func (x *Session) Close(reason string) {
 	s := x.store
@@ -94,7 +103,10 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	switch m := message.GetMessage().(type) {
 	case *berthv1.SessionRequest_Inventory:
 		s.reportInventory(x.node, n, m.Inventory, now)
-		n.endings = endingsOf(m.Inventory, now)
+		if !n.tooMany {
+			n.endings = endingsOf(m.Inventory, now)
+			s.tellLastRuns(x.node, n, m.Inventory)
+		}
 	case *berthv1.SessionRequest_InventoryDigest:
 		if n.has(m.InventoryDigest.GetDigest()) {
 			s.reportInventory(x.node, n, n.inventoryWith(m.InventoryDigest), now)
@@ -106,15 +118,30 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	case *berthv1.SessionRequest_Libvirt:
 		n.reportHealth(m.Libvirt, now)
 	case *berthv1.SessionRequest_Progress:
-		if s.reportProgress(m.Progress, now) {
+		if s.concerns(x.node, m.Progress.GetOperationId()) && s.reportProgress(m.Progress, now) {
 			s.feed.publish(Event{Kind: ProgressReported, At: now, Node: x.node, Operation: m.Progress.GetOperationId()})
 		}
 	case *berthv1.SessionRequest_Result:
-		delete(s.progress, m.Result.GetOperationId())
+		if s.concerns(x.node, m.Result.GetOperationId()) {
+			delete(s.progress, m.Result.GetOperationId())
+		}
 		delete(n.working, m.Result.GetOperationId())
+		if vm := m.Result.GetDomain().GetUuid(); !m.Result.GetRepeated() && !isFull(n.lastRuns, vm) && m.Result.GetDomain().GetLastRun() != nil {
+			s.tellLastRun(x.node, n, m.Result.GetDomain())
+		}
 	}
 	s.publishLiveness(x.node, now)
 	return true
+}
+
+// mostDomains is how many domains of one node are kept, whatever is told of them. A list that has more is not believed: half of it would
+// say that the other half is not there.
+const mostDomains = 4096
+
+// isFull tells that so much is known of a node's domains that another one is not taken in.
+func isFull[T any](known map[string]T, uuid string) bool {
+	_, there := known[uuid]
+	return !there && len(known) >= mostDomains
 }
 
 // mostAilments is how many of a host's ailments are kept.
@@ -146,11 +173,12 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 		n.peers = peers(n.inventory.GetMigrationUri(), n.inventory.GetMigrationAddress())
 		n.around = surroundingsOf(report.GetNode())
 	}
-	n.domainsKnown = !report.GetDomainsUnknown()
+	n.tooMany = len(report.GetDomains()) > mostDomains
+	n.domainsKnown = !report.GetDomainsUnknown() && !n.tooMany
 	n.digest = string(report.GetDigest())
 	if !n.domainsKnown {
 		n.digest = ""
-		s.log.Warn("the node's domains could not be listed", "node", id, "error", report.GetDomainsError())
+		s.log.Warn("the node's domains could not be listed", "node", id, "error", report.GetDomainsError(), "domains", len(report.GetDomains()))
 		return
 	}
 	// What has changed at the first listing of a session did so before the session began, or its event is on its way.
@@ -161,7 +189,7 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 	listed := make(map[string]domain, len(report.GetDomains()))
 	for _, wire := range report.GetDomains() {
 		if wire.GetUuid() != "" && wire.GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT {
-			s.noteDevices(n.domains[wire.GetUuid()].wire, wire)
+			s.noteDevices(id, n.domains[wire.GetUuid()].wire, wire)
 			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), began, now)
 		}
 	}
@@ -213,16 +241,22 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 		was = stateOf(known.wire)
 	}
 	is := stateOf(wire)
-	s.noteDevices(known.wire, wire)
+	if !isFull(n.domains, uuid) {
+		s.noteDevices(id, known.wire, wire)
+	}
 	switch {
 	case is == model.DomainAbsent:
 		delete(n.domains, uuid)
+	case isFull(n.domains, uuid):
+		n.tooMany, n.domainsKnown = true, false
+		return
 	case there && was == is:
 		n.domains[uuid] = domain{wire: wire, since: known.since}
 	default:
 		n.domains[uuid] = domain{wire: wire, since: now}
 	}
 	n.ended(wire, now)
+	s.tellLastRun(id, n, wire)
 	n.showOne(uuid)
 	s.recountOne(id, n, uuid)
 	if was != is {

@@ -21,6 +21,8 @@ type Store struct {
 	log hclog.Logger
 	// Doubt says why a machine that says it is a node may be another one; empty: it is not doubted. Nil: none is. Set before use.
 	Doubt func(node string, machine model.Machine) string
+	// Concerns tells whether a node has a part in an operation: what others say of it is not taken in. Nil: all have. Set before use.
+	Concerns func(node, operation string) bool
 
 	mu       sync.RWMutex
 	since    time.Time // when this member began to listen
@@ -28,8 +30,10 @@ type Store struct {
 	copies   copies
 	progress map[string]progress
 	feed     feed
-	devices  map[string]bool // UUIDs of domains whose devices have changed, and that nobody has looked at since
-	changes  uint64          // grows with everything that a view shows, the passing of time left out
+	devices  map[string]model.ToldDevices // by UUID, of domains that changed and nobody has looked at since
+	apart    model.PoolsApart
+	ran      map[string][]string // by VM: the nodes that tell what it ran with, the last to tell at the end
+	changes  uint64              // grows with everything that a view shows, the passing of time left out
 
 	last atomic.Pointer[cached] // the view made last
 }
@@ -45,6 +49,7 @@ type node struct {
 	published model.Liveness // what subscribers were told last
 	pace      model.Pace     // that the agent was told
 
+	from        string // the IP address that its agent calls from
 	incarnation string
 	release     string   // of the agent that had the session last
 	lacks       []string // capabilities that it did not tell
@@ -66,10 +71,12 @@ type node struct {
 	telemetry     *berthv1.NodeTelemetry
 	telemetryAt   time.Time
 
-	digest       string                  // that the agent made of the inventory and these domains; empty: they have changed since
-	domains      map[string]domain       // by UUID
-	domainsKnown bool                    // listed since the session opened, and the last listing succeeded
-	endings      map[string]model.Ending // by UUID, of guests that are gone; lent to readers, so it is replaced and not changed
+	digest       string                   // that the agent made of the inventory and these domains; empty: they have changed since
+	domains      map[string]domain        // by UUID
+	tooMany      bool                     // domains were told for this node to be believed
+	domainsKnown bool                     // listed since the session opened, and the last listing succeeded
+	endings      map[string]model.Ending  // by UUID, of guests that are gone; lent to readers, so it is replaced and not changed
+	lastRuns     map[string]model.LastRun // the same of what they ran with
 	before       model.BootFacts
 	shown        []model.Domain    // the same for readers, sorted by UUID
 	lent         atomic.Bool       // a reader has shown: it does not change any more
@@ -97,7 +104,24 @@ func (s *Store) Reset() {
 	s.since = s.now()
 	s.nodes = make(map[string]*node)
 	s.copies = make(copies)
+	s.ran = make(map[string][]string)
 	s.progress = make(map[string]progress)
+	s.apart = nil
+	s.changes++
+}
+
+// Apart are the pools that are another one on some nodes, as SetApart has told last.
+func (s *Store) Apart() model.PoolsApart {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.apart
+}
+
+// SetApart tells which pools are another one on some nodes, as trials have shown. Nobody changes them afterwards.
+func (s *Store) SetApart(apart model.PoolsApart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.apart = apart
 	s.changes++
 }
 
@@ -183,6 +207,10 @@ func (s *Store) Progress(operation string) *berthv1.MigrationStats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.progress[operation].stats
+}
+
+func (s *Store) concerns(node, operation string) bool {
+	return s.Concerns == nil || s.Concerns(node, operation)
 }
 
 func (s *Store) reportProgress(report *berthv1.CommandProgress, now time.Time) bool {

@@ -43,13 +43,14 @@ func (s *Store) View(snapshot *state.Snapshot, now time.Time) *view.View {
 	facts := make(map[string]model.NodeFacts, len(nodes))
 	s.mu.RLock()
 	made.changes = s.changes
+	apart := s.apart
 	for i := range nodes {
 		facts[nodes[i].ID] = s.facts(nodes[i].ID, now)
 	}
 	s.mu.RUnlock()
 	made.view = view.New(now, snapshot.Index(), view.Records{
 		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations, Groups: snapshot.Groups(),
-		Pools: pools, Pods: snapshot.Resources(model.KindPod), Disks: disks,
+		Pools: pools, Pods: snapshot.Resources(model.KindPod), Disks: disks, Apart: apart,
 	}, facts)
 	s.last.Store(made)
 	return made.view

@@ -22,6 +22,8 @@ const (
 	BoundByJob          BindingKind = "job"       // of the whole domain
 	BoundByBlockJob     BindingKind = "block-job" // of one disk
 	BoundByOther        BindingKind = "other"     // a newer agent knows it
+	// BoundByPause is of a guest that stands still: a migration would let it run. Its state says so, no agent tells it.
+	BoundByPause BindingKind = "pause"
 )
 
 // Binding is one thing that keeps a running domain on its node, as the node's agent tells it.
@@ -75,6 +77,11 @@ func (b *Binding) Text() string {
 		return fmt.Sprintf("has a %s job of somebody else, which runs since %s", b.What, b.since())
 	case BoundByBlockJob:
 		return fmt.Sprintf("has a block %s of disk %s by somebody else, which runs since %s", b.What, b.Name, b.since())
+	case BoundByPause:
+		if b.What == ReasonIOError {
+			return "stands still because a disk of it failed or found no room, and a migration would let it run"
+		}
+		return "is paused, and a migration would let it run"
 	default:
 		return strings.TrimSpace(fmt.Sprintf("has %s %s, which its node's agent says cannot move", b.What, b.Name))
 	}
@@ -110,14 +117,19 @@ func (b *Binding) WayOut(vm string) string {
 	switch b.Kind {
 	case BoundByMedia:
 		return fmt.Sprintf(
-			"eject it with 'virsh change-media %s %s --eject', or put it into a pool that is declared as shared", vm, argument(b.Name),
+			"eject it with 'virsh change-media %s %s --eject', or put it into a pool that is declared as shared", vm, Argument(b.Name),
 		)
 	case BoundBySnapshots:
-		return fmt.Sprintf("delete each with 'virsh snapshot-delete %s %s', with --metadata if it is an external one", vm, argument(b.Name))
+		return fmt.Sprintf("delete each with 'virsh snapshot-delete %s %s', with --metadata if it is an external one", vm, Argument(b.Name))
 	case BoundByJob:
 		return fmt.Sprintf("wait until it ends, or end it with 'virsh domjobabort %s'", vm)
 	case BoundByBlockJob:
-		return fmt.Sprintf("wait until it ends, or end it with 'virsh blockjob %s %s --abort'", vm, argument(b.Name))
+		return fmt.Sprintf("wait until it ends, or end it with 'virsh blockjob %s %s --abort'", vm, Argument(b.Name))
+	case BoundByPause:
+		if b.What == ReasonIOError {
+			return "make room where its disks are"
+		}
+		return fmt.Sprintf("let it run with 'berth vm resume %s'", Argument(vm))
 	default:
 		return "shut it down to move it"
 	}
@@ -135,8 +147,8 @@ func (b *Binding) Breaks() string {
 	}
 }
 
-// argument is a name as one argument of a command that a person may copy. An agent may tell anything.
-func argument(name string) string {
+// Argument is a name as one argument of a command that a person may copy. An agent may tell anything.
+func Argument(name string) string {
 	strange := strings.ContainsFunc(name, func(letter rune) bool { return !strings.ContainsRune(plainLetters, letter) })
 	if strange || name == "" || name[0] == '-' {
 		return "NAME"

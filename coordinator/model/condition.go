@@ -29,6 +29,7 @@ const (
 	HostBooted     ConditionKind = "host_booted"     // its host has booted anew, so it is to be started again
 	StorageLate    ConditionKind = "storage_late"    // the storage that it has its disks on is not there yet
 	RestartHeld    ConditionKind = "restart_held"    // host after host was lost with it: only a person starts it again
+	RestartBehind  ConditionKind = "restart_behind"  // VMs that it is to start after do not run yet
 	Parked         ConditionKind = "parked"          // its operation waits for a person's decision
 	LostMoving     ConditionKind = "lost_moving"     // it ended during a migration
 	VolumesLeft    ConditionKind = "volumes_left"    // a node may still have volumes that are of no use

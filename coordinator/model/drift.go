@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,6 +36,9 @@ type DeviceEdit struct {
 	Is     string     `json:"is,omitempty"`    // what it ran with; empty: nothing, somebody has detached it
 	Source DiskSource `json:"source,omitzero"` // of a disk that it ran with
 	Media  bool       `json:"media,omitempty"` // it is a drive for media
+	// By is who has changed it with Berth, and At when; empty: somebody has, beside it.
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at,omitzero"`
 	// XML is the element, as a domain can be started with it. Empty with something in Is: it is too long to be kept, or nothing that may be
 	// started with elsewhere, so that the VM is not started until somebody decides.
 	XML string `json:"element,omitempty"`
@@ -68,13 +73,52 @@ func (v *VM) Drifted() []DeviceEdit {
 
 // Text says what was changed, for people.
 func (e *DeviceEdit) Text() string {
-	name := e.Kind + " " + e.Key
+	name, by := e.Kind+" "+e.Key, "beside Berth"
+	if e.By != "" {
+		by = "by " + e.By
+	}
 	switch {
 	case e.Was == "":
-		return fmt.Sprintf("%s was attached beside Berth (%s)", name, e.Is)
+		return fmt.Sprintf("%s was attached %s (%s)", name, by, e.Is)
 	case e.Is == "":
-		return fmt.Sprintf("%s (%s) was detached beside Berth", name, e.Was)
+		return fmt.Sprintf("%s (%s) was detached %s", name, e.Was, by)
 	default:
-		return fmt.Sprintf("%s is %s beside Berth, and was %s", name, e.Is, e.Was)
+		return fmt.Sprintf("%s is %s %s, and was %s", name, e.Is, by, e.Was)
+	}
+}
+
+// Names tells whether the edit is of this device.
+func (e *DeviceEdit) Names(kind, key string) bool {
+	return e.Kind == kind && strings.EqualFold(e.Key, key)
+}
+
+// ChangedBeside are the edits of a VM that nobody has made with Berth.
+func (v *VM) ChangedBeside() []DeviceEdit {
+	return slices.DeleteFunc(slices.Clone(v.Drifted()), func(e DeviceEdit) bool { return e.By != "" })
+}
+
+// Amend is the record of a VM after somebody has changed devices of it with Berth. What was attached and is detached again leaves nothing.
+// Node is the ID of the one that it runs on, or ran on last.
+func (v *VM) Amend(edits []DeviceEdit, node string, at time.Time) {
+	drift := Drift{Node: node, Since: at}
+	if v.Drift != nil {
+		drift = *v.Drift
+		drift.Edits = slices.Clone(drift.Edits)
+	}
+	for _, edit := range edits {
+		index := slices.IndexFunc(drift.Edits, func(old DeviceEdit) bool { return old.Names(edit.Kind, edit.Key) })
+		if index >= 0 {
+			edit.Was = drift.Edits[index].Was
+			drift.Edits = slices.Delete(drift.Edits, index, index+1)
+		}
+		if edit.Is != edit.Was {
+			drift.Edits = append(drift.Edits, edit)
+		}
+	}
+	slices.SortFunc(drift.Edits, func(a, b DeviceEdit) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key, b.Key))
+	})
+	if v.Drift = &drift; len(drift.Edits) == 0 {
+		v.Drift = nil
 	}
 }

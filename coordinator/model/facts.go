@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"time"
 
@@ -65,6 +66,9 @@ const (
 	Unreachable Liveness = "unreachable" // without a session for SessionGrace, or silent for Pace.Unreachable
 	Degraded    Liveness = "degraded"    // the agent answers; libvirt, its disk or its storage does not
 )
+
+// Answers tells whether a node is heard now, in whatever state it is.
+func (l Liveness) Answers() bool { return l == Up || l == Degraded }
 
 // DomainState is what a node shows of one domain.
 type DomainState string
@@ -149,6 +153,14 @@ type Device struct {
 	XML     string // the element as a domain can be started with it; empty: it was not asked for
 }
 
+// FileName is the name that a source has in its folder or pool.
+func (s DiskSource) FileName() string {
+	if s.Path == "" {
+		return s.Volume
+	}
+	return path.Base(s.Path)
+}
+
 // Text names a source for people.
 func (s DiskSource) Text() string {
 	if s.Path != "" {
@@ -162,6 +174,12 @@ type Ending struct {
 	At       time.Time
 	RanSince time.Time // from then on the agent has watched it run without a pause, so it cannot have left for another node
 	Whole    bool      // RanSince is when it was started on the node or came there
+}
+
+// LastRun is what a guest ran with when it ended, of one whose devices were changed while it ran.
+type LastRun struct {
+	Epoch   uint64
+	Devices []Device
 }
 
 // BootFacts are what a node showed last before it booted anew.
@@ -202,14 +220,18 @@ type NodeFacts struct {
 	Memory        units.Bytes // physical
 	CPUs          int
 	DomainTypes   []string
-	MigrationURI  string
-	MigrationHost string   // where guests' memory is to be sent; empty: the host of MigrationURI
+	MigrationURI  string   // as the node says; no more than a proposal (shared/destination)
+	MigrationHost string   // where guests' memory is to be sent, as the node says; empty: the host of MigrationURI
+	CalledFrom    string   // IP address that its agent calls from, as the leader sees it; empty: not known
 	Peers         string   // addresses at which other nodes reach it, by commas; empty: not known
 	Domains       []Domain // sorted by UUID; shared between readers, never changed
 	DomainsKnown  bool     // the last listing succeeded
 	// Endings are how guests ended here that are not here any more, by UUID, as far as the agent has seen it. Shared between
 	// readers, never changed.
 	Endings map[string]Ending
+	// LastRuns are what guests ran with that are not here any more, by UUID, of those whose devices were changed here. Shared between
+	// readers, never changed.
+	LastRuns map[string]LastRun
 	// Before is what the node showed last under another boot, if this leader has heard it then.
 	Before        BootFacts
 	InventoryFrom string // incarnation that sent it
@@ -252,4 +274,12 @@ func domainIn(domains []Domain, uuid string) *Domain {
 		return nil
 	}
 	return &domains[at]
+}
+
+// ToldDevices are the devices of a guest that a node has told, and that it had told otherwise before.
+type ToldDevices struct {
+	VM      string // UUID
+	Node    string // ID
+	Epoch   uint64
+	Devices []Device // nil: it is not to be started with them; it is only to be looked at
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // FenceMethod is a way to prove that a node is off.
@@ -84,8 +85,10 @@ const Masked = "***"
 
 // secretWords are parts of the names of arguments whose values are secrets, unless they only say where the secret is.
 var (
-	secretWords = []string{"passw", "secret", "token", "community"}
-	placeWords  = []string{"_script", "_file", "_path"}
+	secretWords = []string{
+		"passw", "passphrase", "secret", "token", "community", "apikey", "api_key", "api-key", "access_key", "private_key", "credential",
+	}
+	placeWords = []string{"_script", "_file", "_path"}
 )
 
 // Secret tells whether the value of a fence agent's argument is kept from everybody's eyes.
@@ -111,7 +114,7 @@ func (d FenceDevice) Masked() FenceDevice {
 }
 
 // Unmasked is the device with the secrets that known has where only the mask was given. Of several devices each has those of the one
-// that switched the same before.
+// that switched the same before: sent to another address, a secret would be told to whoever is there.
 func (d FenceDevice) Unmasked(known FenceDevice) FenceDevice {
 	d.Also = slices.Clone(d.Also)
 	all := known.All()
@@ -120,6 +123,7 @@ func (d FenceDevice) Unmasked(known FenceDevice) FenceDevice {
 			d.Also[i] = one.Unmasked(all[at])
 		}
 	}
+	known = FenceDevice{}
 	if at := slices.IndexFunc(all, d.sameTarget); at >= 0 {
 		known = all[at]
 	}
@@ -195,6 +199,51 @@ var (
 	fenceArgument = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 )
 
+// fenceFolder is where the files are that fence agents may be told of: what is run there has the coordinator's rights, and only root may
+// say what that is.
+const fenceFolder = "/etc/berth/fence"
+
+var fenceFile = regexp.MustCompile(`^` + fenceFolder + `/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// runs tells that an argument of fence agents says which program is run, how, or which file is written.
+func runs(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	if name == "api_path" { // a part of a URL
+		return false
+	}
+	for _, word := range []string{"path", "options", "debug_file", "logfile", "log_file", "command", "shell"} {
+		if name == word || strings.HasSuffix(name, "_"+word) {
+			return true
+		}
+	}
+	return name == "debug" || name == "sudo" || name == "use_sudo" || name == "exec" || name == "plugin"
+}
+
+// isFile tells that an argument names a file that is read or run.
+func isFile(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	return strings.HasSuffix(name, "_script") || strings.HasSuffix(name, "_file") || name == "keyfile" || name == "file"
+}
+
+// isWord tells that an argument becomes a part of a command line of ssh or telnet, which fence agents put together without quotes.
+func isWord(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	return slices.Contains([]string{"ip", "ipaddr", "ipport", "username", "login", "user", "port", "plug", "identity_file"}, name)
+}
+
+// RunnableFenceDevice checks that a device can be run at all, with one line for each argument. The error is an *InvalidError.
+func RunnableFenceDevice(d FenceDevice) error {
+	if d.Method != FenceCommand || !fenceProgram.MatchString(d.Program) {
+		return invalid("fence program", quoted(d.Program), "the name of a fence agent, for instance fence_ipmilan")
+	}
+	for name, value := range d.Arguments {
+		if !fenceArgument.MatchString(name) || name == "action" || strings.ContainsAny(value, "\n\r\x00") {
+			return invalid("fence argument", quoted(name), "one line each, and no action")
+		}
+	}
+	return nil
+}
+
 // ValidateFenceDevice checks a device. A program is named, and looked for where the coordinator's machine keeps fence agents:
 // setting a device must not make it possible to run anything else there. The error is an *InvalidError.
 func ValidateFenceDevice(d FenceDevice) error {
@@ -250,7 +299,15 @@ func validateFenceAgent(d FenceDevice) error {
 			return invalid("fence argument", quoted(name), "a name of letters, digits, dashes and underscores")
 		case name == "action" || name == "option":
 			return invalid("fence argument", quoted(name), "none of this name: Berth says itself what is to be done")
-		case len(value) > MaxFenceArgumentText || strings.ContainsAny(value, "\n\r\x00"):
+		case runs(name):
+			return invalid("fence argument", quoted(name),
+				"none that names a program, its options or a file to write: the fence agent's package says which it runs")
+		case isFile(name) && !fenceFile.MatchString(value):
+			return invalid("fence argument "+name, quoted(value),
+				"a file that root has put into "+fenceFolder+" on each coordinator's machine, without arguments")
+		case isWord(name) && (strings.HasPrefix(value, "-") || strings.ContainsAny(value, " \t")):
+			return invalid("fence argument "+name, quoted(shown), "one word: fence agents put it into command lines")
+		case len(value) > MaxFenceArgumentText || strings.ContainsFunc(value, unicode.IsControl):
 			return invalid("fence argument "+name, quoted(shown), fmt.Sprintf("one line of at most %d bytes", MaxFenceArgumentText))
 		case Secret(name) && value == Masked:
 			return invalid("fence argument "+name, quoted(Masked), "the secret itself: none is known that it could stand for")

@@ -10,7 +10,7 @@ import (
 func ipmi() FenceDevice {
 	return FenceDevice{
 		Method: FenceCommand, Program: "fence_ipmilan", Timeout: 30 * time.Second,
-		Arguments: map[string]string{"ip": "10.0.0.9", "username": "berth", "password": "swordfish", "password_script": "/etc/berth/ipmi"},
+		Arguments: map[string]string{"ip": "10.0.0.9", "username": "berth", "password": "swordfish", "password_script": "/etc/berth/fence/ipmi"},
 	}
 }
 
@@ -135,7 +135,7 @@ func TestDevicesWithOneTarget(t *testing.T) {
 func TestSecretsOfFenceDevices(t *testing.T) {
 	device := ipmi()
 	shown := device.Masked()
-	if shown.Arguments["password"] != Masked || shown.Arguments["password_script"] != "/etc/berth/ipmi" ||
+	if shown.Arguments["password"] != Masked || shown.Arguments["password_script"] != "/etc/berth/fence/ipmi" ||
 		shown.Arguments["ip"] != "10.0.0.9" {
 		t.Errorf("shown %v", shown.Arguments)
 	}
@@ -147,5 +147,93 @@ func TestSecretsOfFenceDevices(t *testing.T) {
 	}
 	if other := shown.Unmasked(FenceDevice{}); other.Arguments["password"] != Masked {
 		t.Errorf("a mask of nothing became %q", other.Arguments["password"])
+	}
+}
+
+// A fence agent runs with the coordinator's rights, who can read the key of the cluster's authority.
+func TestAFenceDeviceRunsWhatRootHasPutThere(t *testing.T) {
+	device := func(name, value string) FenceDevice {
+		return FenceDevice{Method: FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9", name: value}}
+	}
+	for _, name := range []string{
+		"ipmitool_path", "ssh_path", "sudo_path", "telnet-path", "PATH", "ssh_options", "ssh-options", "options", "debug", "debug_file",
+		"logfile", "log_file", "sudo", "use_sudo", "command", "shell", "exec",
+	} {
+		if err := ValidateFenceDevice(device(name, "/bin/sh")); err == nil || !strings.Contains(err.Error(), "names a program") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"password_script", "passwd_script", "password-script", "identity_file", "key_file", "keyfile"} {
+		for _, value := range []string{
+			"/bin/sh -c reboot", "/tmp/x", "/etc/berth/fence/../../../bin/sh", "/etc/berth/fence/x y", "/etc/berth/fence/$(reboot)",
+			"/etc/berth/fence/", "/etc/berth/fence/.x", "/etc/berth/fence/a/b", "echo x", "",
+		} {
+			if err := ValidateFenceDevice(device(name, value)); err == nil || !strings.Contains(err.Error(), "/etc/berth/fence") {
+				t.Errorf("%s=%s: %v", name, value, err)
+			}
+		}
+		if err := ValidateFenceDevice(device(name, "/etc/berth/fence/bmc-7.sh")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"power_timeout", "cmd_prompt", "command_prompt", "lanplus", "inet4_only", "ssl_insecure", "method"} {
+		if err := ValidateFenceDevice(device(name, "1")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestASecretGoesToNoOtherAddress(t *testing.T) {
+	for _, name := range []string{
+		"password", "passwd", "apikey", "api_key", "access_key", "private_key", "passphrase", "community",
+	} {
+		known := FenceDevice{
+			Method: FenceCommand, Program: "fence_ipmilan", Arguments: map[string]string{"ip": "10.0.0.9", name: "swordfish"},
+		}
+		given := known.Masked()
+		if given.Arguments[name] != Masked {
+			t.Errorf("%s is shown as %q", name, given.Arguments[name])
+		}
+		if same := given.Unmasked(known); same.Arguments[name] != "swordfish" {
+			t.Errorf("%s of the same device became %q", name, same.Arguments[name])
+		}
+		given.Arguments["ip"] = "10.6.6.6"
+		moved := given.Unmasked(known)
+		if err := ValidateFenceDevice(moved); moved.Arguments[name] != Masked || err == nil {
+			t.Errorf("%s would be sent to another address: %q, %v", name, moved.Arguments[name], err)
+		}
+	}
+}
+
+// Fence agents put some arguments into the command line of ssh as they are.
+func TestAnArgumentIsOneWordWhereItBecomesPartOfACommand(t *testing.T) {
+	for name, value := range map[string]string{
+		"username": "a -oProxyCommand=reboot b", "ip": "-oProxyCommand=reboot", "login": "x\x1d!reboot", "ipport": "22 -v",
+	} {
+		device := FenceDevice{Method: FenceCommand, Program: "fence_ilo4_ssh", Arguments: map[string]string{name: value}}
+		if err := ValidateFenceDevice(device); err == nil {
+			t.Errorf("%s=%q is taken", name, value)
+		}
+	}
+	for name, value := range map[string]string{"username": "admin@corp", "ip": "10.0.0.9", "ipport": "623", "api_path": "/ovirt-engine/api"} {
+		device := FenceDevice{Method: FenceCommand, Program: "fence_rhevm", Arguments: map[string]string{name: value}}
+		if err := ValidateFenceDevice(device); err != nil {
+			t.Errorf("%s=%q: %v", name, value, err)
+		}
+	}
+}
+
+// A device that an earlier release took goes on to work until it is set again.
+func TestADeviceOfAnEarlierReleaseIsRun(t *testing.T) {
+	device := FenceDevice{
+		Method: FenceCommand, Program: "fence_ipmilan",
+		Arguments: map[string]string{"password_script": "/etc/berth/ipmi-hv1", "ssh_options": "-x"},
+	}
+	if ValidateFenceDevice(device) == nil || RunnableFenceDevice(device) != nil {
+		t.Errorf("set: %v, run: %v", ValidateFenceDevice(device), RunnableFenceDevice(device))
+	}
+	device.Arguments["action"] = "status"
+	if RunnableFenceDevice(device) == nil {
+		t.Error("it says itself what is to be done")
 	}
 }

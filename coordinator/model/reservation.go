@@ -10,6 +10,7 @@ type Reservation struct {
 	Memory    units.Bytes
 	VCPUs     int
 	Operation string
+	There     bool // the VM runs there already, and is to be so large
 
 	Volumes []VolumeOrder // that the operation makes there
 }

@@ -87,6 +87,8 @@ type Resource struct {
 	Volume *Volume `json:"volume,omitempty"`
 	// Copies are where the content of an image is besides: the same file in further pools, in the order in which it came.
 	Copies []Volume `json:"copies,omitempty"`
+	// Trials are what has shown that a shared pool is another one on some nodes, by holder and witness; none: nothing has.
+	Trials []PoolTrial `json:"trials,omitempty"`
 }
 
 // NodeKey finds a declared node key of a cluster.

@@ -205,6 +205,7 @@ type Restart string
 const (
 	RestartAlways Restart = "always" // also those without HA, once their host is back that had lost its power
 	RestartHA     Restart = "ha"     // those with HA only
+	RestartNever  Restart = "never"  // of a VM: not even with HA, people start it
 )
 
 // Defaults and bounds of a cluster's rounds (FCO step 4).

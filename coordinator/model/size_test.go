@@ -71,3 +71,20 @@ func TestWhatIsOtherwiseAtTheNextStart(t *testing.T) {
 		t.Errorf("a long text is kept as %q", next)
 	}
 }
+
+// A guest that does not keep to its balloon counts for the memory that it has.
+func TestABalloonThatIsNotKeptTo(t *testing.T) {
+	balloon := 2 * units.GiB
+	for _, tc := range []struct{ resident, counts units.Bytes }{
+		{0, 2 * units.GiB},
+		{2*units.GiB + 300*units.MiB, 2 * units.GiB}, // QEMU has some of its own
+		{3 * units.GiB, 3 * units.GiB},
+		{9 * units.GiB, 8 * units.GiB},
+	} {
+		vm := VM{Ballooned: true, RanSize: Size{Memory: balloon, VCPUs: 1}}
+		domain := &Domain{State: DomainRunning, Memory: 8 * units.GiB, VCPUs: 1, Balloon: &balloon, Resident: &tc.resident}
+		if is := vm.SizeOn(domain).Memory; is != tc.counts {
+			t.Errorf("with %v in memory it counts %v, not %v", tc.resident, is, tc.counts)
+		}
+	}
+}

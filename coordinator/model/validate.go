@@ -118,6 +118,12 @@ func ValidateSpec(spec VMSpec) error {
 	if spec.VCPUs < 1 || spec.VCPUs > MaxVCPUs {
 		return invalid("vcpus", strconv.Itoa(spec.VCPUs), fmt.Sprintf("1 to %d", MaxVCPUs))
 	}
+	if spec.MaxMemory != 0 && (spec.MaxMemory < spec.Memory || spec.MaxMemory > MaxVMMemory) {
+		return invalid("max_memory", spec.MaxMemory.String(), fmt.Sprintf("its memory, %v, to %v; or 0", spec.Memory, MaxVMMemory))
+	}
+	if spec.MaxVCPUs != 0 && (spec.MaxVCPUs < spec.VCPUs || spec.MaxVCPUs > MaxVCPUs) {
+		return invalid("max_vcpus", strconv.Itoa(spec.MaxVCPUs), fmt.Sprintf("its vCPUs, %d, to %d; or 0", spec.VCPUs, MaxVCPUs))
+	}
 	if spec.XML != "" {
 		return validateXMLAlone(spec)
 	}
@@ -150,6 +156,8 @@ func validateXMLAlone(spec VMSpec) error {
 		{"firmware", spec.Firmware != ""},
 		{"cpu", spec.CPU != ""},
 		{"user_data", spec.UserData != ""},
+		{"max_memory", spec.MaxMemory != 0},
+		{"max_vcpus", spec.MaxVCPUs != 0},
 	} {
 		if other.set {
 			return invalid(other.field, "together with xml", "one or the other: the XML says it all")

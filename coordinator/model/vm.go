@@ -78,6 +78,10 @@ type VM struct {
 	Persistent bool `json:"persistent,omitempty"`
 
 	Description string `json:"description,omitempty"` // for people
+	// Restart says when it is started again by itself; empty: as its cluster says.
+	Restart Restart `json:"restart,omitempty"`
+	// RestartAfter are labels of VMs that are to run before it is started again by itself, ascending.
+	RestartAfter []string `json:"restart_after,omitempty"`
 	// RestartPriority says how soon a VM with HA is restarted, compared with others that wait.
 	RestartPriority RestartPriority `json:"restart_priority,omitempty"`
 	// Whereabouts is what was found out about where it runs. It means nothing more once another node holds the VM.
@@ -88,16 +92,28 @@ type VM struct {
 	// Bound is the node, by ID, that alone has a file of the VM, as far as anybody has proven; empty: all nodes of its cluster have all. It
 	// starts nowhere else, also in a cluster with shared storage: elsewhere a file of the same path would be another one.
 	Bound string `json:"bound,omitempty"`
-	// Ran are the devices that it was started with last, whatever its record has become since; nil: not known.
+	// Ran are the devices that it was started with last, or was accepted to run with since, whatever its record has become; nil: not known.
 	Ran []RanDevice `json:"ran,omitempty"`
-	// RanSize is how large it was started last, whatever its record has become since; zero: not known. Pending is what of its record was
-	// changed since.
+	// RanSize is how large it was started last, or was made with Berth while it runs, whatever its record has become since; zero: not known.
+	// Pending is what of its record was changed since, or by whom it was changed while it runs.
 	RanSize Size            `json:"ran_size,omitzero"`
 	Pending []PendingChange `json:"pending,omitempty"`
+	// Settled is the epoch of the last run if somebody has changed devices with Berth since it ended: what a node tells later of that run
+	// changes nothing any more.
+	Settled uint64 `json:"settled,omitempty"`
+	// Ballooned tells that its memory was changed with Berth while it runs, or can be: it is as large as its balloon leaves it, and not as
+	// its domain says.
+	Ballooned bool `json:"ballooned,omitempty"`
 	// Drift is what somebody has changed of it beside Berth; nil: nothing.
 	Drift *Drift `json:"drift,omitempty"`
 	// Losses are the hosts that were lost soon after the VM had started on them, since somebody last started it; at most MaxLosses.
 	Losses []Loss `json:"losses,omitempty"`
+	// Paused is who has paused it with Berth while it runs, until somebody lets it run on, with whatever.
+	Paused Stand `json:"paused,omitzero"`
+	// Snapshots are those of its disks, oldest first; at most MaxSnapshots.
+	Snapshots []Snapshot `json:"snapshots,omitempty"`
+	// Reverting is the name of the snapshot that its disks are being reverted to: until all are, it is not started. Empty: none.
+	Reverting string `json:"reverting,omitempty"`
 }
 
 // Whereabouts is what was found out about where a VM runs.
@@ -114,6 +130,10 @@ type Whereabouts struct {
 func (w Whereabouts) Beside(holder string) bool {
 	return holder == "" && w.Boot != "" && !w.Missing.IsZero()
 }
+
+// Guarded tells whether Berth is to start the VM elsewhere once it is proven that it runs nowhere. For one that it is never to start no
+// node is fenced.
+func (v *VM) Guarded() bool { return v.HA && v.Restart != RestartNever }
 
 // Discard is a paused copy of a VM that is to be discarded.
 type Discard struct {
@@ -174,6 +194,10 @@ type VMSpec struct {
 	Firmware string `json:"firmware,omitempty"`  // FirmwareBIOS or FirmwareEFI; empty: what the machine type has by default
 	CPU      string `json:"cpu,omitempty"`       // CPUHostPassthrough, or a model by name; empty: the cluster's baseline
 	UserData string `json:"user_data,omitempty"` // of cloud-init: the guest gets it on a seed image
+
+	// MaxMemory and MaxVCPUs are how large it can become while it runs; 0: not larger than it is started.
+	MaxMemory units.Bytes `json:"max_memory,omitempty"`
+	MaxVCPUs  int         `json:"max_vcpus,omitempty"`
 }
 
 // Words of a VM's firmware and CPU.

@@ -164,6 +164,30 @@ func TestAFailedMoveIsTriedThreeTimes(t *testing.T) {
 	}
 }
 
+// What libvirt refuses because of a disk it would refuse on every node.
+func TestAMoveThatIsCalledUnsafeIsTriedOnce(t *testing.T) {
+	s := newSite("web")
+	begun := 0
+	for range 20 {
+		step := s.round(func(a *Attempt) Answer {
+			begun++
+			return s.begin(a.VM, "n2")
+		})
+		if step.Write != nil {
+			break
+		}
+		if len(s.LiveOperations()) > 0 {
+			s.arrive("web", operation.Failed)
+			s.operations[0].Code = operation.Unsafe
+		} else {
+			s.at = s.at.Add(step.Wait)
+		}
+	}
+	if begun != 1 {
+		t.Errorf("it was tried %d times", begun)
+	}
+}
+
 // Two units each have a VM that went and one that cannot follow, because the room is kept free for the other unit: neither waits
 // for the other for ever.
 func TestVMsThatYieldToEachOtherAreGivenUpInTheEnd(t *testing.T) {

@@ -105,7 +105,7 @@ func stateOf(records Records, plan *model.Plan, move *Move) string {
 		return model.MoveGone
 	case !plan.State.Live():
 		return model.MoveLeft
-	case op.Result == operation.Failed && move.Attempts >= maxAttempts:
+	case op.Result == operation.Failed && (move.Attempts >= maxAttempts || op.Code == operation.Unsafe):
 		return model.MoveFailed
 	default:
 		return Waiting

@@ -38,7 +38,7 @@ func adoptAnswered(t *transition, answer Answer) bool {
 			t.VM.MovedAt = t.at
 		}
 		if t.VM.Holder == "" {
-			t.VM.RanSize = model.Size{} // somebody else has started it: its node knows how large
+			t.VM.RanSize, t.VM.Ballooned = model.Size{}, false // somebody else has started it: its node knows how large
 		}
 		t.hold(t.Operation.Target, t.Operation.Epoch)
 		t.end(Done, "")

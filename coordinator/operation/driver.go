@@ -22,6 +22,8 @@ type Input struct {
 	Fenced    []string // IDs of nodes that are proven to be off
 	Turn      bool     // the node of a queued start is free for it, or one that was silent is heard
 	Boot      string   // of the target's host, as it is heard; empty: it was not
+	Silent    bool     // the source is not heard
+	Held      string   // why an order that waited for its node is not given now that this is heard; empty: it is
 	Suspect   string   // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
 }
 
@@ -70,14 +72,22 @@ func (d *Driver) Look(input Input, at time.Time) Todo {
 	if next, lost := lostMeanwhile(op, vm, input.Boot, at); lost {
 		return Todo{Commit: &next}
 	}
-	if next, overdue := Overdue(op, vm, at); overdue {
+	// What a silent node may have is ended by that node alone, once it is heard: until then it may carry it out.
+	unheard := input.Silent && op.Kind.traits().phases[op.Phase].unbegun != nil && (op.Cancel || op.GivenUp != "" || op.WhenBack)
+	if next, overdue := Overdue(op, vm, at); overdue && !unheard {
 		return Todo{Commit: &next}
 	}
 	if next, suspected := Suspected(op, vm, input.Suspect, at); suspected {
 		return Todo{Commit: &next}
 	}
+	if next, late := givenUp(&input, at); late {
+		return Todo{Commit: &next}
+	}
 	now := op.Kind.traits().phases[op.Phase]
 	todo := Todo{Pause: ResendEvery}
+	if left := AwaitPatience - at.Sub(op.UpdatedAt); now.dated && left > 0 {
+		todo.Pause = min(todo.Pause, left)
+	}
 	if now.suspect != nil {
 		todo.Pause = WatchEvery
 	}
@@ -85,6 +95,11 @@ func (d *Driver) Look(input Input, at time.Time) Todo {
 		todo.Pause = LookEvery
 	}
 	todo.Orders = slices.DeleteFunc(Orders(op, vm, d.round), func(order Order) bool { return d.isFenced(order.Node) })
+	if now.unbegun != nil && (op.Cancel || op.GivenUp != "") {
+		for i := range todo.Orders {
+			todo.Orders[i].TakenBack = true
+		}
+	}
 	if (op.Cancel || op.GivenUp != "") && now.cancels {
 		todo.Cancels = todo.Orders
 	}

@@ -30,4 +30,6 @@ const (
 	Aborted      ErrorCode = "aborted"       // the job was cancelled
 	Invalid      ErrorCode = "invalid"       // what came is not what was announced
 	Malformed    ErrorCode = "malformed"     // the order lacks what every order has
+	TooLate      ErrorCode = "too_late"      // the order was taken back before it had begun there
+	Unsafe       ErrorCode = "unsafe"        // libvirt would risk a disk's content in a migration, and would say so again
 )

@@ -38,7 +38,10 @@ type kind struct {
 }
 
 // kinds are the kinds of operation.
-var kinds = []*kind{&kindStart, &kindStop, &kindMigrate, &kindDelete, &kindAdopt, &kindRelease, &kindReboot}
+var kinds = []*kind{
+	&kindStart, &kindStop, &kindMigrate, &kindDelete, &kindAdopt, &kindRelease, &kindReboot, &kindPause, &kindResume, &kindAttach,
+	&kindDetach, &kindMedia, &kindResize, &kindSnapshot, &kindRestore, &kindForget,
+}
 
 // kindUnknown is for the record of a kind that this release does not have: its operations give no orders.
 var kindUnknown = kind{
@@ -74,7 +77,10 @@ type phase struct {
 	// unjournalled continues when the node's journal takes no entry. It reports false when the order is repeated until it does. Nil:
 	// it always is.
 	unjournalled func(t *transition, why string) bool
+	// unbegun ends an operation whose order was taken back before its node had begun it. Nil: the order is never taken back.
+	unbegun func(t *transition)
 
+	dated     bool // the order is taken back when its node was not heard in time
 	soon      bool // the order is repeated soon, because what the node shows may change
 	cancels   bool // the node gives the order up when the operation is cancelled
 	explained bool // the operation's message says already why it is in this phase
@@ -108,6 +114,9 @@ func (k Kind) Meanwhile() Meanwhile { return k.traits().meanwhile }
 // Level is the feature level that members need for operations of this kind; 0: any.
 func (k Kind) Level() uint32 { return k.traits().level }
 
+// Dated tells whether operations of this kind are given up when their node is not heard in time.
+func (k Kind) Dated() bool { return k.traits().phases[Dispatched].dated }
+
 // Bound says why operations of this kind cannot be taken back; the zero value: they can be.
 func (k Kind) Bound() Bound { return k.traits().bound }
 
@@ -124,7 +133,12 @@ func (k Kind) Forgets() bool { return k.traits().forgets }
 func (o *Operation) Begun() string { return o.Kind.traits().begun(o) }
 
 // Doing says what is being done, to who waits for it.
-func (o *Operation) Doing() string { return o.Kind.traits().doing(o) }
+func (o *Operation) Doing() string {
+	if o.Awaits() {
+		return o.doneLater(string(o.Kind))
+	}
+	return o.Kind.traits().doing(o)
+}
 
 // Ended says what an operation has come to that ended well, for the history of the VM: the kind of event, and its text.
 func (o *Operation) Ended() (event, text string) { return o.Kind.traits().ended(o) }

@@ -137,6 +137,9 @@ func copyAnswered(t *transition, answer Answer) bool {
 	case (answer.Outcome == OutcomeFailed || answer.Outcome == OutcomeCancelled) && answer.Seen.State == model.DomainRunning:
 		t.Operation.Message = cmp.Or(t.Operation.GivenUp, answer.Error)
 		t.Operation.Leftover = t.Operation.Target
+		if answer.Code == Unsafe {
+			t.Operation.Code = Unsafe
+		}
 		t.enter(Discarding)
 	default:
 		t.Operation.Message = answer.Error

@@ -133,7 +133,8 @@ type Operation struct {
 	// CPU and PassedCPU are what the VM's record gets in the fields of these names when it has started.
 	CPU       string `json:"cpu,omitempty"`
 	PassedCPU string `json:"passed_cpu,omitempty"`
-	// Code is the agent's code for why a start failed, while its leftovers are cleared.
+	// Code is the agent's code for why a start failed, while its leftovers are cleared, and Unsafe of a migration that libvirt would refuse
+	// again.
 	Code ErrorCode `json:"code,omitempty"`
 	// Disks are IDs of disks whose records are deleted with the VM's: those made with it, when its first start fails, and those
 	// that are not kept, when it is deleted.
@@ -146,10 +147,16 @@ type Operation struct {
 	Restart bool `json:"restart,omitempty"`
 	// TargetBoot is the boot of the target's host when a start was placed there, or a migration began; empty: not known.
 	TargetBoot string `json:"target_boot,omitempty"`
-	// GivenUp is why Berth itself has given up a copy, in words: its target turned suspect; empty: it has not.
+	// GivenUp is why Berth itself has given up a copy or an order, in words: its node turned suspect or fell silent; empty: it has not.
 	GivenUp string `json:"given_up,omitempty"`
 	// WhenBack tells that an order for a node that is silent waits until it is back.
 	WhenBack bool `json:"when_back,omitempty"`
+	// Edits are what becomes of devices: attach, detach, media.
+	Edits []model.DeviceEdit `json:"edits,omitempty"`
+	// Size is what is to become of the VM's size while it runs: resize. Memory and VCPUs are reserved on Source then.
+	Size model.Size `json:"size,omitzero"`
+	// Snapshot is what snapshot, restore and forget are about; nil for the others. Source is the node that does it, also of a VM that is off.
+	Snapshot *SnapshotWork `json:"snapshot,omitempty"`
 }
 
 // Observation is what a node's agent saw of the VM when it was asked.
@@ -196,13 +203,18 @@ type MigrationStats struct {
 // Live tells whether the operation still holds its VM and its reservation.
 func (o *Operation) Live() bool { return o.Phase != Ended }
 
-// Reservation is what the operation holds on its target, if anything.
+// Reservation is what the operation holds on the node that is to have the VM, or has it larger, if anything.
 func (o *Operation) Reservation() (model.Reservation, bool) {
-	if !o.Live() || o.Target == "" || !o.Kind.traits().reserves || o.Phase == Placing {
+	there := o.Kind == Resize
+	node := o.Target
+	if there {
+		node = o.Source
+	}
+	if !o.Live() || node == "" || !o.Kind.traits().reserves || o.Phase == Placing {
 		return model.Reservation{}, false
 	}
 	return model.Reservation{
-		Node: o.Target, VM: o.VM, Name: o.VMName, Memory: o.Memory, VCPUs: o.VCPUs, Operation: o.ID, Volumes: o.Volumes,
+		Node: node, There: there, VM: o.VM, Name: o.VMName, Memory: o.Memory, VCPUs: o.VCPUs, Operation: o.ID, Volumes: o.Volumes,
 	}, true
 }
 
@@ -242,13 +254,17 @@ type Order struct {
 	Bandwidth   units.Bytes
 	Deadline    time.Duration
 	Persistent  bool               // start: libvirt keeps the definition
-	Edits       []model.DeviceEdit // start: devices that it ran with last, beside what the spec says
+	Size        model.Size         // resize: what of it is to change
+	Snapshot    SnapshotWork       // snapshot, restore, forget
+	Edits       []model.DeviceEdit // start: devices that it ran with last, beside what the spec says; amend
 
 	// Volumes are the volumes to make (start, prepare), to copy into (migrate) or to remove (discard, clear).
 	Volumes     []model.VolumeOrder
 	CopyStorage bool // migrate: the disks in Replaced are copied into Volumes of the same disk
 	Replaced    []model.VolumeOrder
-	GivenUp     bool // migrate: the copy is not wanted any more
+	GivenUp     bool     // migrate: the copy is not wanted any more
+	SharedPools []string // migrate: libvirt's names of the pools that both nodes see
+	TakenBack   bool     // if it has not begun on the node, it never should
 }
 
 // Outcome is how an agent says that an order ended.
@@ -271,6 +287,8 @@ type Answer struct {
 	Outcome   Outcome
 	Code      ErrorCode
 	Error     string
+	Note      string // on what was done
+	Frozen    bool   // snapshot: the guest's file systems stood still
 	Seen      Observation
 	Migration *MigrationStats
 	Repeated  bool // it was given before: what was seen then may not be so any more

@@ -18,26 +18,18 @@ const RebootPatience = 5 * time.Minute
 
 // kindReboot changes no record of where the VM is. So whatever its end, nothing has to be judged.
 var kindReboot = kind{
-	name:   Reboot,
-	phases: map[Phase]phase{Dispatched: {node: atSource, order: rebootOrder, answered: rebootAnswered, overdue: rebootOverdue}},
+	name: Reboot,
+	phases: map[Phase]phase{Dispatched: {
+		node: atSource, order: rebootOrder, answered: rebootAnswered, overdue: rebootOverdue, unbegun: takenBack, dated: true,
+	}},
 	bound: Bound{
 		Why:      "a reboot cannot be taken back once the guest was asked",
 		NextStep: fmt.Sprintf("it ends by itself within %s", RebootPatience),
 	},
 	level:     3,
 	meanwhile: Running,
-	begun: func(op *Operation) string {
-		if op.Awaits() {
-			return "is " + op.doneLater("restart in place")
-		}
-		return "restarts in place on " + op.SourceName
-	},
-	doing: func(op *Operation) string {
-		if op.Awaits() {
-			return op.doneLater("reboot")
-		}
-		return "rebooting on " + op.SourceName
-	},
+	begun:     func(op *Operation) string { return op.later("restart in place", "restarts in place on "+op.SourceName) },
+	doing:     func(op *Operation) string { return "rebooting on " + op.SourceName },
 	ended: func(op *Operation) (event, text string) {
 		return "vm.rebooted", "has restarted in place on " + op.SourceName
 	},

@@ -100,7 +100,7 @@ func TestARebootMovesNothing(t *testing.T) {
 			answer := Answer{
 				Operation: op.ID, Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"), Step: op.Step,
 				Outcome: rapid.SampledFrom([]Outcome{OutcomeDone, OutcomeFailed, OutcomeRefused, OutcomeAmbiguous}).Draw(t, "outcome"),
-				Code:    rapid.SampledFrom([]ErrorCode{NoError, StaleTerm, StaleEpoch, Journal, Ambiguous}).Draw(t, "code"), Error: "why",
+				Code:    rapid.SampledFrom([]ErrorCode{NoError, StaleTerm, StaleEpoch, Journal, Ambiguous, TooLate}).Draw(t, "code"), Error: "why",
 				Seen: Observation{State: rapid.SampledFrom([]model.DomainState{
 					model.DomainRunning, model.DomainPaused, model.DomainAbsent, model.DomainUnknown,
 				}).Draw(t, "state"), Epoch: 4},

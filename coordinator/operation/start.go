@@ -14,7 +14,12 @@ import (
 var kindStart = kind{
 	name: Start,
 	phases: map[Phase]phase{
-		Dispatched: {node: atTarget, order: startOrder, answered: startAnswered},
+		Dispatched: {
+			node: atTarget, order: startOrder, answered: startAnswered,
+			unbegun: func(t *transition) {
+				t.startFailed(TooLate, "cancelled before "+t.name(t.Operation.Target)+" had begun it")
+			},
+		},
 		Clearing: {
 			node: atLeftover, order: clearTarget, answered: clearAnswered, off: clearOff, overdue: clearStartOverdue,
 			soon: true, explained: true,
@@ -82,9 +87,15 @@ func (t *transition) started() {
 	t.VM.CPU, t.VM.PassedCPU = t.Operation.CPU, t.Operation.PassedCPU
 	order := startOrder(&t.Operation, &t.VM)
 	t.VM.Ran, t.VM.RanSize = ranWith(&order, t.VM.ID), model.Size{Memory: order.Spec.Memory, VCPUs: order.Spec.VCPUs}
+	t.VM.Ballooned = order.Spec.MaxMemory > order.Spec.Memory
 	t.VM.Pending = changedSince(t.VM.Pending, t.Operation.CreatedAt)
 	t.made()
-	t.end(Done, "")
+	message := ""
+	if t.VM.Paused != (model.Stand{}) {
+		message = "it was " + t.VM.Paused.Text() + " when its guest ended, and runs now"
+	}
+	t.VM.Paused = model.Stand{}
+	t.end(Done, message)
 }
 
 // changedSince are the changes that a start has not taken into account.
@@ -102,7 +113,11 @@ func ranWith(order *Order, vm string) []model.RanDevice {
 	if err != nil {
 		return nil
 	}
-	var ran []model.RanDevice
+	return Ran(devices)
+}
+
+// Ran are devices as the record keeps of a VM which it was started with.
+func Ran(devices []domxml.Device) (ran []model.RanDevice) {
 	for _, one := range devices {
 		ran = append(ran, model.RanDevice{
 			Kind: string(one.Kind), Key: one.Key, Source: model.DiskSource(one.Source), Network: one.Network, Media: one.Media,
@@ -113,13 +128,43 @@ func ranWith(order *Order, vm string) []model.RanDevice {
 
 // Devices are the disks and interfaces that a node makes of a spec.
 func Devices(spec *model.VMSpec, uuid string) ([]domxml.Device, error) {
-	wanted := domxml.Spec{VCPUs: spec.VCPUs, Kernel: spec.Kernel, Networks: spec.Networks, XML: spec.XML}
+	wanted := specOf(spec)
+	return wanted.Devices(uuid)
+}
+
+// Document is what a node makes of a VM's spec, but for what it chooses itself: the machine and the CPU of one that has no document.
+func Document(spec *model.VMSpec, vm *model.VM) (string, error) {
+	machine := domxml.Machine{DomainType: domxml.VirtKVM}
+	if spec.Firmware == model.FirmwareBIOS {
+		machine.Arch = "x86_64" // no other has that
+	}
+	mark := domxml.Mark{Epoch: vm.EpochsGiven() + 1, Operation: "none", Node: "none"} // taken out again
+	text, err := domxml.Render(specOf(spec), domxml.Identity{UUID: vm.ID, Name: vm.Name, Mark: mark}, machine)
+	if err != nil {
+		return "", err
+	}
+	if text, err = domxml.WithoutMark(text); err != nil {
+		return "", err
+	}
+	var edits []domxml.DeviceEdit
+	for _, one := range vm.Edits() {
+		edits = append(edits, domxml.DeviceEdit{Kind: domxml.DeviceKind(one.Kind), Key: one.Key, XML: one.XML})
+	}
+	return domxml.EditDevices(text, edits)
+}
+
+func specOf(spec *model.VMSpec) domxml.Spec {
+	wanted := domxml.Spec{
+		MemoryBytes: int64(spec.Memory), VCPUs: spec.VCPUs, Kernel: spec.Kernel, Initrd: spec.Initrd, Cmdline: spec.Cmdline,
+		Networks: spec.Networks, XML: spec.XML, Machine: spec.Machine, Firmware: spec.Firmware, CPU: spec.CPU,
+		MaxMemoryBytes: int64(spec.MaxMemory), MaxVCPUs: spec.MaxVCPUs,
+	}
 	for _, one := range spec.Disks {
 		wanted.Disks = append(wanted.Disks, domxml.Disk{
 			Path: one.Path, Pool: one.Pool, Volume: one.Volume, Format: one.Format, Bus: one.Bus, ReadOnly: one.ReadOnly,
 		})
 	}
-	return wanted.Devices(uuid)
+	return wanted
 }
 
 // permanent names the failures that another node would only repeat.

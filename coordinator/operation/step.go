@@ -29,17 +29,38 @@ func Step(op Operation, vm model.VM, answer Answer, at time.Time) (Next, bool) {
 	if !op.Live() || op.Result == Parked || answer.Step != op.Step {
 		return Next{}, false
 	}
+	if !op.Concerns(answer.Node) {
+		return Next{}, false
+	}
 	t := newTransition(op, vm, at)
 	switch {
 	case answer.Outcome == OutcomeRefused && answer.Code == StaleTerm:
 		return Next{}, false // the order came from an older leader; ours is on its way
 	case answer.Outcome == OutcomeRefused && answer.Code == Journal:
-		return t.Next, t.repeated(answer.Error)
+		return t.Next, t.repeated(answer)
+	case answer.Outcome == OutcomeRefused && answer.Code == TooLate:
+		return t.Next, unbegun(t, answer)
 	case !t.apply(answer):
 		return Next{}, false
 	}
 	t.sawOn(answer.Node, answer.Seen)
 	return t.Next, true
+}
+
+// Concerns tells that a node has a part in the operation. What another one says of it means nothing.
+func (o *Operation) Concerns(node string) bool {
+	return node != "" && (node == o.Source || node == o.Target || node == o.Leftover)
+}
+
+// unbegun takes the answer of a node that it had not begun the order, and never will.
+func unbegun(t *transition, answer Answer) bool {
+	now, ordered := t.kind.phases[t.Operation.Phase]
+	if !ordered || now.unbegun == nil || answer.Node != now.node(&t.Operation) {
+		return false
+	}
+	t.noteAnswer(answer)
+	now.unbegun(t)
+	return true
 }
 
 // sawOn takes note under which boot of its holder's host the VM is there.
@@ -53,9 +74,12 @@ func (t *transition) sawOn(node string, seen Observation) {
 // earlier order of the same step may have been carried out, and a later one may be when the journal works again. So the order is
 // repeated until the node can say something that stays true. The operation's message says once what it waits for; after that
 // repeated reports false.
-func (t *transition) repeated(why string) bool {
+func (t *transition) repeated(answer Answer) bool {
 	now, ordered := t.kind.phases[t.Operation.Phase]
+	why := answer.Error
 	switch {
+	case ordered && answer.Node != now.node(&t.Operation):
+		return false // it was not asked
 	case ordered && now.unjournalled != nil && now.unjournalled(t, why):
 		return true
 	case !ordered || now.explained || t.Operation.Message == why:

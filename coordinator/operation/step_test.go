@@ -339,6 +339,13 @@ func TestARefusalByABrokenJournalLeadsNowhere(t *testing.T) {
 		node string
 	}{{starts, vm, "n1"}, {migrates, moved, "n1"}} {
 		refused.Node = one.node
+		for _, liar := range []string{"n3", ""} {
+			foreign := refused
+			foreign.Node, foreign.Operation, foreign.Step = liar, one.op.ID, one.op.Step
+			if next, moved := Step(one.op, one.vm, foreign, noon); moved {
+				t.Errorf("%s: the word of node %q, which was not asked, led to %+v", one.op.Kind, liar, next.Operation)
+			}
+		}
 		next := mustStep(t, one.op, one.vm, refused)
 		if next.Operation.Phase != one.op.Phase || next.Operation.Step != one.op.Step || next.Operation.Message != "no space left" {
 			t.Errorf("%s: led to %+v", one.op.Kind, next.Operation)

@@ -4,24 +4,18 @@ import "berth/coordinator/model"
 
 // kindStop shuts a VM down where it runs.
 var kindStop = kind{
-	name:   Stop,
-	phases: map[Phase]phase{Dispatched: {node: atSource, order: stopOrder, answered: stopAnswered}},
-	judge:  judgeStop,
-	stops:  true,
+	name: Stop,
+	phases: map[Phase]phase{
+		Dispatched: {node: atSource, order: stopOrder, answered: stopAnswered, unbegun: takenBack, dated: true},
+	},
+	judge: judgeStop,
+	stops: true,
 	bound: Bound{
 		Why: "a stop cannot be taken back once the guest was asked", NextStep: "start the VM again when it has stopped",
 	},
 	meanwhile: Stopping,
-	begun: func(op *Operation) string {
-		if op.Awaits() {
-			return "is " + op.doneLater("stop")
-		}
-		return "stops on " + op.SourceName
-	},
+	begun:     func(op *Operation) string { return op.later("stop", "stops on "+op.SourceName) },
 	doing: func(op *Operation) string {
-		if op.Awaits() {
-			return op.doneLater("stop")
-		}
 		if op.SourceName == "" {
 			return "stopping" // no node had it any more
 		}
@@ -56,7 +50,7 @@ func (t *transition) stopped(node string, seen Observation, ended bool) {
 		t.VM.Whereabouts.Missing = t.at
 		message = "it was not on " + t.name(node) + " any more, and nobody has seen how it left: another node may run it"
 	}
-	t.VM.Desired, t.VM.Holder, t.VM.Condition = model.Stopped, "", model.Condition{}
+	t.VM.Desired, t.VM.Holder, t.VM.Condition, t.VM.Paused = model.Stopped, "", model.Condition{}, model.Stand{}
 	t.end(Done, message)
 }
 
@@ -69,6 +63,7 @@ func judgeStop(t *transition, seen, _ Observation) bool {
 		t.stopped(op.Source, seen, seen.Ended)
 	case op.Attempt < MaxAttempts && !op.Cancel && seen.Epoch == t.VM.Epoch:
 		op.Attempt++
+		op.GivenUp = "" // it is heard
 		op.Message = "the node still shows it " + string(seen.State) + ": it is asked to stop it again"
 		t.enter(Dispatched)
 	default:

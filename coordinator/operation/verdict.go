@@ -151,7 +151,7 @@ func judgeMigration(t *transition, source, target Observation) bool {
 // that there is.
 func (t *transition) sourceDied(whole bool) {
 	const why = "the source's host went down before the end was told"
-	if t.VM.HA {
+	if t.VM.Guarded() {
 		t.discardOld(why, whole)
 	} else {
 		t.park(why + ": the copy on the target may be older than what the guest did since")

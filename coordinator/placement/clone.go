@@ -37,7 +37,7 @@ func (r *Request) clone() Request {
 	out.Excluded, out.Among, out.Preferred = slices.Clone(r.Excluded), slices.Clone(r.Among), slices.Clone(r.Preferred)
 	out.SystemKeys, out.CustomerKeys = slices.Clone(r.SystemKeys), slices.Clone(r.CustomerKeys)
 	out.Labels, out.Networks, out.Bindings = slices.Clone(r.Labels), slices.Clone(r.Networks), slices.Clone(r.Bindings)
-	out.Disks = slices.Clone(r.Disks)
+	out.Disks, out.Apart = slices.Clone(r.Disks), slices.Clone(r.Apart)
 	for i := range out.Disks {
 		disk := &out.Disks[i]
 		disk.ImageNodes, disk.ImagePlaces = slices.Clone(disk.ImageNodes), slices.Clone(disk.ImagePlaces)

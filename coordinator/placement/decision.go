@@ -78,7 +78,12 @@ type Request struct {
 	Bindings []string `json:"bindings,omitempty"`
 	// Last is the node ID that the VM ran on last, if that node is to be tried before all others.
 	Last string `json:"last,omitempty"`
+	// Apart are the nodes that have other storage under the name of a shared pool than what the VM's disks are in.
+	Apart []Apart `json:"apart,omitempty"`
 }
+
+// Apart is a node that has other storage under the name of a pool.
+type Apart = rule.Apart
 
 // Disk is what one disk of a VM needs of a node.
 type Disk = rule.Disk

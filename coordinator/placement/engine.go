@@ -99,6 +99,7 @@ func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, 
 		)
 	}
 	in.Networks, in.CPU, in.PassedCPU, in.Bindings = request.Networks, needs.CPU, request.PassedCPU, request.Bindings
+	in.Apart = request.Apart
 	if n := columns.Len(); cap(e.out) < n {
 		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
 		e.candidates, e.band = make([]int32, n), make([]int32, n)

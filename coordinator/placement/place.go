@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -72,6 +73,12 @@ func (e *Engine) record(decision *Decision, choice Choice, view *view.View) {
 	rules := e.policy
 	decision.Rules = &rules
 	decision.Inputs, decision.Omitted = keeper{e, choice}.keep()
+	if decision.Omitted > 0 && len(decision.Request.Apart) > 0 {
+		decision.Request.Apart = slices.DeleteFunc(slices.Clone(decision.Request.Apart), func(one Apart) bool {
+			_, kept := slices.BinarySearch(decision.Inputs.IDs, one.Node)
+			return !kept
+		})
+	}
 	if choice.Node < 0 {
 		decision.Changes = remedies{e, choice}.forRefusal(view)
 	}

@@ -177,8 +177,12 @@ func (w wording) refusal() string {
 		}
 	}
 	nearest := w.nearestRefused(1)[0]
-	return fmt.Sprintf("no node fits: of %s, %s; nearest is %s: %s",
+	text := fmt.Sprintf("no node fits: of %s, %s; nearest is %s: %s",
 		count(nodes, "node"), strings.Join(counts, ", "), in.Name(nearest), strings.Join(w.complaints(nearest), "; "))
+	if len(in.Apart) > 0 && !strings.Contains(text, in.Apart[0].Why) {
+		text += "; and " + in.Apart[0].Why // somebody has to mend that, whatever else is short
+	}
+	return text
 }
 
 // refusalOfOnly speaks of the one node that can be.

@@ -67,6 +67,11 @@ func (r *Request) askAround(w words) {
 	for _, text := range w.named["binding"] {
 		r.Bindings = append(r.Bindings, strings.ReplaceAll(text, "_", " "))
 	}
+	r.Apart = nil
+	for _, text := range w.named["apart"] {
+		node, why, _ := strings.Cut(text, ":")
+		r.Apart = append(r.Apart, Apart{Node: node, Why: strings.ReplaceAll(why, "_", " ")})
+	}
 	for _, text := range w.named["disk"] {
 		parts := append(strings.Split(text, ":"), "")
 		disk := Disk{ID: "id-" + parts[0], Name: parts[0], Size: w.parsed(parts[1])}
@@ -150,6 +155,11 @@ func drawAround(t *rapid.T, s *scenario, request *Request) {
 		s.facts[id] = facts
 	}
 	some := rapid.SampledFrom(append([]string{""}, ids...))
+	for _, node := range ids {
+		if !mostly("apart") {
+			request.Apart = append(request.Apart, Apart{Node: node, Why: "it is another pool there"})
+		}
+	}
 	pool := rapid.SampledFrom(append([]string{"", "gone"}, pools...))
 	for i := range rapid.IntRange(0, 4).Draw(t, "disks") {
 		disk := Disk{ID: fmt.Sprint("d", i), Name: fmt.Sprint("disk", i), Size: gib("disk size", 20), Wanted: pool.Draw(t, "wanted")}

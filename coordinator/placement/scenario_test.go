@@ -42,6 +42,7 @@ func ptr[T any](value T) *T { return &value }
 //	node, beside: [network=NAME]... [bridge=NAME]... [cpu_model=NAME]... [host_cpu=WORD] [no-pools] [no-networks]
 //	start, migrate and others, beside: [planner=NAME] [disk=NAME:SIZE[:POOL]]... [made=NAME:SIZE:POOL[:NODE]]... [image=POOL[:NODE]]
 //	     [copy] [network=NAME]... [cpu=NAME] [passed_cpu=WORD] [last=NODE] [ha] [restart] [binding=WORDS]...
+//	     [apart=NODE:WORDS]...
 //	why-not NODE        of the decision before
 //	ranks               likewise, as CSV
 //	capacity NAME as start, [most=N]

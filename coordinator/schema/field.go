@@ -25,7 +25,7 @@ type Field[R any] struct {
 	// Words are the only values of a text, where there are few. With Defaults the first one is kept as empty.
 	Words    []string
 	Defaults bool
-	// Long is what a text of many lines is called. Differences tell only how long it is.
+	// Long is what a text of many lines is called. Differences tell only how long it is, and its digest.
 	Long string
 	// Most is how many printable characters a text may have; 0: whoever reads the text judges it.
 	Most int

@@ -198,8 +198,8 @@ var forms = []Form{
 			},
 			{
 				Name: model.SettingRestart,
-				Doc: "which VMs start again by themselves once their host is back that had lost its power: always (all that ran) " +
-					"or ha (those with ha)",
+				Doc: "which VMs start again by themselves: always (those with ha, and all that ran once their host is back that had lost its " +
+					"power) or ha (those with ha); a VM may say otherwise",
 				Default: string(model.RestartAlways), Words: []string{string(model.RestartAlways), string(model.RestartHA)},
 			},
 			{

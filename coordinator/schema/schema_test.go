@@ -16,7 +16,8 @@ var kept = map[string][]string{
 	"VM": {
 		"ID", "Name", "Spec", "Desired", "Holder", "Epoch", "LastEpoch", "Operation", "LastNode", "Decision", "Condition", "CreatedAt",
 		"StartedAt", "Sticky", "Resident", "Owner", "Home", "Revision", "MovedAt", "CPU", "PassedCPU", "Restarts", "RestartedAt",
-		"Adopted", "Copies", "Discards", "Persistent", "Whereabouts", "Kept", "Losses", "Drift", "Bound", "Ran", "RanSize", "Pending",
+		"Adopted", "Copies", "Discards", "Persistent", "Whereabouts", "Kept", "Losses", "Drift", "Bound", "Ran", "Settled",
+		"RanSize", "Pending", "Paused", "Ballooned", "Snapshots", "Reverting",
 	},
 	"VMSpec": nil,
 	"Node": {
@@ -66,12 +67,13 @@ func TestEveryFieldIsDescribedOrKeptByBerth(t *testing.T) {
 
 func TestAFieldIsComparedCopiedAndTold(t *testing.T) {
 	full := model.VM{
-		Description: "front", RestartPriority: model.RestartHigh,
+		Description: "front", RestartPriority: model.RestartHigh, Restart: model.RestartNever, RestartAfter: []string{"db"},
 		VDC: "v", Offer: "o", Image: "i", Within: "z", Disks: []string{"d"}, NICs: []string{"n"}, Keys: []model.Key{{Name: "K", Value: 1}},
 		Labels: []string{"l"}, Migration: model.MigrateNever, HA: true, Preferred: []string{"n1"},
 		Spec: model.VMSpec{
 			Memory: units.GiB, VCPUs: 2, Kernel: "/k", Initrd: "/i", Cmdline: "c", Disks: []model.Disk{{Path: "/d", Format: "raw", Bus: "scsi"}},
 			Networks: []string{"lan"}, XML: "<x/>", Machine: "q35", Firmware: "efi", CPU: "Haswell", UserData: "u",
+			MaxMemory: 2 * units.GiB, MaxVCPUs: 4,
 		},
 	}
 	for i := range VM {

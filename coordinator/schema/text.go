@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,7 +21,8 @@ func (f *Field[R]) Text(r *R, names map[string]string) string {
 		case f.To != "":
 			return cmp.Or(names[*at], *at)
 		case f.Long != "" && *at != "":
-			return fmt.Sprintf("%d lines of %s", strings.Count(strings.TrimRight(*at, "\n"), "\n")+1, f.Long)
+			digest := sha256.Sum256([]byte(*at)) // two texts may have the same number of lines
+			return fmt.Sprintf("%d lines of %s (sha256 %x)", strings.Count(strings.TrimRight(*at, "\n"), "\n")+1, f.Long, digest[:4])
 		default:
 			return f.Shown(*at)
 		}

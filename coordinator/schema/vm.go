@@ -37,6 +37,16 @@ var VM = []Field[model.VM]{
 		At: func(v *model.VM) any { return &v.Spec.VCPUs },
 	},
 	{
+		Name: "max_memory", Spec: true, Since: 3, Long: "maximum memory",
+		Doc: "how much it can get while it runs; no more than memory if left out",
+		At:  func(v *model.VM) any { return &v.Spec.MaxMemory },
+	},
+	{
+		Name: "max_vcpus", Spec: true, Since: 3, Long: "maximum vCPUs",
+		Doc: "how many it can get while it runs; no more than vcpus if left out",
+		At:  func(v *model.VM) any { return &v.Spec.MaxVCPUs },
+	},
+	{
 		Name: "machine", Spec: true, Doc: "machine type, for instance q35; the node's default if left out",
 		Help: "machine `TYPE`, for instance q35; the node's default if left out", Title: "machine",
 		At: func(v *model.VM) any { return &v.Spec.Machine },
@@ -110,11 +120,26 @@ var VM = []Field[model.VM]{
 		At:   func(v *model.VM) any { return &v.HA },
 	},
 	{
+		Name: "restart", Live: true, Since: 3, Defaults: true, Title: "restart",
+		Words: []string{"cluster", string(model.RestartAlways), string(model.RestartHA), string(model.RestartNever)},
+		Doc: "when it is started again by itself: always (also once its host is back that had lost its power), ha (only with ha), never (also " +
+			"not with ha), or as its cluster says (left out)",
+		Help: "`WHEN` it is started again by itself: always, also once its host is back after a power cut; ha: only with --ha; never; cluster: " +
+			"as its cluster says",
+		At: func(v *model.VM) any { return (*string)(&v.Restart) },
+	},
+	{
 		Name: "restart_priority", Live: true, Since: 3, Words: []string{"normal", string(model.RestartHigh), string(model.RestartLow)},
 		Defaults: true, Title: "restart priority",
 		Doc:  "of a VM with ha, whose restart goes first when several wait for room: high, then normal (left out), then low",
 		Help: "with --ha, its `PRIORITY` when several wait for room: high ones are restarted first, then normal, then low",
 		At:   func(v *model.VM) any { return (*string)(&v.RestartPriority) },
+	},
+	{
+		Name: "restart_after", Live: true, Since: 3, Check: model.ValidateLabels, Title: "restart after",
+		Doc:  "labels of VMs of its cluster that run before it is started again by itself, as far as they are to run; for ten minutes at most",
+		Help: "`LABELS` of VMs that run before Berth starts it again by itself, ten minutes at most; repeat for more",
+		At:   func(v *model.VM) any { return &v.RestartAfter },
 	},
 	{
 		Name: "preferred", To: model.KindNode, Doc: "names of nodes that it had better start on",

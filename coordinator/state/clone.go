@@ -45,6 +45,7 @@ func cloneResource(r *model.Resource) model.Resource {
 	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
 	out.Members, out.Lists = cloneLists(r.Members), cloneLists(r.Lists)
 	out.Volume, out.Copies = pointer(r.Volume), slices.Clone(r.Copies)
+	out.Trials = slices.Clone(r.Trials)
 	for volume := range out.Volumes() {
 		volume.Nodes = slices.Clone(volume.Nodes)
 	}
@@ -69,9 +70,13 @@ func cloneVM(v *model.VM) model.VM {
 	out.Spec = cloneSpec(v.Spec)
 	out.Disks, out.NICs = slices.Clone(v.Disks), slices.Clone(v.NICs)
 	out.Keys, out.Sticky, out.Resident = slices.Clone(v.Keys), slices.Clone(v.Sticky), slices.Clone(v.Resident)
-	out.Labels, out.Preferred = slices.Clone(v.Labels), slices.Clone(v.Preferred)
+	out.Labels, out.Preferred, out.RestartAfter = slices.Clone(v.Labels), slices.Clone(v.Preferred), slices.Clone(v.RestartAfter)
 	out.Discards, out.Losses = slices.Clone(v.Discards), slices.Clone(v.Losses)
 	out.Ran, out.Pending = slices.Clone(v.Ran), slices.Clone(v.Pending)
+	out.Snapshots = slices.Clone(v.Snapshots)
+	for i := range out.Snapshots {
+		out.Snapshots[i].Disks = slices.Clone(out.Snapshots[i].Disks)
+	}
 	if out.Drift = pointer(v.Drift); out.Drift != nil {
 		out.Drift.Edits = slices.Clone(out.Drift.Edits)
 	}
@@ -85,10 +90,13 @@ func cloneOperation(o *operation.Operation) operation.Operation {
 	out := *o
 	out.Excluded = slices.Clone(o.Excluded)
 	out.Evidence = slices.Clone(o.Evidence)
-	out.Sticky = slices.Clone(o.Sticky)
+	out.Sticky, out.Edits = slices.Clone(o.Sticky), slices.Clone(o.Edits)
 	out.Volumes, out.Replaced, out.Disks = slices.Clone(o.Volumes), slices.Clone(o.Replaced), slices.Clone(o.Disks)
 	if out.Spec = pointer(o.Spec); out.Spec != nil {
 		*out.Spec = cloneSpec(*o.Spec)
+	}
+	if out.Snapshot = pointer(o.Snapshot); out.Snapshot != nil {
+		out.Snapshot.Disks = slices.Clone(out.Snapshot.Disks)
 	}
 	if out.Migration = pointer(o.Migration); out.Migration != nil {
 		out.Migration.Downtime = pointer(o.Migration.Downtime)

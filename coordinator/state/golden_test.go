@@ -211,6 +211,10 @@ func goldenCommands() []Command {
 	pool.Keys = []model.Key{{Class: model.SystemKey, Name: model.SpecialRAM, Value: 0.25, Weight: 40}}
 	storage := resource("r11", model.KindPool, map[string]string{"cluster": "r1"})
 	storage.Settings = map[string]string{model.SettingScope: string(model.PoolLocal)}
+	storage.Trials = []model.PoolTrial{{
+		Holder: "n1", Witness: "n4", Verdict: "not shared", At: noon, Left: [2]time.Time{noon, noon},
+		Looked: [2]model.PoolLook{{Boot: "b1", Path: "/srv/fast", Capacity: units.GiB}, {Boot: "b2", Path: "/srv/fast", Capacity: units.GiB}},
+	}}
 	slow := resource("r16", model.KindPool, map[string]string{"cluster": "r1"})
 	slow.Name, slow.Settings = "slow", map[string]string{model.SettingScope: string(model.PoolLocal)}
 	zone, pod := resource("r12", model.KindZone, nil), resource("r13", model.KindPod, map[string]string{"zone": "r12"})
@@ -239,6 +243,7 @@ func goldenCommands() []Command {
 		{Path: "/images/web.qcow2", Format: "qcow2", Bus: "virtio", ReadOnly: true},
 		{Format: "qcow2", Bus: "virtio", Pool: "fast", Volume: "berth-r7.qcow2"},
 	}
+	web.Spec.MaxMemory, web.Spec.MaxVCPUs = 4*units.GiB, 4
 	web.Spec.Machine, web.Spec.Firmware, web.Spec.CPU, web.Spec.UserData = "q35", model.FirmwareEFI, model.CPUHostPassthrough, "#cloud-config"
 	web.Within, web.CPU, web.PassedCPU = "r13", model.CPUHostPassthrough, "EPYC-Rome 1a2b"
 	web.Spec.Networks, web.Spec.XML = []string{"default", "bridge:br0"}, "<domain/>"
@@ -259,17 +264,26 @@ func goldenCommands() []Command {
 		Operation: "o1", Node: "n2", Whole: true, Source: true, Volumes: []model.VolumeOrder{{Disk: "r7", DiskName: "web-root", Pool: "r11"}},
 	}
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
+	web.Restart, web.RestartAfter = model.RestartAlways, []string{"db"}
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
 	web.Kept, web.Bound = "alpha", "alpha"
 	web.Ran = []model.RanDevice{{
 		Kind: "disk", Key: "vda", Source: model.DiskSource{Path: "/srv/a", Pool: "p", Volume: "v"}, Network: "default", Media: true,
 	}}
-	web.RanSize = model.Size{Memory: units.GiB, VCPUs: 3}
+	web.RanSize, web.Ballooned = model.Size{Memory: units.GiB, VCPUs: 3}, true
+	web.Settled = 2
 	web.Pending = []model.PendingChange{{Field: "memory", Was: "1 GiB", Next: "2 GiB", By: "operator/alice", At: noon}}
+	web.Paused = model.Stand{By: "operator/bob", At: noon}
+	web.Reverting = "weekly"
+	web.Snapshots = []model.Snapshot{{
+		Name: "weekly", Tag: "o7", TakenAt: noon, TakenBy: "operator/alice", Description: "before the upgrade",
+		Consistency: model.ConsistentFrozen, Partial: true,
+		Disks: []model.SnapshotDisk{{Target: "vda", Source: model.DiskSource{Path: "/srv/a", Pool: "p", Volume: "v"}}},
+	}}
 	web.Drift = &model.Drift{
 		Node: "alpha", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{{
 			Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", Source: model.DiskSource{Path: "/srv/b", Pool: "p", Volume: "v"}, Media: true,
-			XML: "<disk/>",
+			XML: "<disk/>", By: "operator/alice", At: noon,
 		}},
 	}
 	held := web
@@ -280,6 +294,10 @@ func goldenCommands() []Command {
 	move.Force, move.Grace, move.Bandwidth, move.Deadline = true, time.Minute, 10*units.MiB, time.Hour
 	move.SourceName, move.TargetName, move.SourceEpoch, move.Created = "beta", "alpha", 1, true
 	move.SourceBoot, move.TargetBoot = "boot-1", "boot-2"
+	move.Snapshot = &operation.SnapshotWork{
+		Name: "weekly", Tag: "o7", Disks: web.Snapshots[0].Disks, Off: true, Freeze: model.FreezeAlways, Again: true,
+		Left: "it stays in vdb", Before: "daily",
+	}
 	move.TargetHost, move.Leftover, move.Revert, move.Caller = "10.0.0.1", "n1", true, "operator/admin"
 	move.TargetURI, move.Pinned, move.Cancel, move.Evidence = "qemu+tls://n1/system", "n1", true, []string{"source: gone"}
 	spec := web.Spec
@@ -293,6 +311,7 @@ func goldenCommands() []Command {
 	move.Code, move.Disks = "no_space", []string{"r7"}
 	move.Resolution, move.ResolvedBy, move.Restart = "target", "operator/admin", true
 	move.GivenUp, move.WhenBack = "given up before the hand-over", true
+	move.Edits, move.Size = slices.Clone(web.Drift.Edits), web.RanSize
 	done := ended(move)
 	done.Message, done.Migration = "moved", &operation.MigrationStats{
 		Elapsed: time.Second, DataTotal: units.GiB, DataProcessed: units.MiB, DataRemaining: units.KiB, MemoryBPS: units.MiB,
@@ -311,6 +330,7 @@ func goldenCommands() []Command {
 		SystemKeys:   []key.Weighted{{Name: "SSD", Value: 1, Weight: 30, Class: model.SystemKey, Level: "vm"}},
 		CustomerKeys: []key.Weighted{{Name: "Group1", Value: 1, Weight: -100, Class: model.CustomerKey, Level: "vm"}},
 		Bindings:     []string{"has TPM of its node: shut it down to move it"},
+		Apart:        []placement.Apart{{Node: "n3", Why: "pool nfs on n3 is not the one on n1"}},
 		Planner:      "user-dispersing", Networks: []string{"bridge:br0"}, CopyStorage: true, CPU: "EPYC-Rome",
 		PassedCPU: web.PassedCPU, Last: "n2",
 		Disks: []placement.Disk{{

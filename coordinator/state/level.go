@@ -24,7 +24,8 @@ import (
 //     a clock of the state that no single stamp moves;
 //     what somebody has changed of a VM beside Berth;
 //     that an order waits until its node is back;
-//     how large a VM was started, and what of its record was changed since.
+//     how large a VM was started, and what of its record was changed since;
+//     who has paused a VM.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -61,11 +62,20 @@ const AwaitLevel = 3
 // SizeLevel is the feature level from which the record of a VM has how large it was started, and what of its record was changed since.
 const SizeLevel = 3
 
+// PausedLevel is the feature level from which the record of a VM has who has paused it.
+const PausedLevel = 3
+
+// SnapshotLevel is the feature level from which the record of a VM has snapshots of its disks.
+const SnapshotLevel = 3
+
 // BindingsLevel is the feature level from which the record of a decision has what keeps its VM on its node.
 const BindingsLevel = 3
 
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
 const GivenUpLevel = 3
+
+// TrialsLevel is the feature level from which the record of a pool has the trials that set its nodes apart.
+const TrialsLevel = 3
 
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
@@ -96,11 +106,17 @@ func (c *Command) needed() uint32 {
 		if c.VMs[i].Copies != nil {
 			level = max(level, CopiesLevel)
 		}
-		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || len(c.VMs[i].Ran) > 0 {
+		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || len(c.VMs[i].Ran) > 0 || c.VMs[i].Settled != 0 {
 			level = max(level, DriftLevel)
 		}
-		if c.VMs[i].RanSize != (model.Size{}) || len(c.VMs[i].Pending) > 0 {
+		if c.VMs[i].RanSize != (model.Size{}) || len(c.VMs[i].Pending) > 0 || c.VMs[i].Ballooned {
 			level = max(level, SizeLevel)
+		}
+		if c.VMs[i].Paused != (model.Stand{}) {
+			level = max(level, PausedLevel)
+		}
+		if len(c.VMs[i].Snapshots) > 0 || c.VMs[i].Reverting != "" {
+			level = max(level, SnapshotLevel)
 		}
 	}
 	for i := range c.Operations {
@@ -112,6 +128,11 @@ func (c *Command) needed() uint32 {
 		}
 		if c.Operations[i].WhenBack || c.Operations[i].Awaits() {
 			level = max(level, AwaitLevel)
+		}
+	}
+	for i := range c.Resources {
+		if len(c.Resources[i].Trials) > 0 {
+			level = max(level, TrialsLevel)
 		}
 	}
 	for i := range c.Decisions {
@@ -170,11 +191,16 @@ func (c *Command) For(level uint32) (*Command, error) {
 	for i := range older.VMs {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
 		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept, older.VMs[i].Bound = nil, nil, nil, "", ""
-		older.VMs[i].Ran, older.VMs[i].RanSize, older.VMs[i].Pending = nil, model.Size{}, nil
+		older.VMs[i].Ran, older.VMs[i].RanSize, older.VMs[i].Pending, older.VMs[i].Paused = nil, model.Size{}, nil, model.Stand{}
+		older.VMs[i].Settled, older.VMs[i].Ballooned = 0, false
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {
 		older.Operations[i].TargetBoot, older.Operations[i].GivenUp, older.Operations[i].WhenBack = "", "", false
+	}
+	older.Resources = slices.Clone(c.Resources)
+	for i := range older.Resources {
+		older.Resources[i].Trials = nil
 	}
 	older.Decisions = slices.Clone(c.Decisions)
 	for i := range older.Decisions {

@@ -20,6 +20,7 @@ type Records struct {
 	Pools        []model.Resource // of KindPool
 	Pods         []model.Resource // of KindPod
 	Disks        []model.Resource // of KindDisk and KindImage, those with a Volume
+	Apart        model.PoolsApart // proven by trials; nil: nothing is known of that
 }
 
 // New joins the records with the facts and does all accounting. Times in facts and at are the coordinator's; facts
@@ -112,7 +113,7 @@ func (c *charge) know(record *model.VM) {
 // chargeOfReservation is the claim of a live operation; the VM's record may be nil.
 func chargeOfReservation(held model.Reservation, record *model.VM) charge {
 	one := charge{Allocation: Allocation{
-		VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: true,
+		VM: held.VM, Name: held.Name, Memory: held.Memory, VCPUs: held.VCPUs, InFlight: !held.There,
 	}}
 	if record != nil {
 		one.know(record)
@@ -133,6 +134,9 @@ func chargeOf(domain *model.Domain, record *model.VM, node string) charge {
 		domain:   domain,
 	}
 	if record != nil {
+		if record.Holder == node {
+			claim.Memory = max(record.MemoryOf(domain), 0)
+		}
 		claim.know(record)
 	}
 	return claim

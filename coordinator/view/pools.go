@@ -52,11 +52,12 @@ type storage struct {
 	disks    []model.Resource       // and images
 	making   []model.Reservation    // that make volumes
 	owners   map[string]model.Owner // of disks, by ID
-	anchored map[string]bool        // VMs with a disk in a local pool, by ID
+	anchored map[string]bool        // VMs with a disk in a local pool, or in one that is another on some nodes, by ID
+	apart    model.PoolsApart
 }
 
 func newStorage(records *Records) *storage {
-	s := &storage{pools: records.Pools, disks: records.Disks}
+	s := &storage{pools: records.Pools, disks: records.Disks, apart: records.Apart}
 	for i := range records.Reservations {
 		if len(records.Reservations[i].Volumes) > 0 {
 			s.making = append(s.making, records.Reservations[i])
@@ -71,7 +72,8 @@ func newStorage(records *Records) *storage {
 	}
 	local := make(map[string]bool)
 	for i := range s.disks {
-		local[s.disks[i].ID] = s.disks[i].Volume != nil && len(s.disks[i].Volume.Nodes) > 0
+		volume := s.disks[i].Volume
+		local[s.disks[i].ID] = volume != nil && (len(volume.Nodes) > 0 || s.apart[volume.Pool] != nil)
 	}
 	s.owners, s.anchored = make(map[string]model.Owner), make(map[string]bool)
 	for i := range records.VMs {
@@ -85,7 +87,11 @@ func newStorage(records *Records) *storage {
 	return s
 }
 
-// Anchored tells whether a VM has a disk in a local pool: it moves only if somebody lets that be copied along.
+// Apart are the pools that are declared as shared and proven to be another one on some nodes.
+func (v *View) Apart() model.PoolsApart { return v.origin().storage.apart }
+
+// Anchored tells whether a VM has a disk in a local pool, which moves only if somebody lets it be copied along, or in one that is another
+// on some nodes.
 func (v *View) Anchored(vm string) bool { return v.origin().storage.anchored[vm] }
 
 // Pools are the storage pools, by cluster and name. Nobody changes them.

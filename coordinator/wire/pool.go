@@ -21,6 +21,9 @@ func PoolLocks(locks evidence.Locks) *berthv1.PoolLocks {
 	message := &berthv1.PoolLocks{
 		Verdict: lockVerdicts[locks.Verdict], Why: locks.Why, Tried: int32(locks.Tried), Nodes: int32(locks.Nodes),
 	}
+	for _, side := range locks.Sides {
+		message.Sides = append(message.Sides, &berthv1.PoolSide{Nodes: side})
+	}
 	if !locks.At.IsZero() {
 		message.TriedAt = timestamppb.New(locks.At)
 	}

@@ -20,7 +20,9 @@ func TestPoolIsWhole(t *testing.T) {
 		}},
 	}, func(node string) string { return "name-" + node })
 	message.Disks, message.Images = 1, 1 // counted by the server, over all shares
-	message.Locks = PoolLocks(evidence.Locks{Verdict: evidence.LocksStay, Why: "x", Tried: 1, Nodes: 2, At: time.Unix(1, 0)})
+	message.Locks = PoolLocks(evidence.Locks{
+		Verdict: evidence.LocksStay, Why: "x", Tried: 1, Nodes: 2, At: time.Unix(1, 0), Sides: [][]string{{"a"}, {"b"}},
+	})
 	whole(t, message)
 	whole(t, message.GetLocks())
 	share := message.GetShares()[0]

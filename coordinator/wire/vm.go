@@ -45,6 +45,7 @@ var conditionKinds = map[model.ConditionKind]berthv1.ConditionKind{
 	model.HostBooted:     berthv1.ConditionKind_CONDITION_KIND_HOST_BOOTED,
 	model.StorageLate:    berthv1.ConditionKind_CONDITION_KIND_STORAGE_LATE,
 	model.RestartHeld:    berthv1.ConditionKind_CONDITION_KIND_RESTART_HELD,
+	model.RestartBehind:  berthv1.ConditionKind_CONDITION_KIND_RESTART_BEHIND,
 	model.Parked:         berthv1.ConditionKind_CONDITION_KIND_PARKED,
 	model.LostMoving:     berthv1.ConditionKind_CONDITION_KIND_LOST_MOVING,
 	model.VolumesLeft:    berthv1.ConditionKind_CONDITION_KIND_VOLUMES_LEFT,
@@ -95,6 +96,10 @@ func VM(report VMReport) *berthv1.VM {
 		Drift:          drifted(report),
 		Bound:          nameOf(report.NodeName, vm.Bound),
 		Immovable:      report.Immovable,
+		PausedBy:       vm.Paused.By,
+		PausedAt:       timestamp(vm.Paused.At),
+		Snapshots:      snapshots(&vm),
+		Reverting:      vm.Reverting,
 	}
 	if vm.Holder != "" {
 		size := vm.SizeOn(report.Domain)
@@ -102,6 +107,11 @@ func VM(report VMReport) *berthv1.VM {
 	}
 	for _, one := range vm.AtNextStart(report.Domain) {
 		message.NextStart = append(message.NextStart, &berthv1.PendingChange{
+			Field: one.Field, Now: one.Was, Next: one.Next, SetBy: one.By, SetAt: timestamp(one.At),
+		})
+	}
+	for _, one := range vm.ChangedLive() {
+		message.ChangedLive = append(message.ChangedLive, &berthv1.PendingChange{
 			Field: one.Field, Now: one.Was, Next: one.Next, SetBy: one.By, SetAt: timestamp(one.At),
 		})
 	}
@@ -125,9 +135,26 @@ func drifted(report VMReport) *berthv1.Drift {
 		Node: nameOf(report.NodeName, drift.Node), Since: timestamp(drift.Since), Accepted: drift.Accepted, Reverted: drift.Reverted,
 	}
 	for _, edit := range drift.Edits {
-		message.Devices = append(message.Devices, &berthv1.DriftedDevice{Kind: edit.Kind, Key: edit.Key, Was: edit.Was, Is: edit.Is})
+		message.Devices = append(message.Devices, &berthv1.DriftedDevice{
+			Kind: edit.Kind, Key: edit.Key, Was: edit.Was, Is: edit.Is,
+			By: edit.By, At: timestamp(edit.At),
+		})
 	}
 	return message
+}
+
+func snapshots(vm *model.VM) (messages []*berthv1.Snapshot) {
+	for _, one := range vm.Snapshots {
+		message := &berthv1.Snapshot{
+			Name: one.Name, Tag: one.Tag, TakenAt: timestamp(one.TakenAt), TakenBy: one.TakenBy, Description: one.Description,
+			Consistency: string(one.Consistency), Partial: one.Partial,
+		}
+		for _, disk := range one.Disks {
+			message.Disks = append(message.Disks, &berthv1.SnapshotDisk{Target: disk.Target, Source: disk.Source.Text()})
+		}
+		messages = append(messages, message)
+	}
+	return messages
 }
 
 func discards(report VMReport) []*berthv1.Discard {
@@ -193,6 +220,9 @@ func Spec(spec model.VMSpec) *berthv1.VMSpec {
 		Firmware:    spec.Firmware,
 		Cpu:         spec.CPU,
 		UserData:    spec.UserData,
+
+		MaxMemoryBytes: int64(spec.MaxMemory),
+		MaxVcpus:       int32(spec.MaxVCPUs),
 	}
 	for _, disk := range spec.Disks {
 		message.Disks = append(message.Disks, &berthv1.Disk{
@@ -216,6 +246,9 @@ func SpecFrom(message *berthv1.VMSpec) model.VMSpec {
 		Firmware: message.GetFirmware(),
 		CPU:      message.GetCpu(),
 		UserData: message.GetUserData(),
+
+		MaxMemory: units.Bytes(message.GetMaxMemoryBytes()),
+		MaxVCPUs:  int(message.GetMaxVcpus()),
 	}
 	for _, disk := range message.GetDisks() {
 		spec.Disks = append(spec.Disks, model.Disk{

@@ -139,12 +139,20 @@ func TestVMIsWhole(t *testing.T) {
 			VDC: "i1", Offer: "i2", Image: "i3", Disks: []string{"i4"}, NICs: []string{"i5"}, Home: "n1",
 			Keys:   []model.Key{{Class: model.CustomerKey, Name: "Group", Value: 1, Weight: 5}},
 			Sticky: []model.Key{{Class: model.SystemKey, Name: "DS", Value: 2, Weight: 30}}, CPU: "EPYC", HA: true, Adopted: true, Restarts: 2,
-			Description: "front", RestartPriority: model.RestartLow,
+			Description: "front", RestartPriority: model.RestartLow, Restart: model.RestartHA, RestartAfter: []string{"db"},
 			Discards: []model.Discard{{Node: "n2", Epoch: 3}}, Bound: "n1",
-			RanSize: model.Size{Memory: units.MiB, VCPUs: 1},
-			Pending: []model.PendingChange{{Field: "memory", By: "operator/alice", At: noon}},
+			Paused: model.Stand{By: "operator/alice", At: time.Unix(9, 0)},
+			Snapshots: []model.Snapshot{{
+				Name: "weekly", Tag: "op1", TakenAt: noon, TakenBy: "operator/alice", Description: "before", Consistency: model.ConsistentCrash,
+				Partial: true, Disks: []model.SnapshotDisk{{Target: "vda", Source: model.DiskSource{Path: "/srv/a"}}},
+			}},
+			Reverting: "weekly",
+			RanSize:   model.Size{Memory: units.MiB, VCPUs: 1},
+			Pending: []model.PendingChange{
+				{Field: "memory", Next: "2 MiB", By: "operator/alice", At: noon}, {Field: "vcpus", Was: "2", Next: "2", By: "operator/bob", At: noon},
+			},
 			Drift: &model.Drift{Node: "n2", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{
-				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b"},
+				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", By: "operator/alice", At: noon},
 			}},
 		},
 		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: model.Resource{
@@ -235,7 +243,7 @@ func TestCompiledKeysAreWhole(t *testing.T) {
 func spec() model.VMSpec {
 	return model.VMSpec{
 		Memory: units.GiB, VCPUs: 2, Kernel: "/k", Initrd: "/i", Cmdline: "c", Networks: []string{"default"}, XML: "<domain/>",
-		Machine: "q35", Firmware: "efi", CPU: "EPYC", UserData: "#cloud-config",
+		Machine: "q35", Firmware: "efi", CPU: "EPYC", UserData: "#cloud-config", MaxMemory: 8 * units.GiB, MaxVCPUs: 8,
 		Disks: []model.Disk{{Path: "/d", Format: "raw", Bus: "sata", ReadOnly: true, Pool: "fast", Volume: "berth-i4.qcow2"}},
 	}
 }

@@ -16,7 +16,7 @@ var layers = []struct {
 }{
 	{"words and wire that both programs share; they know neither", []string{
 		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
-		"shared/reach",
+		"shared/reach", "shared/destination", "shared/plaintext",
 	}},
 	{"which agents may be given which messages", []string{"shared/capability"}},
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
@@ -59,9 +59,11 @@ var layers = []struct {
 
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what the host shows of guests without being asked through libvirtd", []string{
-		"agent/hypervisor/imagelock", "agent/hypervisor/processes", "agent/hypervisor/statusfiles",
+		"agent/hypervisor/guestlog", "agent/hypervisor/imagelock", "agent/hypervisor/processes",
+		"agent/hypervisor/statusfiles",
 	}},
 	{"what is known of the jobs of guests", []string{"agent/hypervisor/domainjobs"}},
+	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
 	}},

@@ -14,6 +14,7 @@ var wordsOfOthers = map[string]string{
 	"absent":      "Raft itself tells by the words \"not found\" that a store has no such value",
 	"explain":     "words of QEMU and the kernel, for which libvirt has no number",
 	"remoteAlert": "crypto/tls keeps the type of an alert to itself",
+	"whileOpen":   "words of QEMU for a lock that somebody holds, for which libvirt has no number",
 	"Reason":      "takes the name of its error, which is shown before, from the text",
 }
 

@@ -38,6 +38,7 @@ var sections = []section{
 	{[]string{"R4"}, measureR4},
 	{[]string{"G1", "G2", "G3", "G4"}, measureG},
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
+	{[]string{"A5"}, measureDevices},
 	{[]string{"LAB", "START", "MIGRATE", "HANDOVER"}, measureHosts},
 	{[]string{"D1"}, measureDrain},
 	{[]string{"P1", "P2", "P8"}, measureDecisions},

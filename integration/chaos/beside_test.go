@@ -198,7 +198,7 @@ func TestWhatIsDoneWithVirshIsFollowedOrTold(t *testing.T) {
 	told := map[string]string{}
 	for name, words := range map[string][]string{
 		"destroyed": {stopped}, "halted": {stopped}, "restarted": {stopped},
-		"paused":    {"paused on node1 (user): 'virsh resume paused' there"},
+		"paused":    {"paused on node1 (user): 'berth vm resume paused' lets it run"},
 		"undefined": {"libvirt on node1 has no definition of it any more", "'virsh define'"},
 		"unmarked":  {"Berth's mark is not in its metadata on node1", "'berth vm adopt unmarked'"},
 		"raised":    {"its metadata on node1 say epoch 77", "'berth vm adopt raised'"},

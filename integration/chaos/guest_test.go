@@ -188,8 +188,9 @@ func (s *site) killLeader() *lab.Coordinator {
 	return leader
 }
 
-// node waits until a node is in a state, and returns it. One that is up has sent its inventory too, so that VMs may be placed there.
-func (s *site) node(host *lab.Host, limit time.Duration, state berthv1.NodeState) *berthv1.Node {
+// node waits until a node is in a state, and returns it. One that is up has sent its inventory too, so that VMs may be placed there. The
+// reason of its state has to have all these words: an agent that has just begun has not reached libvirt yet, and says so.
+func (s *site) node(host *lab.Host, limit time.Duration, state berthv1.NodeState, words ...string) *berthv1.Node {
 	s.Helper()
 	var answer berthv1.GetNodeResponse
 	s.within(limit, fmt.Sprintf("node %s is %s", host.Name, state), func() error {
@@ -201,6 +202,11 @@ func (s *site) node(host *lab.Host, limit time.Duration, state berthv1.NodeState
 		}
 		if is := answer.GetNode().GetState(); is != state {
 			return fmt.Errorf("it is %s (%s)", is, answer.GetNode().GetStateReason())
+		}
+		for _, word := range words {
+			if reason := answer.GetNode().GetStateReason(); !strings.Contains(reason, word) {
+				return fmt.Errorf("the reason does not say %q: %s", word, reason)
+			}
 		}
 		if state == up && answer.GetNode().GetLedgers() == nil {
 			return errors.New("it has sent no inventory")

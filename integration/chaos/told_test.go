@@ -52,3 +52,29 @@ func TestAStopOfACutOffGuestIsNotCarriedOutLater(t *testing.T) {
 	s.runsOnce("held", host)
 	s.sameGuest("held", host, before)
 }
+
+// The same in the seconds before anybody knows that the host is cut off: the order goes out, and nobody has it. When the host is back it
+// is not carried out.
+func TestAStopThatACutOffNodeMayHaveIsTakenBack(t *testing.T) {
+	s := byHand(t)
+	host := s.lab.Hosts[0]
+	before := s.guest("unasked", host)
+	s.must(host.CutLink(s.Context()))
+	s.does("vm", "stop", "unasked", "--no-wait")
+	_, op := s.show("unasked")
+	if op.GetId() == "" || op.GetPhase() != string(operation.Dispatched) {
+		t.Fatalf("the stop should have gone out: %v", op)
+	}
+	s.within(2*operation.AwaitPatience, "it is given up", func() error {
+		if _, op := s.show("unasked"); !strings.Contains(op.GetMessage(), "unless the guest was asked before, it is not asked any more") {
+			return fmt.Errorf("it says %q", op.GetMessage())
+		}
+		return nil
+	})
+	s.must(host.RestoreLink(s.Context()))
+	s.node(host, time.Minute, berthv1.NodeState_NODE_STATE_UP)
+	s.ended("unasked", time.Minute)
+	s.answers([]string{"operation", "show", op.GetId()}, 0, "it is taken back, and the guest was not asked")
+	s.runsOnce("unasked", host)
+	s.sameGuest("unasked", host, before)
+}

@@ -150,7 +150,15 @@ func (l *leader) Shown(string) []string { return nil }
 
 func (l *leader) Copied() []string { return nil }
 
-func (l *leader) ChangedDevices() []string { return nil }
+func (l *leader) ChangedDevices() []model.ToldDevices { return nil }
+
+// Apart and RanOn are of what no case has.
+func (l *leader) Apart() model.PoolsApart { return nil }
+
+func (l *leader) RanOn(string) []string { return nil }
+
+// SetApart is never called: the cases have no pools.
+func (l *leader) SetApart(model.PoolsApart) { l.Error("a pool was tried that no case has") }
 
 // Facts are the world's, as of now, and a domain of each VM that the node holds.
 func (l *leader) Facts(node string, now time.Time) model.NodeFacts {

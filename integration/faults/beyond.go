@@ -17,7 +17,7 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.RackIsOff:    sayRackIsOff,
 	script.SitePower:    cutSitePower,
 	script.Certs:        endCertificate,
-	script.Killer:       (*World).becomeKiller,
+	script.Killer:       becomeKiller,
 	script.EndsUnseen:   endUnseen,
 	script.DiskSlows:    slowDown,
 	script.ClockErrs:    errClock,
@@ -27,6 +27,8 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.HandOn:       handOn,
 	script.Restore:      restore,
 	script.Deafens:      deafen,
+	script.Attach:       bind,
+	script.Backup:       bind,
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

@@ -279,6 +279,12 @@ func mayShow(bug plant.Bug, played *script.Script) bool {
 		return played.Draws(script.PoolFills)
 	case plant.RestoredRuns, plant.DiskUnasked:
 		return played.Draws(script.Restore)
+	case plant.BoundMoves:
+		return played.Draws(script.Attach)
+	case plant.JobUnasked:
+		return played.Draws(script.Backup)
+	case plant.WrongFile, plant.OneLiarBindsAll:
+		return len(played.Liars) > 0
 	case plant.LossesForgotten:
 		return played.Draws(script.Killer)
 	case plant.SickAtOnce:

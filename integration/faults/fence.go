@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/integration/faults/bound"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 )
@@ -41,6 +42,7 @@ type keeper struct {
 	strayed   strayed
 	asking    map[string]bool // tasks about VMs that agents are asked for, by what, node and VM
 	open      int             // commands of its loops that are under way
+	pools     *bound.Pools    // nil: there is none to be tried
 }
 
 // every does something again and again as long as the member leads.
@@ -79,6 +81,7 @@ func (k *keeper) watch() {
 	k.every(followEvery, k.follow)
 	k.every(silenceEvery, k.suspendRemoved)
 	k.every(restampEvery, k.restamp)
+	k.tryPools()
 }
 
 // try commits a command that a loop of the leader has made. While any is under way the loop of silence waits, as control's

@@ -50,7 +50,7 @@ func startByHand(w *World, what script.Happening, h *host) {
 	}
 	if h.StartByHand(vm) {
 		w.byHand[vm] = w.Now
-		w.spareKiller(vm)
+		w.killers.Spare(vm)
 		w.Draw(script.Foreign)
 	}
 }

@@ -8,20 +8,12 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/integration/faults/plant"
-	"berth/integration/faults/script"
 	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // An agent of the release before tells no capabilities, arms the watchdog of a virtual host, and does not say when it cannot know how
 // a guest ended. FAULTS.md, W23.
-
-const oldAgent = script.OldAgent
-
-// isOld tells whether the agent of a host is of the release before.
-func isOld(played *script.Script, host int) bool {
-	return slices.ContainsFunc(played.Old, func(old int) bool { return old%played.Hosts == host })
-}
 
 // update has somebody install the present release on a host: an operation that waits for that goes on.
 func (h *host) update() {
@@ -48,7 +40,7 @@ func (h *host) forget(domain *berthv1.Domain) {
 
 // lacks tells that the agent of a session is given no such order.
 func (s *session) lacks(order operation.Order) bool {
-	return len(capability.Lacks(s.life.host.knows(), agents.Command(s.term, order))) > 0
+	return len(capability.Lacks(s.life.host.knows(), agents.Command(s.term, agents.For(s.life.host.knows(), order)))) > 0
 }
 
 // tellable tells whether the agents of an operation's nodes are given all orders that it may come to.

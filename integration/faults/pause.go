@@ -1,8 +1,6 @@
 package faults
 
 import (
-	"slices"
-
 	"berth/agent/watchdog"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
@@ -20,8 +18,5 @@ func pause(w *World, what script.Happening, h *host) {
 
 // hasWatchdog tells whether the agent of a host arms its watchdog. Hosts that are paused are virtual.
 func (w *World) hasWatchdog(played *script.Script, host int) bool {
-	virtual := slices.ContainsFunc(played.Happenings, func(h script.Happening) bool {
-		return h.What == script.PausedHost && h.Host%played.Hosts == host
-	})
-	return watchdog.Usable(watchdog.Host{Virtual: virtual}) == nil || w.bug == plant.VirtualWatchdog
+	return watchdog.Usable(watchdog.Host{Virtual: played.Pauses(host)}) == nil || w.bug == plant.VirtualWatchdog
 }

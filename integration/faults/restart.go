@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/drive"
 	"berth/integration/faults/plant"
 )
 
@@ -30,6 +31,7 @@ func (k *keeper) restart() {
 			k.keepBeside(vm, after)
 		}
 	}
+	ready, _ = k.restarter.Behind(ready, k.now(), evidence.Ahead(k.moment(snapshot), evidence.Again(snapshot)))
 	for _, vm := range k.restarter.Due(ready, k.world.Now) {
 		if !k.restartOne(vm) {
 			k.restarter.Waits(vm.ID, k.world.Now)
@@ -195,13 +197,7 @@ func (k *keeper) takeOver(vm model.VM, node string) {
 	}
 	at, before := k.now(), vm.Revision
 	vm.LastEpoch = vm.EpochsGiven() + 1
-	op := operation.Operation{
-		ID: k.world.newID("adopt"), Kind: operation.Adopt, Caller: "berth", VM: vm.ID, VMName: vm.Name, Target: node, TargetName: node,
-		Epoch: vm.LastEpoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, CreatedAt: at, UpdatedAt: at,
-	}
-	if vm.Holder != "" && vm.Holder != node {
-		op.Source, op.SourceName = vm.Holder, vm.Holder
-	}
+	op := drive.Adopt(k.world.newID("adopt"), &vm, node, at)
 	vm.Operation, vm.Desired = op.ID, model.Running
 	k.begin(operation.Next{Operation: op, VM: vm}, before, state.Expectation{Table: state.Nodes, ID: node, Revision: record.Revision})
 }

@@ -46,8 +46,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	case !known:
 		r.result.Operations++
 		r.checkRestored(op)
+		r.checkBound(op)
 		if op.Kind == operation.Start && !op.Restart {
-			r.spareKiller(op.VM)
+			r.killers.Spare(op.VM)
 		}
 		if !op.Restart {
 			delete(r.ran, op.VM)
@@ -91,6 +92,7 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		r.Note("parked", op.ID, "", op.Message)
 	}
 	if !known || was.Target != op.Target {
+		r.checkFile(op)
 		r.checkRoom(op.Target)
 	}
 }
@@ -162,7 +164,7 @@ func (r *rules) Runs(d *machine.Domain) {
 	}
 	op, _ := r.store.Snapshot().LiveOperationOf(d.UUID)
 	r.down.Ends(d.UUID, op.Restart, r.Now, r.result.Back)
-	r.killSoon(d)
+	r.killers.Runs(d)
 	r.checkDisks(d)
 	delete(r.shelf.Off, d.UUID)
 }

@@ -44,8 +44,8 @@ func (r *rules) checkNodes(before *state.Snapshot, command *state.Command) {
 	}
 }
 
-// untilLogged is how long it takes at most from a decision to the log.
-const untilLogged = time.Second
+// untilLogged is how long it takes at most from a decision to the log, also while disks are slow.
+const untilLogged = 2 * time.Second
 
 // checkCause asks whether a node may be fenced without anybody's word: it is silent for long enough, a VM waits for that, and
 // not too many others are silent, too. What is compared is what has really come to the leader.

@@ -42,7 +42,7 @@ func saveMemory(w *World, what script.Happening, _ *host) {
 			if wanted := known && record.Desired == model.Running && record.Operation == "" && w.rules.truth(vm) == nil; runsOn && wanted {
 				if machine.ResumeByHand(h.Machine, vm) {
 					w.byHand[vm] = w.Now
-					w.spareKiller(vm)
+					w.killers.Spare(vm)
 					return
 				}
 			}

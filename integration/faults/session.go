@@ -121,6 +121,6 @@ func (s *session) carry(last *time.Time, deliver func()) {
 
 // order gives an order to the agent.
 func (s *session) order(term uint64, order operation.Order) {
-	command := agents.Command(term, order)
+	command := agents.Command(term, agents.For(s.life.host.knows(), order))
 	s.down(func() { s.life.do(command) })
 }

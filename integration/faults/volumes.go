@@ -14,31 +14,27 @@ import (
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
-	"berth/shared/units"
 )
 
 func init() {
 	beyond[script.SourceDies] = func(w *World, what script.Happening, _ *host) { w.sourceDies = &what }
 }
 
-// diskName is the volume of a VM's disk. The guest sees it, so it is the same everywhere.
-func diskName(vm string) string { return "berth-" + vm[len(vm)-12:] + ".qcow2" }
-
 // volumesOf are the volumes of a VM as orders have them; nil: it has none.
 func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
 	if !w.disked[vm.ID] {
 		return nil
 	}
-	return []model.VolumeOrder{{
-		Disk: vm.ID + "-root", DiskName: vm.Name + "-root", Pool: "pool", PoolName: machine.Pool, Name: diskName(vm.ID), Format: "qcow2",
-		Capacity: units.GiB,
-	}}
+	return machine.VolumesOf(vm)
 }
 
 // withDisk gives a VM that is made the disk that it has.
 func (w *World) withDisk(vm *model.VM) {
 	if w.shares && !w.disked[vm.ID] {
 		vm.Spec.Disks = []model.Disk{{Path: "/shared/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
+	}
+	if w.Wide && !w.disked[vm.ID] {
+		vm.Spec.Disks = []model.Disk{{Path: machine.WideFolder + "/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
 	}
 	for _, order := range w.volumesOf(vm) {
 		vm.Spec.Disks = []model.Disk{{Pool: order.PoolName, Volume: order.Name, Format: order.Format, Bus: "virtio"}}
@@ -74,7 +70,7 @@ func (w *World) standsWithDisks(d *machine.Domain) {
 // Keeps tells whether a disk is to be kept: its VM has been started.
 func (r *rules) Keeps(disk string) bool {
 	for _, vm := range r.store.Snapshot().VMs() {
-		if diskName(vm.ID) == disk {
+		if machine.DiskName(vm.ID) == disk {
 			return vm.Home != ""
 		}
 	}
@@ -89,9 +85,9 @@ func (r *rules) Spare(disk string, at *machine.Machine) bool { return r.spare[di
 func (r *rules) checkSpare(op *operation.Operation) {
 	switch vm, _ := r.store.Snapshot().VM(op.VM); {
 	case op.Phase == operation.Copying:
-		delete(r.spare, diskName(op.VM))
+		delete(r.spare, machine.DiskName(op.VM))
 	case op.Phase == operation.Discarding && op.Leftover == op.Target && vm.Holder == op.Source && !op.Revert:
-		r.spare[diskName(op.VM)] = op.Target
+		r.spare[machine.DiskName(op.VM)] = op.Target
 	}
 }
 
@@ -104,7 +100,7 @@ func (w *World) decideCopies() (did bool) {
 	}
 	for _, vm := range m.view().VMs() {
 		home := w.host(vm.Home)
-		if vm.Copies == nil || vm.Operation != "" || vm.Holder != "" || !vm.Copies.Whole || home == nil || home.HasVolume(diskName(vm.ID)) {
+		if vm.Copies == nil || vm.Operation+vm.Holder != "" || !vm.Copies.Whole || home == nil || home.HasVolume(machine.DiskName(vm.ID)) {
 			continue
 		}
 		did = true
@@ -151,7 +147,7 @@ func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 		if vm.Home == "" || !r.disked[vm.ID] || vm.Operation != "" || r.shelf.Torn[vm.ID] {
 			continue
 		}
-		name := diskName(vm.ID)
+		name := machine.DiskName(vm.ID)
 		kept := r.host(vm.Home).HasVolume(name) || vm.Copies != nil && r.host(vm.Copies.Node).HasVolume(name)
 		lost := !slices.ContainsFunc(r.hosts, func(h *host) bool { return h.HasAll(name) })
 		if !kept && !lost {
@@ -163,5 +159,5 @@ func (r *rules) judgeDisks(snapshot *state.Snapshot) {
 // diskless tells whether a VM has no disk to start with: the machine of its record has lost it, or another guest writes to it.
 func (r *rules) diskless(vm *model.VM) bool {
 	used := func(disk model.Disk) bool { return r.IsUsedBeside(vm.ID, disk.Path) }
-	return slices.ContainsFunc(vm.Spec.Disks, used) || vm.Home != "" && !r.host(vm.Home).HasVolume(diskName(vm.ID))
+	return slices.ContainsFunc(vm.Spec.Disks, used) || vm.Home != "" && !r.host(vm.Home).HasVolume(machine.DiskName(vm.ID))
 }

@@ -30,7 +30,7 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 		}
 		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
 			vm.Home != "" && vm.Holder == "" && node.ID != vm.Home ||
-			used[node.ID]+vm.Spec.Memory > h.Capacity() {
+			used[node.ID]+vm.Spec.Memory > h.Capacity() || m.barred(snapshot, &vm, node.ID) {
 			continue
 		}
 		fit = append(fit, node)
@@ -130,14 +130,10 @@ func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, rest
 func stop(m *member, name string, force bool) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
-	if !exists || vm.Operation != "" || vm.Holder == "" {
+	if !exists || vm.Operation != "" || vm.Holder == "" || !force && m.tied(snapshot, &vm, w.bug.Holds) {
 		return
 	}
-	at := m.now()
-	op := operation.Operation{
-		ID: w.newID("stop"), Kind: operation.Stop, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, Grace: 10 * time.Second, CreatedAt: at, UpdatedAt: at,
-	}
+	op := drive.Stop(w.newID("stop"), &vm, force, m.now())
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before)
@@ -149,11 +145,7 @@ func reboot(m *member, name string, force bool) {
 	if !exists || vm.Operation != "" || vm.Holder == "" {
 		return
 	}
-	at := m.now()
-	op := operation.Operation{
-		ID: w.newID("reboot"), Kind: operation.Reboot, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		Epoch: vm.Epoch, Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: force, CreatedAt: at, UpdatedAt: at,
-	}
+	op := drive.Reboot(w.newID("reboot"), &vm, force, m.now())
 	if !m.tellable(op, vm) {
 		return
 	}
@@ -165,21 +157,16 @@ func reboot(m *member, name string, force bool) {
 func migrate(m *member, name string) {
 	w, snapshot := m.world, m.view()
 	vm, exists := snapshot.VMByName(name)
-	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil || w.fencing && m.keeper.stands(&vm) {
+	if !exists || vm.Operation != "" || vm.Holder == "" || m.sessions[vm.Holder] == nil || w.fencing && m.keeper.stands(&vm) ||
+		m.tied(snapshot, &vm, w.bug.Binds) {
 		return
 	}
 	node := m.choose(snapshot, vm, "", nil)
 	if node == nil {
 		return
 	}
-	at := m.now()
 	vm.LastEpoch++
-	op := operation.Operation{
-		ID: w.newID("migrate"), Kind: operation.Migrate, Caller: "sim", VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: vm.Holder,
-		SourceBoot: m.sessions[vm.Holder].life.boot, TargetBoot: node.Boot,
-		Target: node.ID, TargetName: node.Name, Epoch: vm.LastEpoch, SourceEpoch: vm.Epoch, Phase: operation.Preparing, Step: 1, Attempt: 1,
-		Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, TargetURI: w.host(node.ID).URI(), CreatedAt: at, UpdatedAt: at,
-	}
+	op := drive.Migrate(w.newID("migrate"), &vm, m.sessions[vm.Holder].life.boot, node, w.host(node.ID).URI(), m.now())
 	if !w.takeAlong(&op, &vm) {
 		return
 	}

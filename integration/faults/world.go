@@ -13,6 +13,8 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/backup"
+	"berth/integration/faults/bound"
+	"berth/integration/faults/killer"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
@@ -42,7 +44,7 @@ type World struct {
 	healed     bool                 // nothing goes wrong any more
 	byHand     map[string]time.Time // when somebody moved a VM without Berth last
 	movedFrom  map[string]string    // and from which host, until that falls
-	killers    killers
+	killers    *killer.Killers
 	rack       int               // how many of the hosts, the first ones, stand in one rack
 	cause      string            // why guests end now; empty: nothing in particular
 	disked     map[string]bool   // VMs that have a disk on their node, by UUID
@@ -92,8 +94,11 @@ func (w *World) newKey() string {
 func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(played, trace)), store: state.NewStore(), bug: bug, fencing: len(played.Fences) > 0,
-		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{}, killers: killers{},
+		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{},
 		disked: map[string]bool{}, rack: played.Rack, sickAfter: played.SickAfter, shares: played.Draws(script.Restore),
+	}
+	w.killers = &killer.Killers{
+		Site: w.Site, Term: func() uint64 { return w.term }, Away: w.othersAreAway, Because: w.because,
 	}
 	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
@@ -110,8 +115,8 @@ func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 		id := fmt.Sprintf("n%d", i+1)
 		h := w.newHost(id, played.HostMemory)
 		w.hosts = append(w.hosts, h)
-		if h.old = isOld(&played, i); h.old {
-			w.Draw(oldAgent)
+		if h.old = played.IsOld(i); h.old {
+			w.Draw(script.OldAgent)
 		}
 		node := model.Node{ID: id, Name: id, Cluster: model.DefaultCluster}
 		switch {
@@ -132,6 +137,7 @@ func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 		command.Nodes = append(command.Nodes, node)
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: id})
 	}
+	bound.Lay(w.Site, w.machines(), &played, &command)
 	for i := range played.Members {
 		m := &member{world: w, id: fmt.Sprintf("c%d", i+1), alive: true}
 		m.keeper = &keeper{member: m}
@@ -185,7 +191,7 @@ func (w *World) apply(command state.Command) state.Result {
 
 // inputOf is what the driver of an operation has to know.
 func (m *member) inputOf(snapshot *state.Snapshot, op operation.Operation, vm model.VM) operation.Input {
-	input := operation.Input{Operation: op, VM: vm}
+	input := operation.Input{Operation: op, VM: vm, Silent: op.Source != "" && m.sessions[op.Source] == nil}
 	if op.Phase == operation.Queued {
 		working, queue := snapshot.StartsOn(op.Target)
 		working += m.startsUnderWay(snapshot, op.Target, operation.Dispatched) // control commits them one after the other

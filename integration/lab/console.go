@@ -22,8 +22,8 @@ func (h *Host) ReadTick(ctx context.Context, guest string) (Tick, error) {
 }
 
 // readConsole reads whole lines of a guest's serial console (a pty, as Berth gives it to its VMs) until one is taken.
-// What is read is lost to anyone else who has the console open. It gives up after half a minute, in which a guest has
-// booted even on a busy machine.
+// What is read is lost to anyone else who has the console open. It gives up after two minutes: without KVM, on a machine
+// whose processors other suites have as well, a guest needed more than half a minute to boot from its disk.
 func (h *Host) readConsole(ctx context.Context, guest string, take func(line string) bool) error {
 	output, err := h.Virsh(ctx, "ttyconsole", guest)
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *Host) readConsole(ctx context.Context, guest string, take func(line str
 	}
 	file := os.NewFile(uintptr(console), guest)
 	defer file.Close()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
 		deadline = limit
 	}
@@ -45,19 +45,20 @@ func (h *Host) readConsole(ctx context.Context, guest string, take func(line str
 	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Now()) })
 	defer stop()
 
-	var text string
+	var text, last string
 	buffer := make([]byte, 4096)
 	for {
 		n, err := file.Read(buffer)
 		text += string(buffer[:n])
 		for line, rest, whole := strings.Cut(text, "\n"); whole; line, rest, whole = strings.Cut(text, "\n") {
-			text = rest
+			text, last = rest, line
 			if take(line) {
 				return nil
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("the console of %s on %s says nothing: %w", guest, h.Name, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the console of %s on %s does not say it, its last line is %q and then %q: %w",
+				guest, h.Name, last, text, errors.Join(err, ctx.Err()))
 		}
 	}
 }

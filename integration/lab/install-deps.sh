@@ -14,7 +14,7 @@ die() { echo "deps: $*" >&2; exit 1; }
 
 packages="gcc libc6-dev ca-certificates
 	libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86
-	qemu-utils mtools syslinux busybox-static iproute2 nftables util-linux kmod xz-utils zstd
+	qemu-utils virtnbdbackup mtools syslinux busybox-static iproute2 nftables util-linux kmod xz-utils zstd
 	$*"
 
 missing=""

@@ -31,8 +31,10 @@ type Run struct {
 	Name  string
 	Host  string
 	PID   int
-	From  time.Time
-	To    time.Time // zero while it lasts
+	// Incoming: its process was started to receive the guest, by a migration or from a file.
+	Incoming bool
+	From     time.Time
+	To       time.Time // zero while it lasts
 }
 
 // Overlap is a time in which one guest ran twice.
@@ -126,7 +128,7 @@ func (o *Observer) watch(ctx context.Context, host *Host, process QEMU) {
 func (o *Observer) begin(host *Host, process QEMU, at time.Time) *Run {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	run := &Run{Guest: process.UUID, Name: process.Name, Host: host.Name, PID: process.PID, From: at}
+	run := &Run{Guest: process.UUID, Name: process.Name, Host: host.Name, PID: process.PID, Incoming: process.Incoming, From: at}
 	o.runs = append(o.runs, run)
 	return run
 }

@@ -10,6 +10,7 @@ var (
 	inAgents    = suite{pkg: "./coordinator/agents"}
 	inControl   = suite{pkg: "./coordinator/control"}
 	inEvidence  = suite{pkg: "./coordinator/evidence"}
+	inModel     = suite{pkg: "./coordinator/model"}
 	inView      = suite{pkg: "./coordinator/view"}
 	inPlacement = suite{pkg: "./coordinator/placement"}
 	inBalance   = suite{pkg: "./coordinator/balance"}
@@ -473,7 +474,7 @@ var mainMutants = []mutant{
 		is: "&& !j.Hypervisor.Left(", becomes: "|| false && !j.Hypervisor.Left(",
 	},
 	{
-		name: "an-earlier-log-counts", file: "agent/hypervisor/libvirt/lastend.go", suite: inLibvirt.only("LeftByItsLog"),
+		name: "an-earlier-log-counts", file: "agent/hypervisor/guestlog/guestlog.go", suite: suite{pkg: "./agent/hypervisor/guestlog"},
 		is: "is, left = false, false", becomes: "is = false",
 	},
 	{
@@ -507,6 +508,18 @@ var mainMutants = []mutant{
 	{
 		name: "fence-while-many-are-silent", file: "coordinator/evidence/silence.go", suite: inEvidence.only("MostNodesSilent|FencingNeverActs"),
 		is: "case mass.all != \"\":", becomes: "case mass.all == \"?\":",
+	},
+	{
+		name: "start-before-those-it-needs", file: "coordinator/control/recovery/restarts.go", suite: inControl.only("InItsOrder"),
+		is: "ready, behind := restarter", becomes: "_, behind := restarter",
+	},
+	{
+		name: "wait-for-ever-for-those-before", file: "coordinator/evidence/behind.go", suite: inEvidence.only("NotWaitForEver"),
+		is: "if one, waits := since[vm.ID]; waits {", becomes: "if one, waits := since[vm.ID]; !waits {",
+	},
+	{
+		name: "start-again-what-never-should", file: "coordinator/evidence/again.go", suite: inEvidence.only("WhatRan"),
+		is: "case wanted == model.RestartNever:", becomes: "case wanted == model.RestartNever && !vm.HA:",
 	},
 	{
 		name: "start-again-what-ended-by-itself", file: "coordinator/evidence/again.go", suite: inEvidence.only("WhatRan"),
@@ -546,7 +559,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "a-boot-clears-a-struck-node", file: "coordinator/control/fencing/witness.go", suite: inControl.only("StrikesAnotherMachine"),
-		is: "if answers && facts.Boot == fencing.StruckBoot &&", becomes: "if answers &&",
+		is: "if facts.Liveness.Answers() && facts.Boot == fencing.StruckBoot &&", becomes: "if facts.Liveness.Answers() &&",
 	},
 	{
 		name: "two-nodes-with-one-fence-target", file: "coordinator/model/fence.go", suite: inAPI.only("FenceDevices"),

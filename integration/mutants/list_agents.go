@@ -63,7 +63,7 @@ var agentMutants = []mutant{
 	},
 	{
 		name: "what-was-given-up-begins-again", file: "agent/jobs/jobs.go", suite: inJobs.only("GivenUpIsNotBegun"),
-		is: "one = &job{Jobs: j, command: command, cancelled: givenUp}", becomes: "one = &job{Jobs: j, command: command}",
+		is: "one = &job{Jobs: j, command: command, cancelled: givenUp,", becomes: "one = &job{Jobs: j, command: command,",
 	},
 	{
 		name: "what-was-given-up-goes-on", file: "agent/jobs/jobs.go", suite: inJobs.only("GivenUpIsNotBegun"),

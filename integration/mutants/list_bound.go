@@ -8,7 +8,7 @@ var boundMutants = []mutant{
 	},
 	{
 		name: "a-bound-vm-is-drained", file: "coordinator/binding/binding.go", suite: inControl.only("LeavesWhatCannotMove"),
-		is: "if domain == nil || len(domain.Bindings) == 0 ||", becomes: "if domain == nil || len(domain.Bindings) >= 0 ||",
+		is: "if len(domain.Bindings) == 0 && !stands {", becomes: "if len(domain.Bindings) >= 0 && !stands {",
 	},
 	{
 		name: "no-constraint-keeps-a-bound-vm", file: "coordinator/placement/constraint/movable.go", suite: suite{pkg: "./coordinator/placement"},
@@ -19,11 +19,15 @@ var boundMutants = []mutant{
 		is: "return InShared(shared, b.Source, node)", becomes: "return InShared(shared, b.Source, node) || b.Name != \"\"",
 	},
 	{
+		name: "a-document-is-never-read-again", file: "agent/hypervisor/documents.go", suite: suite{pkg: "./agent/hypervisor"},
+		is: "sum := sha256.Sum256([]byte(xml))", becomes: "sum := sha256.Sum256([]byte(xml[:min(len(xml), 40)]))",
+	},
+	{
 		name: "bindings-are-not-bounded", file: "coordinator/inventory/bindings.go", suite: suite{pkg: "./coordinator/inventory"},
 		is: "told = told[:min(len(told), model.MaxBindings)]", becomes: "_ = model.MaxBindings",
 	},
 	{
 		name: "a-backup-holds-no-stop", file: "coordinator/control/lifecycle/bound.go", suite: inControl.only("HoldsAStop"),
-		is: "if len(jobs) == 0 {", becomes: "if len(jobs) >= 0 {",
+		is: `if broken == "" {`, becomes: `if broken != "?" {`,
 	},
 }

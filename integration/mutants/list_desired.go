@@ -32,22 +32,59 @@ var desiredMutants = []mutant{
 	},
 	{
 		name: "an-order-for-whenever-its-node-is-back", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("NoOrderForLater"),
-		is: "l.Inventory.Settled(snapshot, l.Now()) && !whenBack {", becomes: "l.Inventory.Settled(snapshot, l.Now()) && whenBack {",
+		is: "l.Now()) && !request.WhenBack {", becomes: "l.Now()) && request.WhenBack {",
 	},
 	{
 		name: "an-order-is-never-taken-back", file: "coordinator/operation/when_back.go", suite: inControl.only("SilentNodeIsTakenBack"),
 		is: "case !op.WhenBack && at", becomes: "case op.WhenBack && at",
 	},
 	{
-		name: "a-given-order-is-cancelled", file: "coordinator/operation/when_back.go", suite: inControl.only("ThatWasGivenIsNotTakenBack"),
-		is: "if o.Awaits() {\n\t\treturn", becomes: "if o.Live() {\n\t\treturn",
+		name: "a-given-order-is-cancelled", file: "coordinator/operation/when_back.go", suite: inControl.only("SilentNodeCanBeCancelled"),
+		is: "if o.Awaits() {\n\t\treturn Bound", becomes: "if o.Live() {\n\t\treturn Bound",
+	},
+	{
+		name: "what-went-out-has-no-date", file: "coordinator/operation/stop.go", suite: inControl.only("MayNotHaveIsTakenBack"),
+		is: ", dated: true", becomes: "",
+	},
+	{
+		name: "a-stop-that-waited-breaks-a-backup", file: "coordinator/control/lifecycle/bound.go", suite: inControl.only("BreaksNoBackup"),
+		is: "if op.Kind != operation.Stop || op.Force {", becomes: "if op.Kind == operation.Stop || op.Force {",
+	},
+	{
+		name: "a-stop-that-waited-looks-no-more", file: "coordinator/control/lifecycle/driver.go", suite: inControl.only("LooksAtTheDisksAgain"),
+		is: "todo.Commit.VM = o.drifts.Last(", becomes: "_ = o.drifts.Last(",
+	},
+	{
+		name: "a-stop-goes-out-before-the-listing", file: "coordinator/control/lifecycle/driver.go",
+		suite: inControl.only("LooksAtTheDisksAgain"),
+		is:    "(op.Kind != operation.Stop || facts.DomainsKnown)", becomes: "(op.Kind != operation.Stop || facts.DomainsKnown || op.WhenBack)",
+	},
+	{
+		name: "one-disk-is-attached-twice", file: "coordinator/control/lifecycle/amend.go", suite: inControl.only("BeingAttachedIsInUse"),
+		is: "if live.VM != vm.ID && slices", becomes: "if live.VM == vm.ID && slices",
+	},
+	{
+		name: "a-lost-mount-keeps-its-vms", file: "coordinator/binding/apart.go", suite: inControl.only("KeepsNoVMFromItsDisk"),
+		is: "has && !vm.CameAt().After(left)", becomes: "has && vm.CameAt().IsZero() && left.IsZero()",
+	},
+	{
+		name: "a-late-order-is-begun", file: "agent/jobs/jobs.go", suite: inJobs.only("NeverDoes"),
+		is: "case j.isTakenBack():", becomes: "case j.isTakenBack() && j.takenUp:",
+	},
+	{
+		name: "what-has-begun-is-called-off", file: "agent/jobs/journal.go", suite: inJobs.only("HasBegunIsNotTakenBack"),
+		is: "command.GetStep())) != nil {\n\t\t\treturn nil", becomes: "command.GetStep())) == nil {\n\t\t\treturn nil",
+	},
+	{
+		name: "a-taken-back-order-is-forgotten", file: "agent/jobs/journal.go", suite: inJobs.only("NeverDoes"),
+		is: "\t\tnever = true\n\t\treturn conclude(", becomes: "\t\tnever = true\n\t\tif never {\n\t\t\treturn nil\n\t\t}\n\t\treturn conclude(",
 	},
 	{
 		name: "a-silent-node-is-ordered", file: "coordinator/control/lifecycle/heard.go", suite: inControl.only("UntilItsNodeIsBack"),
-		is: "return liveness == model.Up ||", becomes: "return liveness != model.Up ||",
+		is: "return o.Inventory", becomes: "return !o.Inventory",
 	},
 	{
 		name: "a-foreign-start-is-as-recorded", file: "coordinator/operation/adopt.go", suite: inOperation.only("AsLargeAsItsNode"),
-		is: "t.VM.RanSize = model.Size{}", becomes: "_ = model.Size{}",
+		is: "t.VM.RanSize, t.VM.Ballooned = model.Size{}, false", becomes: "_ = model.Size{}",
 	},
 }

@@ -3,6 +3,15 @@ package main
 // strayMutants are planted bugs in what is known of VMs that nobody holds, and of nodes that had them.
 var strayMutants = []mutant{
 	{
+		name: "memory-of-a-stopped-vm-is-not-told", file: "coordinator/evidence/outofband.go", suite: suite{pkg: "./coordinator/evidence"},
+		is:      "case len(alive) == 0:\n\t\tif saved, found := savedOn(seen.Copies, \"\"); found {",
+		becomes: "case len(alive) == 0:\n\t\tif saved, found := savedOn(seen.Copies, \"\"); found && vm.HA {",
+	},
+	{
+		name: "a-stop-where-it-was", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("SaidToBeStopped"),
+		is: "if vm.Holder == \"\" || !facts.DomainsKnown ||", becomes: "if vm.Holder != \"\" || !facts.DomainsKnown ||",
+	},
+	{
 		name: "kept-memory-is-not-written-down", file: "coordinator/evidence/saved.go", suite: inEvidence.only("WrittenDown"),
 		is: "return keepers[0]", becomes: "return \"\"",
 	},

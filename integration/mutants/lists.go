@@ -16,4 +16,5 @@ var mutants = slices.Concat(
 	desiredMutants,
 	boundMutants,
 	readinessMutants,
+	liveMutants,
 )

@@ -33,7 +33,7 @@ func (f *Fleet) add(n *node) {
 	if f.nodes == nil {
 		f.nodes = map[string]*node{}
 	}
-	f.nodes[migrationURI(n.identity.NodeID)] = n
+	f.nodes[migrationURI(n.identity.Name)] = n
 }
 
 // Agent is one simulated node.

@@ -173,6 +173,9 @@ func (j *jobs) Saw(hypervisor.Event) {}
 // Endings implements session.Jobs. Nothing ends here that was not ordered to.
 func (j *jobs) Endings() []telemetry.Ending { return nil }
 
+// LastRuns implements session.Jobs.
+func (j *jobs) LastRuns() []telemetry.LastRun { return nil }
+
 // Ailing is never: there is no journal.
 func (j *jobs) Ailing() error { return nil }
 

@@ -134,7 +134,7 @@ func (n *node) Inventory(context.Context) *berthv1.InventoryReport {
 		AgentVersion: version, LibvirtVersion: version, HypervisorVersion: version,
 		MemoryBytes: int64(n.size.Memory), Cpus: int32(n.size.CPUs), Sockets: 1, CoresPerSocket: int32(n.size.CPUs),
 		ThreadsPerCore: 1, NumaCells: 1, Arch: "x86_64", CpuModel: "simulated", DomainTypes: []string{"qemu"},
-		MigrationUri: migrationURI(n.identity.NodeID), CollectedAt: timestamppb.Now(),
+		MigrationUri: migrationURI(n.identity.Name), CollectedAt: timestamppb.Now(),
 	}}
 	for _, domain := range n.list() {
 		report.Domains = append(report.Domains, telemetry.Domain(domain))
@@ -145,7 +145,7 @@ func (n *node) Inventory(context.Context) *berthv1.InventoryReport {
 // version is what a simulated node says wherever a release is asked for, so that nobody takes it for a real one.
 const version = "simulated"
 
-func migrationURI(nodeID string) string { return "simulated://" + nodeID }
+func migrationURI(node string) string { return "qemu+tls://" + node + "/system" }
 
 // uuidOf is a UUID that follows from a name (RFC 9562, version 8).
 func uuidOf(name string) string {

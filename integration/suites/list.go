@@ -29,7 +29,7 @@ var concurrent = []string{
 }
 
 // labs are the packages whose tests raise labs, the slowest first.
-var labs = []string{"chaos", "moves", "lab", "storage", "hypervisor", "keys", "script"}
+var labs = []string{"chaos", "admin", "moves", "lab", "storage", "hypervisor", "keys", "script"}
 
 // Of the long suites a run plays one part, and `make goals` plays all.
 const (
@@ -40,6 +40,9 @@ const (
 
 // raft are the long tests of consensus. The race detector has them in small.
 const raft = "^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore)"
+
+// drains are the long tests of random drains. The race detector has them in small.
+const drains = "^TestRandomDrains"
 
 // others are the packages of the product that are not concurrent.
 func others(ctx context.Context) ([]string, error) {
@@ -86,12 +89,13 @@ func test(part uint64, others []string) []suite {
 		list,
 		tests("race", slices.Concat([]string{"-race"}, concurrent)...),
 		tests(
-			"development", "./integration/acceptance", "./integration/arch", "./integration/conformance", "./integration/goals",
-			"./integration/loopback", "./integration/mutants", "./integration/simagent", "./integration/suggestions",
-			"./integration/suites", "./packaging/...",
+			"development", "./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
+			"./integration/goals", "./integration/loopback", "./integration/mutants", "./integration/simagent", "./integration/suggestions",
+			"./integration/suites", "./integration/writer", "./packaging/...",
 		),
 		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
+		tests("drains", "-run", drains, "./coordinator/control"),
 		tests("unit", others...),
 		tests("bench", "./integration/bench/...").exclusively(),
 	)

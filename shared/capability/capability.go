@@ -13,16 +13,25 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
+// DatedOrders is of agents that can be told not to begin an order any more.
+const DatedOrders = "dated-orders"
+
 // SleptLeases is of agents that take what their host sleeps off a lease, and arm no watchdog that stands still with it.
 const SleptLeases = "slept-leases"
 
 // about has each capability, and what an agent without it would do.
 var about = map[string]string{
-	"accounted-ends": "it cannot tell a guest that was migrated from one that has ended, so old memory might run on",
-	"copied-disks":   "it would move a guest without its disks",
-	"device-edits":   "it would start a guest without what was changed of its disks and networks while it ran",
-	"reboots":        "it cannot restart a guest in place",
-	SleptLeases:      "it does not count the time that its host sleeps, so its watchdog proves nothing",
+	"accounted-ends":    "it cannot tell a guest that was migrated from one that has ended, so old memory might run on",
+	"amends":            "it cannot change devices of a guest that runs",
+	"copied-disks":      "it would move a guest without its disks",
+	DatedOrders:         "it would carry out an order that was taken back",
+	"device-edits":      "it would start a guest without what was changed of its disks and networks while it ran",
+	"pauses":            "it can neither pause a guest nor let it run on",
+	"reboots":           "it cannot restart a guest in place",
+	"resizes":           "it cannot change the size of a guest that runs",
+	"running-documents": "it cannot tell the document that a guest runs with",
+	"snapshots":         "it can neither take snapshots of disks nor revert to them",
+	SleptLeases:         "it does not count the time that its host sleeps, so its watchdog proves nothing",
 }
 
 // Names are those that this build knows, ascending.

@@ -219,15 +219,7 @@ func (b *binder) disk(disk *libvirtxml.DomainDisk) {
 	if disk.Device != "cdrom" && disk.Device != "floppy" || !required {
 		return
 	}
-	one := Binding{Kind: MediaBinding, What: disk.Device, Name: name}
-	switch {
-	case source.File != nil:
-		one.Source.Path = source.File.File
-	case source.Block != nil:
-		one.Source.Path = source.Block.Dev
-	case source.Volume != nil:
-		one.Source.Pool, one.Source.Volume = source.Volume.Pool, source.Volume.Volume
-	}
+	one := Binding{Kind: MediaBinding, What: disk.Device, Name: name, Source: sourceOfDisk(source)}
 	if one.Source != (Source{}) {
 		b.found = append(b.found, one)
 	}

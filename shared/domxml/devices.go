@@ -101,20 +101,28 @@ func diskDevice(disk *libvirtxml.DomainDisk) (Device, error) {
 	}
 	if source := disk.Source; source != nil {
 		source.Index = 0
-		switch {
-		case source.File != nil:
-			one.Source.Path = source.File.File
-		case source.Block != nil:
-			one.Source.Path = source.Block.Dev
-		case source.Volume != nil:
-			one.Source.Pool, one.Source.Volume = source.Volume.Pool, source.Volume.Volume
-		case source.Network != nil:
+		one.Source = sourceOfDisk(source)
+		if source.Network != nil {
 			one.Network = source.Network.Protocol + ":" + source.Network.Name
 		}
 	}
 	var err error
 	one.XML, err = disk.Marshal()
 	return one, err
+}
+
+// sourceOfDisk is what is behind a disk; the zero value: neither a file, a device nor a volume.
+func sourceOfDisk(source *libvirtxml.DomainDiskSource) Source {
+	switch {
+	case source.File != nil:
+		return Source{Path: source.File.File}
+	case source.Block != nil:
+		return Source{Path: source.Block.Dev}
+	case source.Volume != nil:
+		return Source{Pool: source.Volume.Pool, Volume: source.Volume.Volume}
+	default:
+		return Source{}
+	}
 }
 
 func networkDevice(device *libvirtxml.DomainInterface, networks map[string]string) (Device, error) {
@@ -158,14 +166,26 @@ func (e *DeviceEdit) element() (string, error) {
 	if e.XML == "" {
 		return "", nil
 	}
-	found, err := Devices("<domain><devices>" + e.XML + "</devices></domain>")
+	found, err := DeviceOf(e.XML)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s %s: %w", e.Kind, e.Key, err)
 	}
-	if len(found) != 1 || found[0].Kind != e.Kind || found[0].Key != e.Key {
+	if found.Kind != e.Kind || found.Key != e.Key {
 		return "", fmt.Errorf("%w: the element of %s %s is not one such device", ErrInvalid, e.Kind, e.Key)
 	}
-	return found[0].XML, nil
+	return found.XML, nil
+}
+
+// DeviceOf reads the element of one device. The error wraps ErrInvalid, also if it is none or there are several.
+func DeviceOf(element string) (Device, error) {
+	found, err := Devices("<domain><devices>" + element + "</devices></domain>")
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%w: not one device", ErrInvalid)
+	}
+	if err != nil {
+		return Device{}, err
+	}
+	return found[0], nil
 }
 
 // EditDevices writes changed devices into a domain document. One that is there takes the place of the old, one that is not comes last.

@@ -70,6 +70,14 @@ func TestRender(t *testing.T) {
 			Spec{MemoryBytes: 1 << 30, VCPUs: 2, Disks: []Disk{{Path: "/srv/a.qcow2", Format: "qcow2"}}},
 			Machine{DomainType: VirtKVM, Arch: "aarch64", Type: "virt"},
 		},
+		"headroom-kvm": {
+			Spec{MemoryBytes: 2 << 30, VCPUs: 2, MaxMemoryBytes: 8 << 30, MaxVCPUs: 6, Kernel: "/boot/vmlinuz"},
+			Machine{DomainType: VirtKVM, Arch: "x86_64", Type: "q35"},
+		},
+		"no-headroom-kvm": {
+			Spec{MemoryBytes: 2 << 30, VCPUs: 2, MaxMemoryBytes: 1 << 30, MaxVCPUs: 2, Kernel: "/boot/vmlinuz"},
+			Machine{DomainType: VirtKVM, Arch: "x86_64", Type: "q35"},
+		},
 		"volumes-kvm": {
 			Spec{
 				MemoryBytes: 1 << 30, VCPUs: 2, Machine: "pc", Firmware: FirmwareEFI, CPU: "Haswell-noTSX",
@@ -106,7 +114,8 @@ func TestRender(t *testing.T) {
 			}
 			want := Info{
 				Name: identity.Name, UUID: uuid, Type: c.machine.DomainType, Arch: c.machine.Arch, Machine: machineType,
-				MemoryBytes: c.spec.MemoryBytes, VCPUs: c.spec.VCPUs, Passthrough: strings.Contains(got, `mode="host-passthrough"`),
+				MemoryBytes: max(c.spec.MemoryBytes, c.spec.MaxMemoryBytes), VCPUs: max(c.spec.VCPUs, c.spec.MaxVCPUs),
+				Passthrough: strings.Contains(got, `mode="host-passthrough"`),
 			}
 			if diff := cmp.Diff(want, info); diff != "" {
 				t.Errorf("Parse of the rendered document (-want +got):\n%s", diff)

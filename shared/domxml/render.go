@@ -22,6 +22,10 @@ type Spec struct {
 	Firmware    string   // FirmwareBIOS, FirmwareEFI; empty: what the machine type has by default
 	CPU         string   // CPUHostPassthrough, or a model by libvirt's name; empty: one that the node chooses
 	XML         string
+
+	// MaxMemoryBytes and MaxVCPUs are how large it can become while it runs; what is not more than its size changes nothing.
+	MaxMemoryBytes int64
+	MaxVCPUs       int
 }
 
 // Words of a Spec's firmware and CPU.
@@ -77,14 +81,20 @@ func Render(spec Spec, id Identity, machine Machine) (string, error) {
 		Name:     id.Name,
 		UUID:     id.UUID,
 		Metadata: &libvirtxml.DomainMetadata{XML: id.Mark.element()},
-		Memory:   &libvirtxml.DomainMemory{Value: uint(spec.MemoryBytes+1023) / 1024, Unit: "KiB"},
-		VCPU:     &libvirtxml.DomainVCPU{Value: uint(spec.VCPUs)},
+		Memory:   &libvirtxml.DomainMemory{Value: kib(max(spec.MaxMemoryBytes, spec.MemoryBytes)), Unit: "KiB"},
+		VCPU:     &libvirtxml.DomainVCPU{Value: uint(max(spec.MaxVCPUs, spec.VCPUs))},
 		OS:       boot,
 		CPU:      cpu,
 		Clock:    machine.clock(),
 		// A guest that ends itself is gone; what becomes of it then is decided by the coordinator, not on the node.
 		OnPoweroff: "destroy", OnReboot: "restart", OnCrash: "destroy",
 		Devices: devices,
+	}
+	if spec.MaxMemoryBytes > spec.MemoryBytes {
+		domain.CurrentMemory = &libvirtxml.DomainCurrentMemory{Value: kib(spec.MemoryBytes), Unit: "KiB"}
+	}
+	if spec.MaxVCPUs > spec.VCPUs {
+		domain.VCPU.Current = uint(spec.VCPUs)
 	}
 	if machine.x86() {
 		domain.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}, APIC: &libvirtxml.DomainFeatureAPIC{}}
@@ -95,6 +105,9 @@ func Render(spec Spec, id Identity, machine Machine) (string, error) {
 	}
 	return text, nil
 }
+
+// kib is a size as libvirt counts it, rounded up.
+func kib(bytes int64) uint { return uint(bytes+1023) / 1024 }
 
 func (s Spec) check() error {
 	switch {

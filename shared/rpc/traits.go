@@ -91,6 +91,6 @@ func HandlerOptions(compressFrom int) connect.HandlerOption {
 		if of.said.GetIncompressible() {
 			return []connect.HandlerOption{bound, connect.WithCompression("gzip", nil, nil)}
 		}
-		return []connect.HandlerOption{bound, connect.WithCompressMinBytes(compressFrom)}
+		return []connect.HandlerOption{bound, compression(of.MaxMessage()), connect.WithCompressMinBytes(compressFrom)}
 	}))
 }

@@ -56,7 +56,10 @@ func (q *Quiet) Is(uuid string) bool {
 type Others struct {
 	mu    sync.Mutex
 	known map[string][]domxml.Binding
-	own   map[string]bool // domains that the agent migrates
+	told  map[string][]domxml.Binding // that an event has told of
+	asked map[string]time.Time        // when those were asked whose answers were taken in last
+	heard map[string]time.Time        // when something was heard of them last
+	own   map[string]bool             // domains that the agent migrates
 }
 
 // Migrating takes note of a migration of the agent's own, until the end is called.
@@ -81,13 +84,21 @@ func (o *Others) Migrates(uuid string) bool {
 	return o.own[uuid]
 }
 
-// Take takes in the jobs that a domain has now, and gives them with the time when each was first seen.
-func (o *Others) Take(uuid string, jobs []domxml.Binding, now time.Time) (is []domxml.Binding, changed bool) {
+// Take takes in the jobs that a domain has, which was asked at a time, and gives them with the time when each was first seen. Of two
+// answers the one counts that was asked for later, whichever comes first.
+func (o *Others) Take(uuid string, jobs []domxml.Binding, asked time.Time) []domxml.Binding {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if asked.Before(o.asked[uuid]) {
+		return o.known[uuid]
+	}
+	if o.asked == nil {
+		o.asked = map[string]time.Time{}
+	}
+	o.asked[uuid] = asked
 	before := o.known[uuid]
 	for i := range jobs {
-		jobs[i].Since = now.UTC().Truncate(time.Second)
+		jobs[i].Since = asked.UTC().Truncate(time.Second)
 		for _, was := range before {
 			if was.Kind == jobs[i].Kind && was.What == jobs[i].What && was.Name == jobs[i].Name {
 				jobs[i].Since = was.Since
@@ -96,13 +107,29 @@ func (o *Others) Take(uuid string, jobs []domxml.Binding, now time.Time) (is []d
 	}
 	if len(jobs) == 0 {
 		delete(o.known, uuid)
-		return nil, len(before) > 0
+		return nil
 	}
 	if o.known == nil {
 		o.known = map[string][]domxml.Binding{}
 	}
 	o.known[uuid] = jobs
-	return jobs, !slices.Equal(before, jobs)
+	return jobs
+}
+
+// Tell tells whether a domain has other jobs than when it was told last, whoever has taken them in since.
+func (o *Others) Tell(uuid string) (news bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	is, was := o.known[uuid], o.told[uuid]
+	if len(is) == 0 {
+		delete(o.told, uuid)
+	} else {
+		if o.told == nil {
+			o.told = map[string][]domxml.Binding{}
+		}
+		o.told[uuid] = is
+	}
+	return !slices.Equal(is, was)
 }
 
 // Of are the jobs that a domain had when they were known last.
@@ -112,16 +139,43 @@ func (o *Others) Of(uuid string) []domxml.Binding {
 	return o.known[uuid]
 }
 
+// heardLasts is for how long a domain is looked at of which something was heard: its job may begin or end in the next moment.
+const heardLasts = 5 * time.Second
+
+// Heard takes note that something was heard of a domain.
+func (o *Others) Heard(uuid string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.heard == nil {
+		o.heard = map[string]time.Time{}
+	}
+	o.heard[uuid] = now
+}
+
+// Due are the domains that have a job as far as anybody has been told, were found to have one, or may have one in the next moment.
+func (o *Others) Due(now time.Time) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	maps.DeleteFunc(o.heard, func(_ string, at time.Time) bool { return now.Sub(at) > heardLasts })
+	all := slices.AppendSeq(slices.Collect(maps.Keys(o.known)), maps.Keys(o.told))
+	all = slices.AppendSeq(all, maps.Keys(o.heard))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Keep forgets the jobs of all domains but these.
 func (o *Others) Keep(domains []hypervisor.Domain) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.known) == 0 {
+	if len(o.asked) == 0 {
 		return
 	}
 	present := make(map[string]bool, len(domains))
 	for i := range domains {
 		present[domains[i].UUID] = true
 	}
-	maps.DeleteFunc(o.known, func(uuid string, _ []domxml.Binding) bool { return !present[uuid] })
+	gone := func(uuid string, _ []domxml.Binding) bool { return !present[uuid] }
+	maps.DeleteFunc(o.known, gone)
+	maps.DeleteFunc(o.told, gone)
+	maps.DeleteFunc(o.asked, func(uuid string, _ time.Time) bool { return !present[uuid] })
 }

@@ -31,19 +31,26 @@ func TestJobsOfOthers(t *testing.T) {
 	var o Others
 	at := time.Date(2026, 11, 22, 15, 0, 0, 500, time.UTC)
 	backup := func() []domxml.Binding { return []domxml.Binding{{Kind: domxml.JobBinding, What: "backup"}} }
-	first, changed := o.Take("a", backup(), at)
-	if !changed || len(first) != 1 || !first[0].Since.Equal(at.Truncate(time.Second)) {
-		t.Errorf("first seen: %+v, changed %t", first, changed)
+	first := o.Take("a", backup(), at)
+	if len(first) != 1 || !first[0].Since.Equal(at.Truncate(time.Second)) || !o.Tell("a") || o.Tell("a") {
+		t.Errorf("first seen: %+v", first)
 	}
-	again, changed := o.Take("a", backup(), at.Add(time.Hour))
-	if changed || again[0] != first[0] {
-		t.Errorf("an hour later: %+v, changed %t", again, changed)
+	at = at.Add(time.Hour)
+	if again := o.Take("a", backup(), at); again[0] != first[0] || o.Tell("a") {
+		t.Errorf("an hour later: %+v", again)
 	}
-	if _, changed := o.Take("a", []domxml.Binding{{Kind: domxml.BlockJobBinding, What: "copy", Name: "vda"}}, at); !changed {
+	if o.Take("a", []domxml.Binding{{Kind: domxml.BlockJobBinding, What: "copy", Name: "vda"}}, at); !o.Tell("a") {
 		t.Error("another job is news")
 	}
-	if _, changed := o.Take("a", nil, at); !changed || len(o.known) != 0 {
-		t.Errorf("no job: changed %t, %v kept", changed, o.known)
+	if o.Take("a", nil, at.Add(-time.Second)); len(o.known) != 1 || o.Tell("a") {
+		t.Error("an answer from before the job makes it forgotten")
+	}
+	if o.Heard("c", at); len(o.Due(at)) != 2 || len(o.Due(at.Add(time.Minute))) != 1 {
+		t.Errorf("%v are looked at", o.Due(at))
+	}
+	// Whoever lists the domains takes it in first. It is news to those that hear events all the same.
+	if o.Take("a", nil, at); len(o.known) != 0 || len(o.Due(at)) != 1 || !o.Tell("a") || o.Tell("a") || len(o.Due(at)) != 0 {
+		t.Errorf("no job: %v kept, %v told", o.known, o.Due(at))
 	}
 	o.Take("a", backup(), at)
 	o.Take("b", backup(), at)
@@ -73,4 +80,22 @@ func TestADomainIsNotQuietForEver(t *testing.T) {
 			t.Error("it is never asked again")
 		}
 	})
+}
+
+// The figures of a migration are kept for an hour, and for one that begins anew they are not those of the last one.
+func TestFiguresOfMigrations(t *testing.T) {
+	var c Completed
+	at := time.Date(2026, 11, 22, 15, 0, 0, 0, time.UTC)
+	c.Put("a", hypervisor.Job{DataTotal: 1}, at)
+	c.Put("b", hypervisor.Job{DataTotal: 2}, at.Add(2*keepFinished))
+	if _, found := c.Get("a"); found {
+		t.Error("they are kept for ever")
+	}
+	if job, found := c.Get("b"); !found || job.DataTotal != 2 {
+		t.Errorf("%t: %+v", found, job)
+	}
+	c.Drop("b")
+	if _, found := c.Get("b"); found {
+		t.Error("they are of the move before")
+	}
 }

@@ -43,6 +43,7 @@ type Guest struct {
 	IgnoresShutdown bool
 	DirtyBPS        int64 // bytes written a second, all of them to be copied again
 	CPUShare        float64
+	Agent           bool // there is one in it that freezes its file systems
 }
 
 // Hypervisor is one host. Its fields are set before it is used.
@@ -84,10 +85,14 @@ type domain struct {
 	started time.Time
 	job     *job
 
+	balloon   int64 // memory that it leaves the guest
+	mostVCPUs int
+	frozen    bool // its file systems stand still
+
 	restarted chan struct{} // closed when the guest restarts
 }
 
-// Host puts a hypervisor on the wire, reachable as fake://NAME/system, with 16 GiB, 8 CPUs and a 1 GiB/s link.
+// Host puts a hypervisor on the wire, reachable as qemu+tls://NAME/system, with 16 GiB, 8 CPUs and a 1 GiB/s link.
 func (w *Wire) Host(name string) *Hypervisor {
 	d := &daemon{wire: w, lost: make(chan struct{}), faults: map[string]*Fault{}}
 	s := &storage{daemon: d, pools: map[string]*pool{}}
@@ -109,7 +114,7 @@ func (w *Wire) Host(name string) *Hypervisor {
 }
 
 // URI is how other hosts reach this one.
-func (h *Hypervisor) URI() string { return "fake://" + h.Name + "/system" }
+func (h *Hypervisor) URI() string { return "qemu+tls://" + h.Name + "/system" }
 
 // Connected implements hypervisor.Hypervisor.
 func (h *daemon) Connected() (bool, error) {
@@ -214,9 +219,9 @@ func (h *domains) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyperv
 			continue
 		}
 		cpu := time.Duration(float64(now.Sub(d.started)) * h.guests[uuid].CPUShare)
-		memory, vcpus, delay := d.MemoryBytes, d.VCPUs, time.Duration(0)
+		memory, balloon, vcpus, delay := d.MemoryBytes, d.balloon, d.VCPUs, time.Duration(0)
 		stats = append(stats, hypervisor.DomainStats{
-			UUID: uuid, At: now, CPUTime: &cpu, RSSBytes: &memory, BalloonBytes: &memory, MaximumBytes: &memory, VCPUs: &vcpus,
+			UUID: uuid, At: now, CPUTime: &cpu, RSSBytes: &balloon, BalloonBytes: &balloon, MaximumBytes: &memory, VCPUs: &vcpus,
 			DelayAt: now, VCPUDelay: &delay,
 		})
 	}
@@ -295,7 +300,7 @@ func read(xml string) (*domain, error) {
 	}
 	mark, managed := domxml.Metadata(xml)
 	return &domain{
-		disks: disks,
+		disks: disks, balloon: info.MemoryBytes, mostVCPUs: info.VCPUs,
 		Domain: hypervisor.Domain{
 			UUID: info.UUID, Name: info.Name, MemoryBytes: info.MemoryBytes, VCPUs: info.VCPUs,
 			Managed: managed, Epoch: mark.Epoch, OperationID: mark.Operation, Sources: attached.Written, Devices: attached.Devices,
@@ -306,5 +311,10 @@ func read(xml string) (*domain, error) {
 }
 
 func (h *daemon) publish(d *domain, kind, detail string) {
+	if d.Managed && (kind == hypervisor.EventStarted || kind == hypervisor.EventResumed || kind == hypervisor.EventDevices) {
+		h.Publish(hypervisor.Event{
+			UUID: d.UUID, Name: d.Name, Kind: hypervisor.EventRan, Ran: &hypervisor.Ran{Epoch: d.Epoch, Devices: slices.Clone(d.Devices)},
+		})
+	}
 	h.Publish(hypervisor.Event{UUID: d.UUID, Name: d.Name, Kind: kind, Detail: detail})
 }

@@ -11,7 +11,9 @@ import (
 )
 
 // Fault is what goes wrong with calls of one kind: host, memory, domains, processes, stats, lookup, xml, job, start, shutdown,
-// reboot, reset, watch, destroy, resume, suspend, mark, unmark, definition, define, undefine, migrate, abort, console, create-volume,
+// reboot, reset, watch, destroy, resume, suspend,
+// attach, detach, update, resize, take, forget, restore, freeze, thaw, mark, unmark, definition, define, undefine, migrate, abort, console,
+// create-volume,
 // upload-volume, lookup-volume, delete-volume, grow-volume,
 // grow-disk, volumes; and, of a migration under way, copy or finish.
 type Fault struct {

@@ -80,6 +80,12 @@ func (h *domains) Definition(ctx context.Context, uuid string) (string, error) {
 	return d.xml, nil
 }
 
+// Document implements hypervisor.Hypervisor.
+func (h *domains) Document(ctx context.Context, uuid string) (string, error) {
+	text, err := h.XML(ctx, uuid)
+	return domxml.WithoutSecrets(text), err
+}
+
 // Define implements hypervisor.Hypervisor.
 func (h *domains) Define(ctx context.Context, xml string) error {
 	return h.change(ctx, "define", 0, func() error {

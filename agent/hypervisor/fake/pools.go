@@ -31,7 +31,8 @@ type volume struct {
 	capacity           int64
 	content            []byte // what was written into it
 	backing            *volume
-	lockedBy           *storage // the host that holds its lock for trying it; nil: none does
+	lockedBy           *storage          // the host that holds its lock for trying it; nil: none does
+	snapshots          map[string][]byte // content by the tags of those that were taken
 }
 
 // read is what a guest would see at the beginning of its disk.
@@ -237,7 +238,7 @@ func (h *Hypervisor) copies(d, incoming *domain, target *Hypervisor, options hyp
 		if v == nil || slices.Contains(options.CopyDisks, disk.Target) || options.SharedDisks || target.holds(v) {
 			continue
 		}
-		return nil, fmt.Errorf("%w: disk %s is not on shared storage", hypervisor.ErrUnsupported, disk.Target)
+		return nil, fmt.Errorf("%w: disk %s is not on shared storage", hypervisor.ErrUnsafe, disk.Target)
 	}
 	var copies []diskCopy
 	for _, name := range options.CopyDisks {

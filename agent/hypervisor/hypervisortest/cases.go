@@ -179,7 +179,7 @@ func migrate(t *testing.T, bench Bench) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain,
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +221,8 @@ func migrate(t *testing.T, bench Bench) {
 func back(t *testing.T, bench Bench) {
 	g := newGuest(t, bench)
 	g.start(t, bench.Source.Hypervisor)
-	before := g.move(t, bench.Source, bench.Target, bench.Plain, 2, 0)
-	after := g.move(t, bench.Target, bench.Source, bench.Plain, 3, 256<<20)
+	before := g.move(t, bench.Source, bench.Target, 2, 0)
+	after := g.move(t, bench.Target, bench.Source, 3, 256<<20)
 	for side, hv := range map[string]hypervisor.Hypervisor{"source": bench.Source.Hypervisor, "target": bench.Target.Hypervisor} {
 		job, err := hv.Job(t.Context(), g.id.UUID, true)
 		if err != nil {
@@ -238,12 +238,12 @@ func back(t *testing.T, bench Bench) {
 }
 
 // move migrates the guest, lets it run and returns the figures of the source.
-func (g guest) move(t *testing.T, from, to Host, plain bool, epoch uint64, bandwidth int64) hypervisor.Job {
+func (g guest) move(t *testing.T, from, to Host, epoch uint64, bandwidth int64) hypervisor.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := from.Hypervisor.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: to.URI, DomainXML: g.moved(t, from.Hypervisor, epoch), Paused: true, Plain: plain, BandwidthBPS: bandwidth,
+		TargetURI: to.URI, DomainXML: g.moved(t, from.Hypervisor, epoch), Paused: true, BandwidthBPS: bandwidth,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func abort(t *testing.T, bench Bench) {
 	defer cancel()
 	done := make(chan error, 1)
 	options := hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain, BandwidthBPS: 1 << 20,
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, BandwidthBPS: 1 << 20,
 	}
 	go func() { done <- source.Migrate(ctx, g.id.UUID, options) }()
 	eventually(t, source, g.id.UUID, "busy with the job", func(d hypervisor.Domain, err error) bool { return err == nil && d.JobActive })
@@ -296,7 +296,7 @@ func clash(t *testing.T, bench Bench) {
 	g.start(t, source)
 	g.start(t, target)
 	err := source.Migrate(t.Context(), g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain,
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true,
 	})
 	if err == nil {
 		t.Error("it moved over a running copy")
@@ -313,7 +313,7 @@ func unreachable(t *testing.T, bench Bench) {
 	g.start(t, source)
 	scheme, _, _ := strings.Cut(bench.Target.URI, "://")
 	err := source.Migrate(t.Context(), g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: scheme + "://127.0.0.1:1/system", DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain,
+		TargetURI: scheme + "://127.0.0.1:1/system", DomainXML: g.moved(t, source, 2), Paused: true,
 	})
 	if err == nil {
 		t.Error("it moved into the void")

@@ -142,7 +142,7 @@ func copyDisks(t *testing.T, bench Bench) {
 	xml := strings.Replace(g.moved(t, source, 2), "<source file='"+path+"'", "<source pool='"+bench.Pool+"' volume='"+to+"'", 1)
 	xml = strings.Replace(xml, "<disk type='file'", "<disk type='volume'", 1)
 	err := source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: xml, Paused: true, Plain: bench.Plain, CopyDisks: []string{"vda"},
+		TargetURI: bench.Target.URI, DomainXML: xml, Paused: true, CopyDisks: []string{"vda"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func abortCopy(t *testing.T, bench Bench) {
 	done := make(chan error, 1)
 	go func() {
 		done <- source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
-			TargetURI: bench.Target.URI, DomainXML: xml, Paused: true, Plain: bench.Plain, CopyDisks: []string{"vda"}, BandwidthBPS: mebibyte,
+			TargetURI: bench.Target.URI, DomainXML: xml, Paused: true, CopyDisks: []string{"vda"}, BandwidthBPS: mebibyte,
 		})
 	}()
 	var job hypervisor.Job
@@ -217,7 +217,7 @@ func shareDisks(t *testing.T, bench Bench) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain, SharedDisks: true,
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, SharedDisks: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -238,9 +238,9 @@ func forgottenDisk(t *testing.T, bench Bench) {
 	g := newGuest(t, bench).onFile(find(t, bench.Source, bench.Pool, name).Path)
 	g.start(t, source)
 	err := source.Migrate(t.Context(), g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain,
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true,
 	})
-	wantErr(t, "Migrate", err, hypervisor.ErrUnsupported)
+	wantErr(t, "Migrate", err, hypervisor.ErrUnsafe)
 	eventually(t, source, g.id.UUID, "running without a job", func(d hypervisor.Domain, err error) bool {
 		return err == nil && d.State == hypervisor.Running && !d.JobActive
 	})

@@ -152,7 +152,7 @@ func migrateDefinition(t *testing.T, bench Bench) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := source.Migrate(ctx, g.id.UUID, hypervisor.MigrateOptions{
-		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true, Plain: bench.Plain,
+		TargetURI: bench.Target.URI, DomainXML: g.moved(t, source, 2), Paused: true,
 	})
 	if err != nil {
 		t.Fatal(err)

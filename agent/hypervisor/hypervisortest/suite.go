@@ -30,7 +30,6 @@ type Host struct {
 type Bench struct {
 	Source, Target Host
 	DomainType     string // of the guests that the cases start: kvm or qemu
-	Plain          bool   // the hosts have no TLS for the memory stream
 	Pool           string // each host has a storage pool of its own by this name, with 64 MiB to spare
 	Shared         string // both hosts see the same storage pool by this name
 }
@@ -83,6 +82,9 @@ func Cases() []Case {
 		{"a lock is seen by both hosts of a shared pool", sharedLock},
 		{"a volume in use is not removed", inUse},
 		{"what a guest runs with can be started with", devices},
+		{"a device is attached while it runs", changing},
+		{"its size is changed while it runs", resizing},
+		{"snapshots of disks", snapshots},
 		{"what keeps a guest on its host is told", bindings},
 		{"disks grow under a running guest", growing},
 		{"a disk without its volume", lostVolume},

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	libvirtgo "libvirt.org/go/libvirt"
+
+	"berth/agent/hypervisor/processes"
 )
 
 // departures are the guests that are on their way to another node. When one stands still for good, libvirtd ends its process
@@ -133,25 +135,25 @@ func (h *migrations) awaitDeparture(uuid string, life *life) bool {
 // life is a guest's process, held by a descriptor that tells of its end, and of no other process that gets its number.
 type life struct{ file *os.File }
 
-// findLife opens the process of a domain. No privilege is needed for it. The error is errNotHere.
+// findLife opens the process of a domain. No privilege is needed for it. The error is processes.ErrNotHere.
 func findLife(runDir, name, uuid string) (*life, error) {
-	pid, err := pidOf(runDir, name)
+	pid, err := processes.PIDOf(runDir, name)
 	if err != nil {
 		return nil, err
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+		return nil, fmt.Errorf("%w: %w", processes.ErrNotHere, err)
 	}
 	if err := unix.SetNonblock(fd, true); err != nil { // so that its end is awaited without a thread
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+		return nil, fmt.Errorf("%w: %w", processes.ErrNotHere, err)
 	}
 	l := &life{file: os.NewFile(uintptr(fd), fmt.Sprintf("process %d", pid))}
 	// The number had an owner when the descriptor was opened. If that one lives still, the command line is its own.
 	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err != nil || !bytes.Contains(line, []byte(uuid)) || hasEnded(fd) {
 		l.close()
-		return nil, fmt.Errorf("%w: process %d is not it", errNotHere, pid)
+		return nil, fmt.Errorf("%w: process %d is not it", processes.ErrNotHere, pid)
 	}
 	return l, nil
 }

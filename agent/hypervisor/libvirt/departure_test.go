@@ -13,7 +13,10 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/processes"
 )
+
+const guestUUID = "11111111-2222-4333-8444-555555555555"
 
 func openTestDriver(t *testing.T) *Hypervisor {
 	t.Helper()
@@ -153,10 +156,10 @@ func TestNoDepartureWhenLibvirtIsAway(t *testing.T) {
 func TestLifeIsTheGuests(t *testing.T) {
 	dir := t.TempDir()
 	guest := standIn(t, dir, "web-1")
-	if _, err := findLife(dir, "web-1", "22222222-2222-4333-8444-555555555555"); !errors.Is(err, errNotHere) {
+	if _, err := findLife(dir, "web-1", "22222222-2222-4333-8444-555555555555"); !errors.Is(err, processes.ErrNotHere) {
 		t.Errorf("somebody else's process was taken for the guest's: %v", err)
 	}
-	if _, err := findLife(dir, "web-2", guestUUID); !errors.Is(err, errNotHere) {
+	if _, err := findLife(dir, "web-2", guestUUID); !errors.Is(err, processes.ErrNotHere) {
 		t.Errorf("a guest without a process: %v", err)
 	}
 	life, err := findLife(dir, "web-1", guestUUID)
@@ -168,7 +171,7 @@ func TestLifeIsTheGuests(t *testing.T) {
 	if err := life.awaitEnd(); err != nil {
 		t.Error(err)
 	}
-	if _, err := findLife(dir, "web-1", guestUUID); !errors.Is(err, errNotHere) {
+	if _, err := findLife(dir, "web-1", guestUUID); !errors.Is(err, processes.ErrNotHere) {
 		t.Errorf("of a process that has ended: %v", err)
 	}
 }

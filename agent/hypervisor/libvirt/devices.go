@@ -14,9 +14,17 @@ import (
 // watchDevices hears of devices that have changed, until the context ends. Where libvirt's folder cannot be watched such a change is found
 // out after guestFresh.
 func (h *watcher) watchDevices(ctx context.Context, folder string) {
+	var ran hypervisor.RanNews
+	wrote := func(file statusfiles.File) {
+		if event, news := ran.In(file.Name, file.Text, file.Found); news {
+			h.Publish(event)
+		}
+	}
 	for told := false; ctx.Err() == nil; {
 		began := time.Now()
-		err := statusfiles.Watch(ctx, folder, func(name string) { h.written(ctx, name) })
+		err := statusfiles.Watch(ctx, folder, wrote, func(name string) {
+			h.look(ctx, false, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
+		})
 		if !told && ctx.Err() == nil {
 			told = true
 			h.log.Warn("changed devices are noticed minutes later: libvirt's files cannot be watched", "folder", folder, "error", err)
@@ -31,14 +39,37 @@ func (h *watcher) watchDevices(ctx context.Context, folder string) {
 	}
 }
 
-// written looks at the devices and jobs of a domain whose state libvirt has written down anew, if it is known already.
-func (h *watcher) written(ctx context.Context, name string) {
+// askJobs is between two looks at domains that others have jobs of. libvirt writes down that a job ends a moment before it has ended.
+const askJobs = 2 * time.Second
+
+// watchJobs sees jobs of others end, until the context does.
+func (h *watcher) watchJobs(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(askJobs):
+		}
+		for _, uuid := range h.migrations.others.Due(time.Now()) {
+			h.look(ctx, true, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return lookup(conn, uuid) })
+		}
+	}
+}
+
+// look tells of the devices and jobs of a domain if they have changed, and it is known already or Berth's. A guest that has just come may
+// not have been listed yet.
+func (h *watcher) look(ctx context.Context, due bool, find func(*libvirtgo.Connect) (*libvirtgo.Domain, error)) {
 	now, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (now hypervisor.Domain, err error) {
-		d, err := conn.LookupDomainByName(name)
+		d, err := find(conn)
 		if err != nil {
 			return now, err
 		}
 		defer free(d)
+		if now.Name, err = d.GetName(); err != nil {
+			return now, err
+		}
+		if _, now.Managed, err = markOf(d); err != nil {
+			return now, err
+		}
 		if now.UUID, err = d.GetUUIDString(); err == nil {
 			var attached hypervisor.Attached
 			attached, err = attachedTo(d)
@@ -51,11 +82,16 @@ func (h *watcher) written(ctx context.Context, name string) {
 	}
 	h.guests.mu.Lock()
 	one := h.guests.known[now.UUID]
-	managed := one != nil && one.marked && one.managed
 	same := one == nil || slices.Equal(one.attached.Devices, now.Devices) && slices.Equal(one.attached.Bindings, now.Bindings)
 	h.guests.mu.Unlock()
-	if jobs := managed && h.markJobsOf(ctx, &now); !same || jobs {
+	if now.Managed {
+		h.markJobsOf(ctx, &now)
+	}
+	if now.Managed && !due {
+		h.migrations.others.Heard(now.UUID, time.Now())
+	}
+	if jobs := now.Managed && h.migrations.others.Tell(now.UUID); !same || jobs {
 		h.guests.news.heard(now.UUID)
-		h.Publish(hypervisor.Event{UUID: now.UUID, Name: name, Kind: hypervisor.EventDevices})
+		h.Publish(hypervisor.Event{UUID: now.UUID, Name: now.Name, Kind: hypervisor.EventDevices})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/disksnapshot"
 	"berth/shared/domxml"
 )
 
@@ -25,6 +26,7 @@ type domains struct {
 	// starting has the UUIDs whose start libvirtd was asked for and has not answered. None of them is positively absent,
 	// also when the caller has left: a daemon that hangs carries the order out when it comes back.
 	starting sync.Map
+	helpers  disksnapshot.Helpers
 }
 
 // Domains implements hypervisor.Hypervisor. Four lists tell which domains there are, which run, which are defined and which of
@@ -155,13 +157,22 @@ func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 
 // XML implements hypervisor.Hypervisor.
 func (h *domains) XML(ctx context.Context, uuid string) (string, error) {
+	return h.document(ctx, uuid, libvirtgo.DOMAIN_XML_SECURE|libvirtgo.DOMAIN_XML_MIGRATABLE)
+}
+
+// Document implements hypervisor.Hypervisor. libvirt leaves out secrets unless it is asked for them.
+func (h *domains) Document(ctx context.Context, uuid string) (string, error) {
+	return h.document(ctx, uuid, 0)
+}
+
+func (h *domains) document(ctx context.Context, uuid string, flags libvirtgo.DomainXMLFlags) (string, error) {
 	text, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (string, error) {
 		d, err := lookup(conn, uuid)
 		if err != nil {
 			return "", err
 		}
 		defer free(d)
-		return d.GetXMLDesc(libvirtgo.DOMAIN_XML_SECURE | libvirtgo.DOMAIN_XML_MIGRATABLE)
+		return d.GetXMLDesc(flags)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read the XML of domain %s: %w", uuid, err)
@@ -218,6 +229,8 @@ func describe(d *libvirtgo.Domain) (hypervisor.Domain, error) {
 	return domain, err
 }
 
+var documents hypervisor.Documents // of the guests
+
 // attachedTo reads the devices of a domain. That needs neither its process nor its job lock. A document that cannot be read hides no
 // domain: the only error is that the domain has ended.
 func attachedTo(d *libvirtgo.Domain) (hypervisor.Attached, error) {
@@ -228,7 +241,7 @@ func attachedTo(d *libvirtgo.Domain) (hypervisor.Attached, error) {
 	if err != nil {
 		return hypervisor.Attached{}, nil //nolint:nilerr // as it says above
 	}
-	attached, _ := hypervisor.AttachedIn(text)
+	attached, _ := documents.AttachedIn(text)
 	if attached.Bindings != nil {
 		attached.Bindings = append(attached.Bindings, snapshotsOf(d)...)
 	}

@@ -26,8 +26,9 @@ var causes = map[error][]libvirtgo.ErrorNumber{
 	hypervisor.ErrBusy:         {libvirtgo.ERR_OPERATION_TIMEOUT, libvirtgo.ERR_RESOURCE_BUSY, libvirtgo.ERR_BLOCK_COPY_ACTIVE},
 	hypervisor.ErrInvalidState: {libvirtgo.ERR_OPERATION_INVALID},
 	hypervisor.ErrAborted:      {libvirtgo.ERR_OPERATION_ABORTED, libvirtgo.ERR_MIGRATE_FINISH_OK},
+	hypervisor.ErrUnsafe:       {libvirtgo.ERR_MIGRATE_UNSAFE},
 	hypervisor.ErrUnsupported: {
-		libvirtgo.ERR_MIGRATE_UNSAFE, libvirtgo.ERR_CONFIG_UNSUPPORTED, libvirtgo.ERR_OPERATION_UNSUPPORTED,
+		libvirtgo.ERR_CONFIG_UNSUPPORTED, libvirtgo.ERR_OPERATION_UNSUPPORTED,
 		libvirtgo.ERR_ARGUMENT_UNSUPPORTED, libvirtgo.ERR_NO_SUPPORT, libvirtgo.ERR_CPU_INCOMPATIBLE,
 	},
 	hypervisor.ErrDenied: {

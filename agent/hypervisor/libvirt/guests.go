@@ -8,6 +8,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/processes"
 	"berth/shared/domxml"
 )
 
@@ -28,7 +29,7 @@ type guest struct {
 	reason          string // why it runs
 	attached        hypervisor.Attached
 
-	process *process // nil: not to be seen, and not looked for again
+	process *processes.Process // nil: not to be seen, and not looked for again
 
 	delayAt time.Time
 	delay   *time.Duration
@@ -95,7 +96,7 @@ func (g *guests) of(uuid string, id uint, name, runDir string) *guest {
 	}
 	if one == nil {
 		one = &guest{id: id, version: version}
-		one.process, _ = findProcess(runDir, name, uuid) // without it libvirt is asked
+		one.process, _ = processes.Find(runDir, name, uuid) // without it libvirt is asked
 		g.known[uuid] = one
 	}
 	return one
@@ -104,7 +105,7 @@ func (g *guests) of(uuid string, id uint, name, runDir string) *guest {
 // drop gives the process up, for good.
 func (one *guest) drop() {
 	if one.process != nil {
-		one.process.close()
+		one.process.Close()
 		one.process = nil
 	}
 }
@@ -115,7 +116,7 @@ func (one *guest) readDelay(now time.Time) {
 		return
 	}
 	one.delayAt, one.delay = now, nil
-	if delay, err := one.process.delay(one.vcpus); err == nil {
+	if delay, err := one.process.Delay(one.vcpus); err == nil {
 		one.delay = &delay
 	}
 }

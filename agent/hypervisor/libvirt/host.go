@@ -27,9 +27,11 @@ func (h *Hypervisor) Host(ctx context.Context) (hypervisor.HostInfo, error) {
 	failed("networks", err)
 	info.Bridges, err = bridges(interfaces)
 	failed("networks", err)
-	cpus, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (guestCPUs, error) { return h.readCPUs(conn, info.CapabilitiesXML) })
+	cpus, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (domxml.GuestCPUs, error) {
+		return h.readCPUs(conn, info.CapabilitiesXML)
+	})
 	failed("cpu_models", err)
-	info.CPUModels, info.HostCPU = cpus.models, cpus.host
+	info.CPUModels, info.HostCPU = cpus.Models, cpus.Host
 	return info, nil
 }
 

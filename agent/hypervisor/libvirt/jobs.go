@@ -3,55 +3,12 @@ package libvirt
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
 )
-
-// completed keeps the figures of migrations that left this node. libvirt tells them once, in an event on the source: the
-// domain is gone by the time anybody could ask.
-type completed struct {
-	mu   sync.Mutex
-	jobs map[string]finished
-}
-
-type finished struct {
-	job hypervisor.Job
-	at  time.Time
-}
-
-// keepFinished is how long the figures may still be asked for.
-const keepFinished = time.Hour
-
-func (c *completed) put(uuid string, job hypervisor.Job, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.jobs == nil {
-		c.jobs = map[string]finished{}
-	}
-	for old, f := range c.jobs {
-		if now.Sub(f.at) > keepFinished {
-			delete(c.jobs, old)
-		}
-	}
-	c.jobs[uuid] = finished{job, now}
-}
-
-func (c *completed) drop(uuid string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.jobs, uuid)
-}
-
-func (c *completed) get(uuid string) (finished, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f, found := c.jobs[uuid]
-	return f, found
-}
 
 // onJobCompleted hears of jobs that ended well. The event does not carry the type that an answer to a question has.
 func (h *migrations) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventJobCompleted) {
@@ -61,7 +18,7 @@ func (h *migrations) onJobCompleted(_ *libvirtgo.Connect, d *libvirtgo.Domain, e
 	if err != nil || !isMigration(&stats) || stats.JobSuccessSet && !stats.JobSuccess {
 		return
 	}
-	h.done.put(uuid, figures(&stats), time.Now())
+	h.done.Put(uuid, figures(&stats), time.Now())
 }
 
 // Job implements hypervisor.Hypervisor.
@@ -78,8 +35,8 @@ func (h *migrations) Job(ctx context.Context, uuid string, done bool) (hyperviso
 	}
 	stats, err := h.jobStats(ctx, uuid, flags)
 	// A domain that is here may have left and come back since: what libvirt has of it is newer than what we kept.
-	if f, kept := h.done.get(uuid); done && kept && is(err, libvirtgo.ERR_NO_DOMAIN) {
-		return f.job, nil
+	if job, kept := h.done.Get(uuid); done && kept && is(err, libvirtgo.ERR_NO_DOMAIN) {
+		return job, nil
 	}
 	switch {
 	case is(err, libvirtgo.ERR_OPERATION_INVALID) && !done:

@@ -11,12 +11,16 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/guestlog"
 	"berth/agent/hypervisor/processes"
 )
 
 // MinVersion is the oldest libvirt that Berth works with: the first whose statistics of a completed job can be read more
 // than once, and the oldest that a supported server distribution still ships.
 const MinVersion = 6_000_000 // 6.0.0, as libvirt counts
+
+// defaultRunDir is where libvirt keeps the process IDs of its guests.
+const defaultRunDir = "/run/libvirt/qemu"
 
 // Hypervisor is one node's libvirtd. Its parts are by what they ask libvirtd about.
 type Hypervisor struct {
@@ -83,7 +87,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	}
 	c.watch.init(uri)
 	runDir := cmp.Or(options.RunDir, defaultRunDir)
-	leaving := &migrations{connection: c, runDir: runDir, logDir: cmp.Or(options.LogDir, defaultLogDir)}
+	leaving := &migrations{connection: c, runDir: runDir, logDir: cmp.Or(options.LogDir, guestlog.DefaultDir)}
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
 		volumes: &volumes{connection: c, rootDir: options.RootDir}, virt: options.VirtType,
@@ -96,6 +100,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 		w.keepWatch(ctx)
 	}()
 	go w.watchDevices(ctx, runDir)
+	go w.watchJobs(ctx)
 	return h
 }
 

@@ -232,7 +232,7 @@ func TestExplain(t *testing.T) {
 		{libvirtgo.ERR_NO_DOMAIN, "m", hypervisor.ErrNotFound},
 		{libvirtgo.ERR_OPERATION_TIMEOUT, "m", hypervisor.ErrBusy},
 		{libvirtgo.ERR_OPERATION_ABORTED, "m", hypervisor.ErrAborted},
-		{libvirtgo.ERR_MIGRATE_UNSAFE, "m", hypervisor.ErrUnsupported},
+		{libvirtgo.ERR_MIGRATE_UNSAFE, "m", hypervisor.ErrUnsafe},
 		{libvirtgo.ERR_ACCESS_DENIED, "m", hypervisor.ErrDenied},
 		{libvirtgo.ERR_INTERNAL_ERROR, "qemu: Cannot allocate memory", hypervisor.ErrNoMemory},
 	} {

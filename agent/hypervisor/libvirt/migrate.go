@@ -12,6 +12,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/domainjobs"
+	"berth/agent/hypervisor/guestlog"
 	"berth/shared/domxml"
 )
 
@@ -33,7 +34,7 @@ type migrations struct {
 	departures departures
 	quiet      domainjobs.Quiet
 	others     domainjobs.Others
-	done       completed
+	done       domainjobs.Completed
 	jobs       singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 }
 
@@ -44,7 +45,7 @@ func (h *migrations) Migrate(ctx context.Context, uuid string, options hyperviso
 	if err != nil {
 		return err
 	}
-	h.done.drop(uuid)
+	h.done.Drop(uuid)
 	h.quiet.Set(uuid, false)
 	one := newDeparture()
 	answered := make(chan error, 1)
@@ -70,12 +71,10 @@ func (h *migrations) Migrate(ctx context.Context, uuid string, options hyperviso
 // move is Migrate without an end before libvirtd answers, unless the departure tells it.
 func (h *migrations) move(ctx context.Context, uuid, dataURI string, options hypervisor.MigrateOptions, one *departure) error {
 	return h.on(ctx, &h.moves, "migrate", uuid, nil, func(d *libvirtgo.Domain) error {
-		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
+		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_TLS |
+			libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
 		if options.Paused {
 			flags |= libvirtgo.MIGRATE_PAUSED
-		}
-		if !options.Plain {
-			flags |= libvirtgo.MIGRATE_TLS
 		}
 		parameters := libvirtgo.DomainMigrateParameters{
 			URISet: true, URI: dataURI,
@@ -157,8 +156,13 @@ func dataURI(options hypervisor.MigrateOptions) (string, error) {
 
 func (h *migrations) awaitFigures(uuid string) {
 	for deadline := time.Now().Add(figuresPatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if _, found := h.done.get(uuid); found {
+		if _, found := h.done.Get(uuid); found {
 			return
 		}
 	}
+}
+
+// Left implements hypervisor.Hypervisor.
+func (h *migrations) Left(_ context.Context, uuid, name string) bool {
+	return guestlog.Left(h.logDir, uuid, name)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	libvirtgo "libvirt.org/go/libvirt"
-	"libvirt.org/go/libvirtxml"
 
 	"berth/agent/hypervisor"
 )
@@ -25,7 +24,7 @@ func (h *volumes) CreateVolume(ctx context.Context, volume hypervisor.NewVolume)
 			}
 			backing = &found
 		}
-		xml, err := volumeXML(volume, backing)
+		xml, err := volume.XML(backing)
 		if err != nil {
 			return err
 		}
@@ -37,43 +36,6 @@ func (h *volumes) CreateVolume(ctx context.Context, volume hypervisor.NewVolume)
 		return fmt.Errorf("make volume %s of pool %s: %w", volume.Name, volume.Pool, err)
 	}
 	return nil
-}
-
-// volumeXML describes a new volume; backing is what it is a thin copy of, or nil. Nothing of it is allocated beforehand.
-func volumeXML(volume hypervisor.NewVolume, backing *hypervisor.Volume) (string, error) {
-	model := libvirtxml.StorageVolume{
-		Name:       volume.Name,
-		Capacity:   &libvirtxml.StorageVolumeSize{Unit: "bytes", Value: uint64(volume.CapacityBytes)},
-		Allocation: &libvirtxml.StorageVolumeSize{Unit: "bytes"},
-		Target:     &libvirtxml.StorageVolumeTarget{Format: &libvirtxml.StorageVolumeTargetFormat{Type: volume.Format}},
-	}
-	if volume.Readable {
-		model.Target.Permissions = &libvirtxml.StorageVolumeTargetPermissions{Mode: "0644"}
-	}
-	switch {
-	case volume.CapacityBytes <= 0:
-		return "", fmt.Errorf("%w: a volume of %d bytes", hypervisor.ErrUnsupported, volume.CapacityBytes)
-	case volume.Format == hypervisor.FormatQCOW2:
-		model.Target.Compat = "1.1" // libvirt's default is that of 2010, without cheap discards
-	case volume.Format != hypervisor.FormatRaw:
-		return "", fmt.Errorf("%w: format %q: write raw or qcow2", hypervisor.ErrUnsupported, volume.Format)
-	}
-	if backing != nil {
-		switch {
-		case volume.Format != hypervisor.FormatQCOW2:
-			return "", fmt.Errorf("%w: a thin copy of format %s: write qcow2", hypervisor.ErrUnsupported, volume.Format)
-		case volume.BackingFormat != hypervisor.FormatRaw && volume.BackingFormat != hypervisor.FormatQCOW2:
-			return "", fmt.Errorf("%w: a thin copy of a volume of format %q: write raw or qcow2", hypervisor.ErrUnsupported, volume.BackingFormat)
-		case volume.CapacityBytes < backing.CapacityBytes:
-			return "", fmt.Errorf(
-				"%w: %d bytes are less than the %d of %s", hypervisor.ErrUnsupported, volume.CapacityBytes, backing.CapacityBytes, backing.Name,
-			)
-		}
-		model.BackingStore = &libvirtxml.StorageVolumeBackingStore{
-			Path: backing.Path, Format: &libvirtxml.StorageVolumeTargetFormat{Type: volume.BackingFormat},
-		}
-	}
-	return model.Marshal()
 }
 
 // makeVolume makes a volume. That the name is taken libvirt knows from what it remembers, or finds out from the file.

@@ -36,12 +36,13 @@ func (h *domains) markJobs(ctx context.Context, domains []hypervisor.Domain, non
 	group.Wait()
 }
 
-// markJobsOf tells whether the jobs are others than when the domain was asked last, the agent's own migrations left out.
-func (h *domains) markJobsOf(ctx context.Context, domain *hypervisor.Domain) (changed bool) {
+// markJobsOf does it for one domain. The agent's own migrations are left out.
+func (h *domains) markJobsOf(ctx context.Context, domain *hypervisor.Domain) {
+	asked := time.Now()
 	active, jobs, known := h.migrations.jobsOf(ctx, domain.UUID, domain.Devices)
 	domain.JobActive = active
 	if known {
-		jobs, changed = h.migrations.others.Take(domain.UUID, jobs, time.Now())
+		jobs = h.migrations.others.Take(domain.UUID, jobs, asked)
 	} else {
 		jobs = h.migrations.others.Of(domain.UUID)
 	}
@@ -49,7 +50,6 @@ func (h *domains) markJobsOf(ctx context.Context, domain *hypervisor.Domain) (ch
 	if domain.Bindings != nil {
 		domain.Bindings = append(slices.Clip(domain.Bindings), jobs...) // known, also if there are none
 	}
-	return changed
 }
 
 // jobsOf tells whether a domain has a migration job, and which others it has, if that is known: a guest that is busy may not answer in
@@ -116,7 +116,10 @@ func (h *migrations) blockJobs(ctx context.Context, uuid string, devices []domxm
 				continue
 			}
 			job, err := d.GetBlockJobInfo(disk.Key, 0)
-			if word := blockJobWords[blockJobType(job)]; err == nil && word != "" {
+			if err != nil || job == nil {
+				continue
+			}
+			if word := blockJobWords[job.Type]; word != "" {
 				jobs = append(jobs, domxml.Binding{Kind: domxml.BlockJobBinding, What: word, Name: disk.Key})
 			}
 		}
@@ -126,13 +129,6 @@ func (h *migrations) blockJobs(ctx context.Context, uuid string, devices []domxm
 		return nil, false
 	}
 	return answer.([]domxml.Binding), true
-}
-
-func blockJobType(job *libvirtgo.DomainBlockJobInfo) libvirtgo.DomainBlockJobType {
-	if job == nil {
-		return libvirtgo.DOMAIN_BLOCK_JOB_TYPE_UNKNOWN
-	}
-	return job.Type
 }
 
 // jobStats asks for a job's statistics. The error is libvirt's own, or errHung.

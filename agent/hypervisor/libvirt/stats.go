@@ -78,7 +78,7 @@ func (h *domains) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.Doma
 	memory, balloon, vcpus := one.memory, one.balloon, one.vcpus
 	stats := hypervisor.DomainStats{UUID: uuid, At: now, MaximumBytes: &memory, BalloonBytes: &balloon, VCPUs: &vcpus}
 	if one.process != nil {
-		if cpu, rss, err := one.process.usage(buffer); err == nil {
+		if cpu, rss, err := one.process.Usage(buffer); err == nil {
 			stats.CPUTime, stats.RSSBytes = &cpu, &rss
 			one.readDelay(now)
 			stats.DelayAt, stats.VCPUDelay = one.delayAt, one.delay

@@ -234,7 +234,7 @@ func (h *volumes) DeleteVolume(ctx context.Context, pool, name string) error {
 			return err
 		}
 		if uuid, used := users[path.Clean(found.Path)]; used {
-			return fmt.Errorf("%w: by domain %s", hypervisor.ErrInUse, uuid)
+			return usedBy(conn, uuid)
 		}
 		return volume.Delete(libvirtgo.STORAGE_VOL_DELETE_NORMAL)
 	})
@@ -261,7 +261,7 @@ func (h *volumes) GrowVolume(ctx context.Context, pool, name string, capacity in
 				return err
 			}
 			if active {
-				return fmt.Errorf("%w: domain %s runs with it", hypervisor.ErrInUse, uuid)
+				return usedBy(conn, uuid)
 			}
 		}
 		return volume.Resize(sectors(capacity), 0)

@@ -86,26 +86,6 @@ func TestAPoolThatHangs(t *testing.T) {
 	}
 }
 
-func TestVolumeXML(t *testing.T) {
-	text, err := volumeXML(hypervisor.NewVolume{
-		Name: "disk", Format: hypervisor.FormatQCOW2, CapacityBytes: 4096, BackingFormat: hypervisor.FormatRaw,
-	}, &hypervisor.Volume{Path: "/images/a&b", CapacityBytes: 4096})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{
-		`<capacity unit="bytes">4096</capacity>`, `<allocation unit="bytes">0</allocation>`, "<compat>1.1</compat>",
-		`<path>/images/a&amp;b</path>`, `<format type="raw"></format>`, `<format type="qcow2"></format>`,
-	} {
-		if !strings.Contains(text, part) {
-			t.Errorf("%s is missing in\n%s", part, text)
-		}
-	}
-	if strings.Contains(text, "lazy_refcounts") {
-		t.Errorf("features in\n%s", text)
-	}
-}
-
 func TestUploadStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -155,44 +135,5 @@ func TestBridges(t *testing.T) {
 	}
 	if _, err := bridges(filepath.Join(root, "nothing")); err == nil {
 		t.Error("what cannot be read was read")
-	}
-}
-
-const domainCapabilities = `<domainCapabilities><domain>kvm</domain><arch>x86_64</arch><cpu>
-  <mode name='host-passthrough' supported='PASSED'/>
-  <mode name='host-model' supported='yes'><model fallback='forbid'>EPYC-Rome</model><vendor>AMD</vendor>FEATURES</mode>
-  <mode name='custom' supported='yes'>
-    <model usable='yes' vendor='AMD'>Opteron_G2</model><model usable='no' vendor='Intel'>Icelake-Server</model>
-    <model usable='yes' vendor='Intel'>Nehalem</model><model usable='unknown'>Odd</model>
-  </mode></cpu></domainCapabilities>`
-
-func TestCPUs(t *testing.T) {
-	read := func(replacements ...string) guestCPUs {
-		t.Helper()
-		got, err := parseCPUs(strings.NewReplacer(append(replacements, "PASSED", "yes")...).Replace(domainCapabilities))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	const x2apic, hle = "<feature policy='require' name='x2apic'/>", "<feature policy='disable' name='hle'/>"
-	got := read("FEATURES", x2apic+hle)
-	if !slices.Equal(got.models, []string{"Nehalem", "Opteron_G2"}) {
-		t.Errorf("models %v", got.models)
-	}
-	if !strings.HasPrefix(got.host, "EPYC-Rome-") || got.host != read("FEATURES", hle+x2apic).host {
-		t.Errorf("fingerprint %q depends on the order, or has no name", got.host)
-	}
-	if got.host == read("FEATURES", x2apic).host || got.host == read("FEATURES", x2apic+hle, "AMD", "Hygon").host {
-		t.Errorf("fingerprint %q is that of another CPU as well", got.host)
-	}
-	if got := read("FEATURES", "", "PASSED", "no"); got.host != "" || len(got.models) != 2 {
-		t.Errorf("where nothing is passed through: %+v", got)
-	}
-	if got, err := parseCPUs("<domainCapabilities/>"); err != nil || got.host != "" || got.models != nil {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if _, err := parseCPUs("<"); err == nil {
-		t.Error("what is no XML was read")
 	}
 }

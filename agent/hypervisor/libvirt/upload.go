@@ -16,7 +16,7 @@ const uploadPiece = 256 << 10
 // UploadVolume implements hypervisor.Storage. A call that is left behind at the end of its context takes the volume away
 // as soon as its content says that no more comes.
 func (h *volumes) UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error {
-	xml, err := volumeXML(hypervisor.NewVolume{Name: name, Format: hypervisor.FormatRaw, CapacityBytes: size}, nil)
+	xml, err := hypervisor.NewVolume{Name: name, Format: hypervisor.FormatRaw, CapacityBytes: size}.XML(nil)
 	if err == nil {
 		err = act(ctx, h.connection, &h.storage, func(conn *libvirtgo.Connect) error {
 			return h.upload(ctx, conn, pool, name, xml, size, content)

@@ -134,7 +134,10 @@ func (h *watcher) keepWatch(ctx context.Context) {
 				h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
 			}
 			pause = minPause
+			connected, end := context.WithCancel(ctx)
+			go h.keepSweeping(connected)
 			h.waitLost(ctx, w)
+			end()
 		}
 		select {
 		case <-ctx.Done():

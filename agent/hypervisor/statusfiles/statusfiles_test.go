@@ -26,7 +26,13 @@ func TestWatchTellsWhichGuestsHaveChanged(t *testing.T) {
 	rewrite(t, folder, "before.xml")
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan string, 100), make(chan error, 1)
-	go func() { ended <- Watch(ctx, folder, func(name string) { told <- name }) }()
+	texts := make(chan File, 100)
+	go func() {
+		ended <- Watch(ctx, folder, func(file File) { texts <- file }, func(name string) { told <- name })
+	}()
+	if first := <-texts; first.Name != "before" || !first.Found || first.Text != "<domstatus/>" {
+		t.Errorf("what is there is told as %+v", first)
+	}
 	for begun := false; !begun; { // the watch has begun once it tells something
 		rewrite(t, folder, "probe.xml")
 		select {
@@ -49,6 +55,43 @@ func TestWatchTellsWhichGuestsHaveChanged(t *testing.T) {
 	if names["web.1"] != 1 || names["before"] != 0 || len(names) > 2 {
 		t.Errorf("it tells %v", names)
 	}
+	if err := os.Remove(filepath.Join(folder, "web.1.xml")); err != nil {
+		t.Fatal(err)
+	}
+	var last File
+	for last.Name != "web.1" || last.Text != "" {
+		last = <-texts
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// libvirt may take seconds to answer about one guest. What the files of the others say is read all the same.
+func TestWhatFilesSayIsReadWhileLibvirtIsAsked(t *testing.T) {
+	folder := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	texts, asked, answers := make(chan File, 100), make(chan string, 100), make(chan struct{})
+	ended := make(chan error, 1)
+	rewrite(t, folder, "before.xml")
+	go func() {
+		ended <- Watch(ctx, folder, func(file File) { texts <- file }, func(name string) {
+			asked <- name
+			<-answers
+		})
+	}()
+	<-texts
+	rewrite(t, folder, "slow.xml")
+	<-asked
+	rewrite(t, folder, "web.xml")
+	for file := (File{}); file.Name != "web"; {
+		file = <-texts
+	}
+	close(answers)
+	for name := ""; name != "web"; {
+		name = <-asked
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
@@ -56,7 +99,7 @@ func TestWatchTellsWhichGuestsHaveChanged(t *testing.T) {
 }
 
 func TestWatchSaysWhyItCannot(t *testing.T) {
-	if err := Watch(t.Context(), filepath.Join(t.TempDir(), "none"), func(string) {}); !errors.Is(err, os.ErrNotExist) {
+	if err := Watch(t.Context(), filepath.Join(t.TempDir(), "none"), func(File) {}, func(string) {}); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -13,13 +13,24 @@ import (
 // Running tells, by UUID, the names of the nodes that show a running domain of it. What a node showed before it fell
 // silent does not count.
 func (p *Moment) Running() map[string][]string {
+	return p.shown(func(state model.DomainState) bool { return state == model.DomainRunning })
+}
+
+// Living is the same of domains that run, or stand still and run on as soon as somebody lets them. The half of a migration is none.
+func (p *Moment) Living() map[string][]string { return p.shown(lives) }
+
+func lives(state model.DomainState) bool {
+	return state == model.DomainRunning || state == model.DomainPaused
+}
+
+func (p *Moment) shown(counts func(model.DomainState) bool) map[string][]string {
 	found := make(map[string][]string)
 	for _, node := range p.View().Nodes {
 		if node.Facts.Liveness == model.Unreachable || !node.Facts.DomainsKnown {
 			continue
 		}
 		for i := range node.Facts.Domains {
-			if domain := &node.Facts.Domains[i]; domain.State == model.DomainRunning {
+			if domain := &node.Facts.Domains[i]; counts(domain.State) {
 				found[domain.UUID] = append(found[domain.UUID], node.Node.Name)
 			}
 		}
@@ -27,15 +38,15 @@ func (p *Moment) Running() map[string][]string {
 	return found
 }
 
-// RunningOn are the names of the nodes that show a running domain of a VM. For one VM it costs less than Running.
-func (p *Moment) RunningOn(uuid string) []string {
+// LivingOn are the names of the nodes that Living has for a VM. For one VM it costs less.
+func (p *Moment) LivingOn(uuid string) []string {
 	var found []string
 	for _, node := range p.Nodes() {
 		facts := p.Soft.Facts(node.ID, p.At)
 		if facts.Liveness == model.Unreachable || !facts.DomainsKnown {
 			continue
 		}
-		if domain := facts.Domain(uuid); domain != nil && domain.State == model.DomainRunning {
+		if domain := facts.Domain(uuid); domain != nil && lives(domain.State) {
 			found = append(found, node.Name)
 		}
 	}
@@ -53,7 +64,7 @@ func Deletable(p *Moment, vm model.VM) error {
 		return refusal.New(rpc.Conflict, subject, fmt.Sprintf("stop it first: 'berth vm stop %s'", vm.Name),
 			"VM %q is not stopped: node %s holds it", vm.Name, p.NodeName(vm.Holder))
 	}
-	if nodes := p.RunningOn(vm.ID); len(nodes) > 0 {
+	if nodes := p.LivingOn(vm.ID); len(nodes) > 0 {
 		return refusal.New(rpc.Conflict, subject, fmt.Sprintf("shut it down there with 'virsh shutdown %s'", vm.Name),
 			"a domain with the UUID of VM %q runs on %s", vm.Name, strings.Join(nodes, ", "))
 	}

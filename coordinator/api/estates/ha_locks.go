@@ -3,6 +3,7 @@ package estates
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/refusal"
@@ -76,8 +77,12 @@ func LockProblems(p *answer.Moment, of LocksOf) []string {
 		}
 		switch locks := of(p.Snapshot, &pool); {
 		case locks.Verdict == evidence.NotShared:
-			lines = append(lines, fmt.Sprintf("pool %s is declared as shared, and %s: a VM that is moved or restarted there finds no disk: %s",
-				pool.Name, locks.Why, haNext(&pool, &locks)))
+			what := "it is tried again whether all nodes have the same storage there"
+			if len(locks.Sides) > 0 {
+				what = "VMs with disks there are moved and started on their side alone, which is " + sidesOf(locks.Sides)
+			}
+			lines = append(lines, fmt.Sprintf("pool %s is declared as shared, and %s: %s: %s",
+				pool.Name, locks.Why, what, haNext(&pool, &locks)))
 		case locks.Verdict == evidence.LocksStay && !settings.HAWithoutLock:
 			if names := haIn(p, &pool); len(names) > 0 {
 				lines = append(lines, fmt.Sprintf("no lock in pool %s would stop a second copy of VMs with ha (%s): %s: %s",
@@ -87,6 +92,19 @@ func LockProblems(p *answer.Moment, of LocksOf) []string {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// sidesOf names the nodes of each side of a pool.
+func sidesOf(sides [][]string) string {
+	texts := make([]string, 0, len(sides))
+	for _, side := range sides {
+		texts = append(texts, evidence.SomeOf(side))
+	}
+	const most = 4
+	if len(texts) > most {
+		texts = append(texts[:most], fmt.Sprintf("one of %d more", len(texts)-most))
+	}
+	return strings.Join(texts, " or ")
 }
 
 // haIn are the VMs with ha that have disks in a pool.

@@ -232,7 +232,7 @@ func (s *DecisionCalls) whyNotNow(p *answer.Moment, vm model.VM, ref string) (*c
 		switch {
 		case against.Won && vm.Holder == "":
 			why = fmt.Sprintf("%s would take it now: %s", node.Name, why)
-		case against.Won && vm.Holder != node.ID:
+		case against.Won && vm.Holder != node.ID && judged.Held == "":
 			why = fmt.Sprintf("%s would take it now ('berth vm migrate %s --to %s'): %s", node.Name, vm.Name, node.Name, why)
 		}
 		response.Answer = append(response.Answer, why)

@@ -64,6 +64,10 @@ func (p reasons) besideBerth(vm *model.VM) []string {
 	if !known || came.Kind != operation.Adopt {
 		return nil
 	}
+	if came.Source == "" && !came.Created {
+		return []string{fmt.Sprintf("%s runs on %s because somebody has started it there beside Berth, which took note of it (seen %s)",
+			vm.Name, came.TargetName, p.when(came.CreatedAt))}
+	}
 	if came.Source == "" {
 		return []string{fmt.Sprintf("%s runs on %s because it ran there when Berth took it under management (%s, asked by %s)",
 			vm.Name, came.TargetName, p.when(came.EndedAt), came.Caller)}

@@ -28,6 +28,9 @@ func HAGaps(p *answer.Moment, vm *model.VM, control Readiness) (gaps []string) {
 	if !vm.HA || !known {
 		return nil
 	}
+	if !vm.Guarded() {
+		return append(gaps, fmt.Sprintf("it is never started again by itself: 'berth vm set %s --restart ha' changes that", vm.Name))
+	}
 	if why, next := control.Unprovable(&node); why != "" {
 		gap := fmt.Sprintf("if %s fell silent: %s", node.Name, why)
 		if next != "" {
@@ -50,12 +53,14 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 	var without, vms []string
 	for _, node := range p.Nodes() {
 		method := node.Fence.Method
-		refused, _ := control.IdentityOf(&node).Refused(&node)
-		if method == model.FenceManual || node.Fenced() || node.Maintenance || refused != "" {
+		if method == model.FenceManual || node.Fenced() || node.Maintenance {
 			continue
 		}
-		names := withHA(p.VMsOn(node.ID))
+		names := evidence.HighlyAvailable(p.VMsOn(node.ID))
 		if len(names) == 0 {
+			continue
+		}
+		if refused, _ := control.IdentityOf(&node).Refused(&node); refused != "" {
 			continue
 		}
 		why, next := control.Unprovable(&node)
@@ -68,6 +73,10 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 				node.Name, evidence.SomeOf(names), why, next))
 		}
 	}
+	if never := neverStarted(p); len(never) > 0 {
+		lines = append(lines, fmt.Sprintf("VMs with ha (%s) are never started again by themselves, because restart is never: "+
+			"'berth vm set %s --restart ha' changes that", evidence.SomeOf(never), never[0]))
+	}
 	slices.Sort(lines)
 	if len(without) == 0 {
 		return lines
@@ -79,11 +88,11 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 		evidence.SomeOf(vms), evidence.SomeOf(without), without[0]))
 }
 
-// withHA names the VMs that are to be highly available.
-func withHA(vms []model.VM) (names []string) {
-	for i := range vms {
-		if vms[i].HA && vms[i].Desired == model.Running {
-			names = append(names, vms[i].Name)
+// neverStarted names the VMs with ha that nothing starts again by itself, ascending.
+func neverStarted(p *answer.Moment) (names []string) {
+	for _, vm := range p.VMs() {
+		if vm.HA && !vm.Guarded() && vm.Desired == model.Running {
+			names = append(names, vm.Name)
 		}
 	}
 	slices.Sort(names)

@@ -78,5 +78,16 @@ func cannedPools() []*berthv1.Pool {
 				TriedAt: Ago(5 * time.Minute), Tried: 2, Nodes: 2,
 			},
 		},
+		{
+			Name: "san", Cluster: "prod", Scope: "shared", Source: "san", OverProvisioning: 1,
+			Shares: []*berthv1.PoolShare{{
+				Nodes: []string{"node4", "node5", "node6"}, CapacityBytes: 50 * Gib, AvailableBytes: 40 * Gib, LimitBytes: 50 * Gib,
+			}},
+			Locks: &berthv1.PoolLocks{
+				Verdict: berthv1.PoolLocksVerdict_POOL_LOCKS_VERDICT_NOT_SHARED, Why: "node6 did not see a file that node5 had made there",
+				TriedAt: Ago(5 * time.Minute), Tried: 3, Nodes: 3,
+				Sides: []*berthv1.PoolSide{{Nodes: []string{"node4", "node5"}}, {Nodes: []string{"node6"}}},
+			},
+		},
 	}
 }

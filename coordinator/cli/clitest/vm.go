@@ -25,6 +25,9 @@ type vmFake struct {
 	OnStartVMs  func(*berthv1.StartVMsRequest) (*berthv1.StartVMsResponse, error)
 	OnStopVM    func(*berthv1.StopVMRequest) (*berthv1.StopVMResponse, error)
 	OnRebootVM  func(*berthv1.RebootVMRequest) (*berthv1.RebootVMResponse, error)
+	OnActOnVMs  func(*berthv1.ActOnVMsRequest) (*berthv1.ActOnVMsResponse, error)
+	document    func(*berthv1.GetVMDocumentRequest) (*berthv1.GetVMDocumentResponse, error)
+	OnDocument  func(*berthv1.SetVMDocumentRequest) (*berthv1.SetVMDocumentResponse, error)
 	OnMigrateVM func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error)
 	OnDeleteVM  func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error)
 	OnAdoptVMs  func(*berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error)
@@ -43,6 +46,9 @@ func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceStartVMsProcedure, &f.OnStartVMs)
 	unary(l, berthv1connect.BerthServiceStopVMProcedure, &f.OnStopVM)
 	unary(l, berthv1connect.BerthServiceRebootVMProcedure, &f.OnRebootVM)
+	unary(l, berthv1connect.BerthServiceActOnVMsProcedure, &f.OnActOnVMs)
+	unary(l, berthv1connect.BerthServiceGetVMDocumentProcedure, &f.document)
+	unary(l, berthv1connect.BerthServiceSetVMDocumentProcedure, &f.OnDocument)
 	unary(l, berthv1connect.BerthServiceMigrateVMProcedure, &f.OnMigrateVM)
 	unary(l, berthv1connect.BerthServiceDeleteVMProcedure, &f.OnDeleteVM)
 	unary(l, berthv1connect.BerthServiceAdoptVMsProcedure, &f.OnAdoptVMs)
@@ -133,6 +139,17 @@ func cannedVMAnswers() vmFake {
 		OnRebootVM: func(*berthv1.RebootVMRequest) (*berthv1.RebootVMResponse, error) {
 			return &berthv1.RebootVMResponse{SchemaVersion: "1", Operation: CannedOperation("reboot", Running)}, nil
 		},
+		OnActOnVMs: CannedActs,
+		document: func(r *berthv1.GetVMDocumentRequest) (*berthv1.GetVMDocumentResponse, error) {
+			answer := &berthv1.GetVMDocumentResponse{SchemaVersion: "1", Vm: r.GetVm(), Xml: CannedDocument, Revision: 7}
+			if !r.GetNext() && !r.GetRecord() {
+				answer.Node = "node2"
+			}
+			return answer, nil
+		},
+		OnDocument: func(r *berthv1.SetVMDocumentRequest) (*berthv1.SetVMDocumentResponse, error) {
+			return &berthv1.SetVMDocumentResponse{SchemaVersion: "1", Vm: r.GetVm(), Waits: true}, nil
+		},
 		OnMigrateVM: func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error) {
 			decision := CannedDecision()
 			decision.Purpose = "migrate"
@@ -161,18 +178,20 @@ func cannedVMs() []*berthv1.VM {
 			Epoch: 7, Condition: "node node3 is unreachable: no session for 3m12s", StartedAt: Ago(72 * time.Hour),
 			Labels: []string{"acme", "tier-db"}, Migration: "manual", Preferred: []string{"node3"}, Groups: []string{"rack-7"},
 			MovedAt: Ago(7 * time.Minute), Description: "orders of the shop", Ha: true, RestartPriority: "high",
+			Restart: "always", RestartAfter: []string{"tier-dns"},
 			Running: &berthv1.VMSize{MemoryBytes: 4 * Gib, Vcpus: 2}, NextStart: []*berthv1.PendingChange{
 				{Field: "memory", Now: "4 GiB", Next: "8 GiB", SetBy: "operator/alice", SetAt: Ago(26 * time.Hour)},
 				{Field: "vcpus", Now: "2", Next: "4"},
 				{Field: "offer", Next: "large", SetBy: "operator/bob", SetAt: Ago(time.Hour)},
 			},
+			ChangedLive: []*berthv1.PendingChange{{Field: "vcpus", Now: "2", Next: "2", SetBy: "operator/carol", SetAt: Ago(3 * time.Hour)}},
 			Drift: &berthv1.Drift{Node: "node3", Since: Ago(2 * time.Hour), Devices: []*berthv1.DriftedDevice{
 				{Kind: "disk", Key: "vda", Was: "/srv/db1.qcow2", Is: "/srv/db1.before-upgrade"},
 			}},
 		},
 		{
 			Id: "aaaaaaaa-0000-4000-8000-000000000001", Name: "web1", State: berthv1.VMState_VM_STATE_RUNNING, Node: "node1",
-			NodeId: "3nqk7d2m0n1aa", RestartPriority: "normal",
+			NodeId: "3nqk7d2m0n1aa", RestartPriority: "normal", Restart: "cluster",
 			Spec: &berthv1.VMSpec{
 				MemoryBytes: Gib / 2, Vcpus: 2, Networks: []string{"default"},
 				Disks: []*berthv1.Disk{
@@ -289,3 +308,11 @@ func cannedGaps() []string {
 		"without node3: 0 of 2 nodes fit",
 	}
 }
+
+// CannedDocument is the document of every VM.
+const CannedDocument = `<domain type='kvm'>
+  <name>web1</name>
+  <memory unit='KiB'>524288</memory>
+  <vcpu>2</vcpu>
+</domain>
+`

@@ -84,6 +84,9 @@ func Through(
 			return err
 		}
 		*op, said = last, done(last)
+		if note := last.GetMessage(); note != "" { // of a stop: that it was not there any more, and may run elsewhere
+			said += "; " + note
+		}
 	}
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{"vm/" + (*op).GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },

@@ -72,11 +72,15 @@ func TestStopDuringABackup(t *testing.T) {
 	}
 	w, _ := clitest.NewSite(t, f)
 	said := w.Run("vm", "stop", "web1", "--interrupt-backup")
-	if said.Out != "vm/web1 stopped on node2 after 2.1s; interrupted: it has a backup job\n" {
+	if said.Out != "vm/web1 stopped on node2 after 2.1s\n" || !strings.Contains(said.ErrOut, "interrupts: it has a backup job\n") {
 		t.Errorf("got %q and %q", said.Out, said.ErrOut)
 	}
 	if sent := clitest.Asked[berthv1.StopVMRequest](f); len(sent) != 1 || !sent[0].GetInterruptBackup() {
 		t.Errorf("the coordinator was asked %v", sent)
+	}
+	said = w.Run("vm", "stop", "web1", "--interrupt-backup", "--no-wait")
+	if !strings.Contains(said.ErrOut, "interrupts: it has a backup job\n") {
+		t.Errorf("who does not wait reads %q", said.ErrOut)
 	}
 }
 

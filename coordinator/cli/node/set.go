@@ -46,10 +46,10 @@ says the cluster: 'berth cluster node-key declare'. --cluster moves a node that 
 --fence says what proves that the node is off when it is silent. Then, and only then, VMs with --ha are restarted
 elsewhere. With command it is a fence agent on the coordinators' machines (packages fence-agents-*): it is run with the
 given arguments, to switch the node off and to ask whether it is. Arguments replace all that there were. Secrets are
-better kept in a file on those machines (password_script=FILE); others are shown as ***. A management board that tells
-which machine it switches (IPMI, Redfish) is not used if that is another one. With manual it is somebody's word, 'berth
-node fence NODE --confirmed-off'. With watchdog the node resets itself when it hears no leader for some minutes, even if
-no coordinator is left; its agent.yaml names the device.
+better printed by a program there (password_script=/etc/berth/fence/FILE); others are shown as ***, and asked for again
+with another address. A board that tells which machine it switches (IPMI, Redfish) is not used if that is another one.
+With manual it is somebody's word, 'berth node fence NODE --confirmed-off'. With watchdog the node resets itself when
+it hears no leader for some minutes, even if no coordinator is left; its agent.yaml names the device.
 
 --machine decides which one the node is when two machines say so: a copy of its system disk, or new hardware. Until then
 nothing is placed there, and nothing that either says counts as absence. 'berth node show' has both.`,

@@ -126,6 +126,15 @@ func locksText(a *term.App, locks *berthv1.PoolLocks) string {
 	}
 }
 
+// sidesText says which nodes have the same storage under the pool's name.
+func sidesText(sides []*berthv1.PoolSide) string {
+	names := make([]string, 0, len(sides))
+	for _, side := range sides {
+		names = append(names, strings.Join(side.GetNodes(), ", "))
+	}
+	return strings.Join(names, " | ") + ": a VM with a disk there stays on its side"
+}
+
 func poolText(a *term.App, p *term.Page, pool *berthv1.Pool) {
 	p.Line("pool/%s", pool.GetName())
 	fields := [][2]string{
@@ -138,6 +147,9 @@ func poolText(a *term.App, p *term.Page, pool *berthv1.Pool) {
 	}
 	if pool.GetLocks() != nil {
 		fields = append(fields, [2]string{"locks", locksText(a, pool.GetLocks())})
+		if sides := pool.GetLocks().GetSides(); len(sides) > 0 {
+			fields = append(fields, [2]string{"apart", sidesText(sides)})
+		}
 	}
 	if pool.GetHaWithoutLock() {
 		fields = append(fields, [2]string{"ha_without_lock", "true"})

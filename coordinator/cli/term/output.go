@@ -79,6 +79,13 @@ func (a *App) Print(cmd *cobra.Command, r Result) error {
 	return err
 }
 
+// Note tells people one line beside the answer.
+func (a *App) Note(cmd *cobra.Command, note string) {
+	if !a.Quiet && !a.Format.Structured() {
+		fmt.Fprintln(cmd.ErrOrStderr(), Clean(note))
+	}
+}
+
 // NoteIfEmpty tells, where a table would have no row, what that means and what to do.
 func (a *App) NoteIfEmpty(cmd *cobra.Command, rows int, note string) {
 	if rows == 0 && !a.Quiet && (a.Format == AsTable || a.Format == AsWide) {

@@ -93,24 +93,38 @@ func setCommand(a *term.App) *cobra.Command {
 		place  placeFlags
 		memory term.StringFlag
 		vcpus  int32
+		most   mostFlags
 		unset  []string
+		now    bool
+		acting acting
 	)
 	traits := fieldform.Of(traitFields)
 	removable := slices.Concat(traitFlagNames, placeFlagNames)
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: "Change what a VM links to, who may move it, and its size from the next start on",
-		Args: term.Arguments(1, "NAME"),
+		Use: "set NAME...", Short: "Change what a VM links to, who may move it, and its size", Args: someNames,
 		Long: `Change what a VM links to in the estate, by which labels groups take it in, who may move it, and its size. What is not
 named stays as it is; --attach, --nic, --label and --prefer replace all that there were. A VM that runs goes on as it
 is: what says how Berth treats it (as --label, --migration and --ha do) counts at once, the rest from its next start
-on. Keys have a noun of their own: 'berth key set vm/NAME KEY=VALUE'.`,
+on. Keys have a noun of their own: 'berth key set vm/NAME KEY=VALUE'.
+
+--now changes the size of guests that run, of several VMs too, and of their next start: up to --max-memory and
+--max-vcpus as they were at its start, or the maximum of its document; without those, up to what it was started with.
+A VM that grows has to find the room on its node, as if it were placed there. A guest gives memory back when it can, so
+the answer says what it has then.`,
 		Example: `  berth vm set web1 --vdc acme-prod --offer small
   berth vm set web1 --attach web1-root --attach web1-data
-  berth vm set web1 --memory 4G --unset from,nic
+  berth vm set web1 --memory 4G --max-memory 8G --unset from,nic
   berth vm set web1 --label tier-web,acme --migration manual
-  berth vm set web1 --ha=true`,
+  berth vm set web1 --ha=true
+  berth vm set web1 web2 --memory 2G --vcpus 2 --now`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := &berthv1.VMChange{}
+			if others := term.ChangedFlags(cmd, nowFlagNames); !now && len(others) > 0 {
+				return term.Usagef(cmd, "%s goes with --now alone: without it nothing is waited for", others[0])
+			}
+			if !now && len(args) > 1 {
+				return term.Usagef(cmd, "unexpected argument %q: several VMs take --now", args[1])
+			}
 			if err := term.CheckUnset(cmd, unset, removable); err != nil {
 				return err
 			}
@@ -133,24 +147,46 @@ on. Keys have a noun of their own: 'berth key set vm/NAME KEY=VALUE'.`,
 				}
 				change.Vcpus = &vcpus
 			}
-			if settable := slices.Concat(removable, []string{"memory", "vcpus"}); len(unset)+len(term.ChangedFlags(cmd, settable)) == 0 {
+			if err := most.change(cmd, change); err != nil {
+				return err
+			}
+			if others := term.ChangedFlags(cmd, slices.Concat(removable, mostFlagNames, []string{"unset"})); now && len(others) > 0 {
+				return term.Usagef(cmd, "--now is about --memory and --vcpus: set %s without it", others[0])
+			}
+			if now && change.MemoryBytes == nil && change.Vcpus == nil {
+				return term.Usagef(cmd, "say what to change now: --memory or --vcpus")
+			}
+			if now {
+				return acting.act(a, cmd, &berthv1.ActOnVMsRequest{Vms: args, Action: &berthv1.ActOnVMsRequest_Resize{
+					Resize: &berthv1.ResizeAction{MemoryBytes: change.GetMemoryBytes(), Vcpus: change.GetVcpus()},
+				}}, "set")
+			}
+			settable := slices.Concat(removable, []string{"memory", "vcpus"}, mostFlagNames)
+			if len(unset)+len(term.ChangedFlags(cmd, settable)) == 0 {
 				return term.Usagef(cmd, "say what to set: --%s or --unset", strings.Join(settable, ", --"))
 			}
 			return set(a, cmd, &berthv1.ChangeVMRequest{Vm: args[0], Change: change, RequestId: term.RequestID()})
 		},
-		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+		ValidArgsFunction: a.VMNames(),
 	}
 	traits.Define(a, cmd)
 	place.flags(a, cmd)
 	memory.Word = "SIZE"
-	cmd.Flags().Var(&memory, "memory", "memory from the next start on, for instance 4G")
-	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on")
+	cmd.Flags().Var(&memory, "memory", "memory from the next start on, or --now, for instance 4G")
+	cmd.Flags().Int32Var(&vcpus, "vcpus", 0, "`NUMBER` of vCPUs from the next start on, or --now")
+	most.flags(cmd, "memory that it can get while it runs, from the next start on, for instance 8G; 0: what it is started with",
+		"`NUMBER` of vCPUs that it can get while it runs, from the next start on; 0: those it is started with")
+	cmd.Flags().BoolVar(&now, "now", false, "change the size of guests that run as well")
+	acting.flags(cmd)
 	cmd.Flags().StringSliceVar(&unset, "unset", nil, "`NAMES` of what to take away: "+strings.Join(removable, ", "))
 	term.Complete(cmd, "memory", cobra.NoFileCompletions)
 	term.Complete(cmd, "vcpus", cobra.NoFileCompletions)
 	term.Complete(cmd, "unset", term.CompleteFixed(removable...))
 	return cmd
 }
+
+// nowFlagNames are the flags of an operation, which a change of the record is not.
+var nowFlagNames = []string{"dry-run", "when-back", "wait", "no-wait", "timeout"}
 
 func set(a *term.App, cmd *cobra.Command, request *berthv1.ChangeVMRequest) error {
 	answer, err := term.AskOnce(a, cmd, term.Client.ChangeVM, request)

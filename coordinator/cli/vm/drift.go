@@ -61,7 +61,7 @@ func printSettled(a *term.App, cmd *cobra.Command, answer proto.Message, vm, wha
 }
 
 // driftRows tell with which devices a VM runs that somebody has changed beside Berth.
-func driftRows(vm *berthv1.VM) (rows [][2]string) {
+func driftRows(a *term.App, vm *berthv1.VM) (rows [][2]string) {
 	drift := vm.GetDrift()
 	if drift == nil {
 		return nil
@@ -76,6 +76,9 @@ func driftRows(vm *berthv1.VM) (rows [][2]string) {
 			text = fmt.Sprintf("%s: none, its record has %s", name, one.GetWas())
 		default:
 			text = fmt.Sprintf("%s: %s, its record has %s", name, one.GetIs(), one.GetWas())
+		}
+		if one.GetBy() != "" {
+			text += fmt.Sprintf("; changed by %s %s", one.GetBy(), a.At(one.GetAt()))
 		}
 		rows = append(rows, [2]string{"runs with", text})
 	}

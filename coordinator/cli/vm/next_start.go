@@ -51,6 +51,10 @@ func nextStartRows(a *term.App, vm *berthv1.VM, refused string) (rows [][2]strin
 		}
 		rows = append(rows, [2]string{title, text})
 	}
+	for _, one := range vm.GetChangedLive() {
+		rows = append(rows, [2]string{"changed now", fmt.Sprintf("%s to %s by %s %s", cmp.Or(nextStartTitles[one.GetField()], one.GetField()),
+			one.GetNext(), one.GetSetBy(), a.At(one.GetSetAt()))})
+	}
 	if refused != "" {
 		rows = append(rows, [2]string{title, "no node could take it, as they are now: " + refused})
 	}
@@ -59,6 +63,9 @@ func nextStartRows(a *term.App, vm *berthv1.VM, refused string) (rows [][2]strin
 		return rows
 	}
 	seen := fmt.Sprintf("changed beside Berth, seen %s on %s", a.At(drift.GetSince()), drift.GetNode())
+	if !slices.ContainsFunc(drift.GetDevices(), func(one *berthv1.DriftedDevice) bool { return one.GetBy() == "" }) {
+		seen = "changed with Berth"
+	}
 	devices := "devices as it ran last; " + seen
 	switch {
 	case drift.GetReverted():

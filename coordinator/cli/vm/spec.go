@@ -24,6 +24,7 @@ type specFlags struct {
 	plain    *fieldform.Flags[model.VM]
 	memory   string
 	vcpus    int
+	most     mostFlags
 	image    string
 	disks    []string
 	xml      string // file
@@ -31,7 +32,7 @@ type specFlags struct {
 }
 
 // describing are the flags of which any one makes the VM a new one. --xml excludes all others.
-var describing = slices.Concat([]string{"memory", "vcpus", "image", "disk", "user-data"}, specFlagNames, rootFlagNames)
+var describing = slices.Concat([]string{"memory", "vcpus", "image", "disk", "user-data"}, mostFlagNames, specFlagNames, rootFlagNames)
 
 func (f *specFlags) flags(a *term.App, cmd *cobra.Command) {
 	f.plain = fieldform.Of(specFields)
@@ -39,6 +40,7 @@ func (f *specFlags) flags(a *term.App, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.memory, "memory", "", "`SIZE` of the memory, for instance 512M or 4G")
 	flags.IntVar(&f.vcpus, "vcpus", 1, "`NUMBER` of vCPUs")
+	f.most.flags(cmd, "memory that it can get while it runs, for instance 8G", "`NUMBER` of vCPUs that it can get while it runs")
 	flags.StringVar(
 		&f.image, "image", "",
 		"what to boot from: the `NAME` of an imported image, which its first disk is a copy of; or the first --disk, by its path",
@@ -107,6 +109,9 @@ func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
 	if err := f.plain.Make(cmd, spec); err != nil {
 		return nil, err
 	}
+	if spec.MaxMemoryBytes, spec.MaxVcpus, err = f.most.read(cmd); err != nil {
+		return nil, err
+	}
 	if f.userData != "" {
 		if spec.UserData, err = readFile(cmd, "the user data", f.userData, model.MaxUserData); err != nil {
 			return nil, err
@@ -133,6 +138,7 @@ func (f *specFlags) described(cmd *cobra.Command) (*berthv1.VMSpec, error) {
 func (f *specFlags) validate(spec *berthv1.VMSpec) error {
 	described := f.plain.Record.Spec
 	described.Memory, described.VCPUs, described.UserData = units.Bytes(spec.GetMemoryBytes()), int(spec.GetVcpus()), spec.GetUserData()
+	described.MaxMemory, described.MaxVCPUs = units.Bytes(spec.GetMaxMemoryBytes()), int(spec.GetMaxVcpus())
 	for _, disk := range spec.GetDisks() {
 		described.Disks = append(described.Disks, model.Disk{
 			Path: disk.GetPath(), Format: disk.GetFormat(), Bus: disk.GetBus(), ReadOnly: disk.GetReadOnly(),
@@ -141,7 +147,10 @@ func (f *specFlags) validate(spec *berthv1.VMSpec) error {
 	return model.ValidateSpec(described)
 }
 
-var errDisk = errors.New("not a disk")
+var (
+	errDisk   = errors.New("not a disk")
+	errSource = errors.New("neither a path that begins with / nor POOL/VOLUME")
+)
 
 // parseDisk reads PATH[,format=...][,bus=...][,readonly]. Without a format, a name that ends in .qcow2 is qcow2 and
 // every other one is raw.

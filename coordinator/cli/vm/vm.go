@@ -25,7 +25,9 @@ func Command(a *term.App) *cobra.Command {
 A VM is a guest that Berth places, starts and moves. Domains that others run on the same nodes are counted, shown by
 'berth node show', and never touched, until 'berth vm adopt' takes them under management. 'berth vm why' and
 'berth vm why-not' tell why a VM is where it is, and 'berth vm why-not-started' what keeps one from being started.`,
-		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), rebootCommand(a), listCommand(a), showCommand(a),
+		addCommand(a), setCommand(a), startCommand(a), stopCommand(a), rebootCommand(a), resetCommand(a), pauseCommand(a), resumeCommand(a),
+		attachCommand(a), detachCommand(a), mediaCommand(a), snapshotCommand(a), xmlCommand(a), editCommand(a),
+		listCommand(a), showCommand(a),
 		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), acceptCommand(a), revertCommand(a),
 		whyCommand(a),
 		whyNotCommand(a), whyNotStartedCommand(a), historyCommand(a))
@@ -88,7 +90,7 @@ func table(a *term.App, p *term.Page, vms []*berthv1.VM, wide bool) {
 	p.Table(headings, rows)
 	if marked {
 		p.Blank()
-		p.Line("* otherwise at its next start: see 'berth vm show NAME'")
+		p.Line(mark + " otherwise at its next start: see 'berth vm show NAME'")
 	}
 }
 
@@ -143,6 +145,12 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		{"memory", units.Bytes(runs(vm).GetMemoryBytes()).String()},
 		{"vCPUs", strconv.Itoa(int(runs(vm).GetVcpus()))},
 	}...)
+	if most := spec.GetMaxMemoryBytes(); most > 0 {
+		rows = append(rows, [2]string{"memory up to", units.Bytes(most).String()})
+	}
+	if most := spec.GetMaxVcpus(); most > 0 {
+		rows = append(rows, [2]string{"vCPUs up to", strconv.Itoa(int(most))})
+	}
 	rows = append(rows, fieldform.Rows(specFields, spec)...)
 	rows = append(
 		rows, [2]string{"CPU", cmp.Or(vm.GetCpu(), spec.GetCpu())}, [2]string{"user data", textLength(spec.GetUserData())},
@@ -161,7 +169,8 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 	if spec.GetXml() != "" {
 		rows = append(rows, [2]string{"devices", "as in its own domain XML; -o json shows it"})
 	}
-	rows = append(rows, driftRows(vm)...)
+	rows = append(rows, driftRows(a, vm)...)
+	rows = append(rows, snapshotRows(a, vm)...)
 	rows = append(rows, nextStartRows(a, vm, answer.GetNextStartRefused())...)
 	rows = append(rows, traitRows(a, vm)...)
 	for _, gap := range answer.GetHaGaps() {
@@ -228,19 +237,19 @@ func stopCommand(a *term.App) *cobra.Command {
 		force     bool
 		interrupt bool
 		grace     time.Duration
-		whenBack  bool
-		wait      follow.WaitFlags
+		flags     acting
 	)
 	cmd := &cobra.Command{
-		Use: "stop NAME", Short: "Shut a VM down", Args: term.Arguments(1, "NAME"),
-		Long: `Shut a VM down: its guest is asked to, and powered off when the grace time is over. The VM stays known and
+		Use: "stop NAME...", Short: "Shut VMs down", Args: someNames,
+		Long: `Shut VMs down: each guest is asked to, and powered off when the grace time is over. A VM stays known, and
 'berth vm start NAME' starts it again. It is refused while somebody makes a backup of the VM or copies a disk of it:
---interrupt-backup and --force stop it all the same, and say what does not finish.
+--interrupt-backup and --force stop it all the same, and say what does not finish. What is refused of one VM does not
+keep the others from being stopped.
 
 If its node is unreachable, that is refused: nobody can ask the guest. With --when-back it is done as soon as the node
 is heard again, and 'berth operation cancel' takes it back until then.`,
 		Example: `  berth vm stop web1
-  berth vm stop web1 --grace 5m
+  berth vm stop web1 web2 --grace 5m
   berth vm stop web1 --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -248,22 +257,26 @@ is heard again, and 'berth operation cancel' takes it back until then.`,
 				return term.Usagef(cmd, "--force and --grace exclude each other")
 			case grace <= 0:
 				return term.Usagef(cmd, "--grace %s: want more than nothing; --force does not ask the guest", grace)
-			case !cmd.Flags().Changed("timeout") && grace+time.Minute > wait.Timeout:
-				wait.Timeout = grace + time.Minute
+			case !cmd.Flags().Changed("timeout") && grace+time.Minute > flags.wait.Timeout:
+				flags.wait.Timeout = grace + time.Minute
+			}
+			if len(args) > 1 || flags.dryRun {
+				return flags.act(a, cmd, &berthv1.ActOnVMsRequest{Vms: args, Action: &berthv1.ActOnVMsRequest_Stop{Stop: &berthv1.StopAction{
+					Force: force, GraceSeconds: grace.Seconds(), InterruptBackup: interrupt,
+				}}}, "stopped")
 			}
 			return stop(a, cmd, &berthv1.StopVMRequest{
-				Vm: args[0], Force: force, GraceSeconds: grace.Seconds(), WhenBack: whenBack, RequestId: term.RequestID(),
+				Vm: args[0], Force: force, GraceSeconds: grace.Seconds(), WhenBack: flags.whenBack, RequestId: term.RequestID(),
 				InterruptBackup: interrupt,
-			}, wait)
+			}, flags.wait)
 		},
-		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+		ValidArgsFunction: a.VMNames(),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "power it off at once, like pulling the plug")
 	cmd.Flags().BoolVar(&interrupt, "interrupt-backup", false, "stop it also while a backup or a job on a disk runs, which does not finish")
 	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "`DURATION` that the guest has to shut down, at most 1h")
 	term.Complete(cmd, "grace", cobra.NoFileCompletions)
-	whenBackFlag(cmd, &whenBack)
-	wait.Flags(cmd)
+	flags.flags(cmd)
 	return cmd
 }
 
@@ -285,38 +298,43 @@ func stop(a *term.App, cmd *cobra.Command, request *berthv1.StopVMRequest, wait 
 		return err
 	}
 	wait.Wait = wait.Wait && !later(answer.GetOperation(), request.GetWhenBack())
+	for _, broken := range answer.GetInterrupted() {
+		a.Note(cmd, "interrupts: "+broken)
+	}
 	return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
-		said := fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
-		for _, broken := range answer.GetInterrupted() {
-			said += "; interrupted: " + broken
-		}
-		return said
+		return fmt.Sprintf("vm/%s stopped on %s after %s", op.GetVm(), cmp.Or(op.GetSource(), term.None), follow.Took(op))
 	})
 }
 
 func rebootCommand(a *term.App) *cobra.Command {
 	var (
-		force    bool
-		whenBack bool
-		wait     follow.WaitFlags
+		force bool
+		flags acting
 	)
 	cmd := &cobra.Command{
-		Use: "reboot NAME", Short: "Restart the guest of a VM where it runs", Args: term.Arguments(1, "NAME"),
-		Long: `Restart the guest of a VM where it runs: it is asked to, by the agent in the guest if there is one, else by the power
+		Use: "reboot NAME...", Short: "Restart the guests of VMs where they run", Args: someNames,
+		Long: `Restart the guests of VMs where they run: each is asked to, by the agent in the guest if there is one, else by the power
 button, and has three minutes. Its node and its domain stay the same. So a change that waits for a start waits on:
-'berth vm stop' and 'berth vm start' bring that about.`,
+'berth vm stop' and 'berth vm start' bring that about. --force does what 'berth vm reset' does.`,
 		Example: `  berth vm reboot web1
+  berth vm reboot web1 web2
   berth vm reboot web1 --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || flags.dryRun {
+				request := &berthv1.ActOnVMsRequest{Vms: args, Action: &berthv1.ActOnVMsRequest_Reboot{Reboot: &berthv1.RebootAction{}}}
+				if force {
+					request.Action = &berthv1.ActOnVMsRequest_Reset_{Reset_: &berthv1.ResetAction{}}
+				}
+				return flags.act(a, cmd, request, "restarted")
+			}
 			return reboot(a, cmd, &berthv1.RebootVMRequest{
-				Vm: args[0], Force: force, WhenBack: whenBack, RequestId: term.RequestID(),
-			}, wait)
+				Vm: args[0], Force: force, WhenBack: flags.whenBack, RequestId: term.RequestID(),
+			}, flags.wait)
 		},
-		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
+		ValidArgsFunction: a.VMNames(),
 	}
-	whenBackFlag(cmd, &whenBack)
 	cmd.Flags().BoolVar(&force, "force", false, "reset it at once without asking the guest, like the reset button")
-	wait.Flags(cmd)
+	flags.flags(cmd)
 	return cmd
 }
 

@@ -137,7 +137,8 @@ func (a *Adoption) retakable(ctx context.Context, vm model.VM, one evidence.Copy
 	case one.Domain.State == model.DomainShutoff:
 		return problemf(fmt.Sprintf("start it with 'berth vm start %s'", vm.Name), "it is off")
 	case one.Domain.Name != vm.Name:
-		return problemf(fmt.Sprintf("shut it down, and name it back with 'virsh domrename %s %s' on %s", one.Domain.Name, vm.Name, one.Name),
+		return problemf(fmt.Sprintf("shut it down, and name it back with 'virsh domrename %s %s' on %s", model.Argument(one.Domain.Name),
+			vm.Name, one.Name),
 			"it is VM %s under another name", vm.Name)
 	case one.Domain.State != model.DomainRunning:
 		return problemf(

@@ -22,7 +22,7 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	defer cancel()
 	done, err := a.Agents.Perform(limited, one.Node, lead.Task{Describe: one.Domain.UUID})
 	if err != nil {
-		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
 	}
 	text, err := domxml.WithoutMark(done.DomainXML)
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	}
 	info, err := domxml.Parse(text)
 	if err != nil {
-		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
 	}
 	vm = model.VM{
 		ID: one.Domain.UUID, Name: one.Domain.Name, Desired: model.Running, CreatedAt: a.Now(), StartedAt: one.Domain.Since,
@@ -44,14 +44,14 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 		return vm, "", problemf("shut it down, rename it with 'virsh domrename', and start it", "%v", err)
 	}
 	if err := model.ValidateSpec(vm.Spec); err != nil {
-		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
 	}
 	snapshot := a.Store.Snapshot()
 	node, _ := snapshot.Node(one.Node)
 	facts := a.Inventory.Facts(one.Node, a.Now())
 	local, err := drift.LocalDisk(snapshot, &vm, node.ClusterName(), &facts)
 	if err != nil {
-		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", one.Domain.Name, one.Name), "%v", err)
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
 	}
 	if local != "" {
 		vm.Bound = one.Node

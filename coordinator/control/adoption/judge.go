@@ -80,14 +80,16 @@ func adoptable(one evidence.Copy, shown map[string][]evidence.Copy, words []stri
 	case model.DomainRunning:
 	case model.DomainShutoff:
 		return problemf(
-			fmt.Sprintf("start it with 'virsh start %s' on %s, or make a VM of its XML with 'berth vm add --xml FILE'", domain.Name, one.Name),
+			fmt.Sprintf("start it with 'virsh start %s' on %s, or make a VM of its XML with 'berth vm add --xml FILE'",
+				model.Argument(domain.Name), one.Name),
 			"it is off",
 		)
 	case model.DomainPausedMigration:
 		return problemf("wait until the migration has ended", "it is being migrated")
 	default:
 		return problemf(
-			fmt.Sprintf("let it run with 'virsh resume %s' on %s", domain.Name, one.Name), "it is %s (%s)", domain.State, domain.Reason,
+			fmt.Sprintf("let it run with 'virsh resume %s' on %s", model.Argument(domain.Name), one.Name),
+			"it is %s (%s)", domain.State, domain.Reason,
 		)
 	}
 	if err := endless(&one); err != nil {
@@ -103,7 +105,7 @@ func adoptable(one evidence.Copy, shown map[string][]evidence.Copy, words []stri
 			)
 		default:
 			return problemf(fmt.Sprintf(
-				"remove it with 'virsh undefine %s' on %s: somebody could start it a second time", other.Domain.Name, other.Name,
+				"remove it with 'virsh undefine %s' on %s: somebody could start it a second time", model.Argument(other.Domain.Name), other.Name,
 			),
 				"a definition with its UUID is on %s too", other.Name)
 		}
@@ -135,6 +137,7 @@ func endless(c *evidence.Copy) error {
 	if c.Domain.Epoch < epochLimit {
 		return nil
 	}
-	return problemf(fmt.Sprintf("take its mark out with 'virsh metadata %s --uri %s --remove' on %s", c.Domain.Name, domxml.Namespace, c.Name),
+	return problemf(fmt.Sprintf("take its mark out with 'virsh metadata %s --uri %s --remove' on %s",
+		model.Argument(c.Domain.Name), domxml.Namespace, c.Name),
 		"its mark has epoch %d, which Berth has never written", c.Domain.Epoch)
 }

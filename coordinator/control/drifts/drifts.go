@@ -5,7 +5,6 @@ package drifts
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -13,14 +12,18 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/drift"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
 
 const (
 	// every is between two looks at guests whose devices have changed.
 	every = 500 * time.Millisecond
-	// askLimit is how long a node has to tell the devices of a guest that is about to be stopped: those that were told last will do.
+	// askLimit is how long a node has to tell the devices of a guest: it is asked again.
 	askLimit = time.Second
+	// lastLimit is how long it has when the guest is about to be stopped. Those that were told last may be older than the last change, and a
+	// node that is so busy does not stop it sooner either.
+	lastLimit = 10 * time.Second
 	// atOnce is how many VMs are looked at in one turn: after an election all are.
 	atOnce = 256
 	// boundEvery is between two looks at VMs that are bound to their nodes: somebody may have declared the pool that their disks are in.
@@ -38,12 +41,7 @@ func (d *Drifts) Follow(ctx context.Context) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var due []string // IDs of VMs
-	waits, bound, looked := map[string]bool{}, map[string]bool{}, d.Now()
-	for _, vm := range d.Store.Snapshot().VMs() {
-		if vm.Bound != "" {
-			bound[vm.ID] = true
-		}
-	}
+	waits, looked := map[string]model.ToldDevices{}, d.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -57,43 +55,44 @@ func (d *Drifts) Follow(ctx context.Context) {
 		changed := d.Inventory.ChangedDevices()
 		if d.Now().Sub(looked) >= boundEvery {
 			looked = d.Now()
-			changed = append(changed, slices.Sorted(maps.Keys(bound))...)
-		}
-		for _, uuid := range changed {
-			if !waits[uuid] {
-				due, waits[uuid] = append(due, uuid), true
+			for _, vm := range snapshot.VMs() {
+				if _, waiting := waits[vm.ID]; !waiting && vm.Bound != "" {
+					changed = append(changed, model.ToldDevices{VM: vm.ID})
+				}
 			}
+		}
+		for _, told := range changed {
+			if _, waiting := waits[told.VM]; !waiting {
+				due = append(due, told.VM)
+			}
+			waits[told.VM] = told
 		}
 		now := due[:min(len(due), atOnce)]
 		due = slices.Clone(due[len(now):])
 		for _, id := range now {
-			if d.settle(ctx, snapshot, id) {
+			if d.settle(ctx, snapshot, waits[id]) {
 				delete(waits, id)
 			} else {
 				due = append(due, id)
-			}
-			if vm, _ := d.Store.Snapshot().VM(id); vm.Bound != "" {
-				bound[id] = true
-			} else {
-				delete(bound, id)
 			}
 		}
 	}
 }
 
 // settle looks at one VM. It is false if the VM is to be looked at again: an operation works on it, or nothing was stored.
-func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, id string) bool {
-	vm, known := snapshot.VM(id)
+func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told model.ToldDevices) bool {
+	vm, known := snapshot.VM(told.VM)
+	op, _ := snapshot.LiveOperationOf(told.VM)
 	switch {
 	case !known:
 		return true // a stranger's
-	case vm.Operation != "":
+	case vm.Operation != "" && op.Kind != operation.Reboot: // which leaves the guest where it is, with what it has, and takes minutes
 		return false
 	}
 	var after model.VM
-	if vm.Holder == "" {
-		after = d.atRest(snapshot, vm)
-	} else if after, known = d.seen(ctx, snapshot, vm); !known {
+	if node := d.runsOn(&vm); node == "" {
+		after = d.atRest(snapshot, d.ran(snapshot, vm, vm.LastNode, told))
+	} else if after, known = d.seen(ctx, snapshot, vm, node, told); !known {
 		return false
 	}
 	if reflect.DeepEqual(after, vm) {
@@ -112,59 +111,117 @@ func (d *Drifts) Last(ctx context.Context, snapshot *state.Snapshot, vm model.VM
 	if snapshot.FeatureLevel() < state.DriftLevel {
 		return vm
 	}
-	limited, cancel := context.WithTimeout(ctx, askLimit)
+	limited, cancel := context.WithTimeout(ctx, lastLimit)
 	defer cancel()
 	done, err := d.Agents.Perform(limited, vm.Holder, lead.Task{Devices: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
-	if err != nil {
-		return vm // what was told before is written down already
+	if err == nil {
+		return d.compare(snapshot, vm, vm.Holder, done.Devices)
 	}
-	return d.compare(snapshot, vm, done.Devices)
+	if domain, _ := d.shown(&vm, vm.Holder); domain != nil && !amended(&vm) { // it may have been told, and not be written down yet
+		return d.compare(snapshot, vm, vm.Holder, domain.Devices)
+	}
+	return vm
 }
 
-// seen is the record of a VM with what differs of the guest that its holder shows. It is false if that is to be asked again.
-func (d *Drifts) seen(ctx context.Context, snapshot *state.Snapshot, vm model.VM) (model.VM, bool) {
-	domain := d.shown(&vm)
-	if domain == nil {
-		return vm, true
+// ran is the record of a VM that has ended on a node, with what it ran with: it has written to that. Told is what the node had told while
+// it ran, if anything. Another node may tell the end: somebody moved the VM there, and it ended before anybody had written that down.
+func (d *Drifts) ran(snapshot *state.Snapshot, vm model.VM, node string, told model.ToldDevices) model.VM {
+	if vm.Settled == vm.Epoch {
+		return vm
 	}
-	after := d.compare(snapshot, vm, domain.Devices)
-	if after.Drift == nil || after.Drift == vm.Drift {
+	for _, on := range slices.Backward(d.Inventory.RanOn(vm.ID)) {
+		facts := d.Inventory.Facts(on, d.Now())
+		if last, ended := facts.LastRuns[vm.ID]; ended && last.Epoch == vm.Epoch {
+			return d.compare(snapshot, vm, on, last.Devices)
+		}
+	}
+	if told.Devices != nil && told.Node == node && told.Epoch == vm.Epoch && !amended(&vm) {
+		return d.compare(snapshot, vm, node, told.Devices)
+	}
+	return vm
+}
+
+// Ran is the record of a VM that runs nowhere, with what it ran with last. Its record may have a holder still, which has lost it.
+func (d *Drifts) Ran(snapshot *state.Snapshot, vm model.VM) model.VM {
+	if snapshot.FeatureLevel() < state.DriftLevel {
+		return vm
+	}
+	return d.ran(snapshot, vm, vm.LastNode, model.ToldDevices{})
+}
+
+// amended tells whether somebody has changed devices of the VM with Berth. What a node has told may be older than that.
+func amended(vm *model.VM) bool { return len(vm.ChangedBeside()) < len(vm.Drifted()) }
+
+// runsOn is the node that a VM is to be looked at on: its holder, or, where that does not have it, the one on which somebody has started
+// it beside Berth, or to which somebody has moved it. It writes to its disks there. Empty: it runs nowhere, or on several.
+func (d *Drifts) runsOn(vm *model.VM) string {
+	if vm.Holder != "" {
+		if domain, listed := d.shown(vm, vm.Holder); domain != nil || !listed {
+			return vm.Holder
+		}
+	}
+	var found []string
+	for _, node := range d.Inventory.Shown(vm.ID) {
+		if domain, _ := d.shown(vm, node); domain != nil {
+			found = append(found, node)
+		}
+	}
+	if len(found) != 1 {
+		return vm.Holder
+	}
+	return found[0]
+}
+
+// seen is the record of a VM with what differs of the guest that a node shows, or of what was told of it before it ended. It is false if
+// that is to be asked again.
+func (d *Drifts) seen(
+	ctx context.Context, snapshot *state.Snapshot, vm model.VM, node string, told model.ToldDevices,
+) (model.VM, bool) {
+	domain, listed := d.shown(&vm, node)
+	if !listed {
+		return vm, false // its libvirt was restarted, perhaps, or nobody hears its node: the change is not forgotten meanwhile
+	}
+	if domain == nil {
+		return d.ran(snapshot, vm, node, told), true
+	}
+	after := d.compare(snapshot, vm, node, domain.Devices)
+	if (after.Drift == nil || after.Drift == vm.Drift) && !amended(&vm) {
 		return after, true
 	}
 	// The elements themselves are only asked for where they are needed.
 	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	done, err := d.Agents.Perform(limited, vm.Holder, lead.Task{Devices: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
-	switch {
-	case err == nil:
-		return d.compare(snapshot, vm, done.Devices), true
-	case d.shown(&vm) == nil:
+	done, err := d.Agents.Perform(limited, node, lead.Task{Devices: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}})
+	if err == nil {
+		return d.compare(snapshot, vm, node, done.Devices), true
+	}
+	if domain, listed = d.shown(&vm, node); domain == nil && listed && !amended(&vm) {
 		return after, true // it has ended meanwhile: what was told of it will do
-	default:
-		return vm, false
 	}
+	return vm, false
 }
 
-// shown is the domain of a VM as its holder shows it; nil: nothing tells what it runs with.
-func (d *Drifts) shown(vm *model.VM) *model.Domain {
-	facts := d.Inventory.Facts(vm.Holder, d.Now())
-	domain := facts.Domain(vm.ID)
-	if domain == nil || !facts.DomainsKnown || domain.Devices == nil || !domain.Managed || domain.Epoch != vm.Epoch ||
-		!domain.State.Lives() || domain.State == model.DomainPausedMigration {
-		return nil
+// shown is the domain of a VM as a node has shown it last; nil: nothing tells what it runs with. Listed tells whether the node tells now
+// what it has.
+func (d *Drifts) shown(vm *model.VM, node string) (domain *model.Domain, listed bool) {
+	facts := d.Inventory.Facts(node, d.Now())
+	domain = facts.Domain(vm.ID)
+	if domain == nil || domain.Devices == nil || !domain.Managed || domain.Epoch != vm.Epoch ||
+		!domain.State.Lives() || domain.State == model.DomainPausedMigration && node != vm.Holder { // a guest that was restored may stand so, too
+		return nil, facts.DomainsKnown
 	}
-	return domain
+	return domain, facts.DomainsKnown
 }
 
-// compare is the record of a VM that runs with these devices.
-func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, live []model.Device) model.VM {
+// compare is the record of a VM that runs on a node with these devices.
+func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, node string, live []model.Device) model.VM {
 	baseline, err := drift.Baseline(snapshot, &vm)
 	if err != nil {
 		return vm // a link of it leads nowhere: its next start says so
 	}
-	facts := d.Inventory.Facts(vm.Holder, d.Now())
-	after, _ := drift.After(vm, drift.Compare(&vm, baseline, live, &facts), vm.Holder, d.Now())
-	return bind(snapshot, after, vm.Holder, &facts)
+	facts := d.Inventory.Facts(node, d.Now())
+	after, _ := drift.After(vm, drift.Compare(&vm, baseline, live, &facts), node, d.Now())
+	return bind(snapshot, after, node, &facts)
 }
 
 // atRest is the record of a stopped VM: somebody may have moved its disks, or declared the pool that they are in.
@@ -177,6 +234,16 @@ func (d *Drifts) atRest(snapshot *state.Snapshot, vm model.VM) model.VM {
 		}
 	}
 	return vm
+}
+
+// Bound is the record of a stopped VM whose devices somebody has changed with Berth, with the node that alone has a disk of it: the one
+// that it ran on last, if any.
+func (d *Drifts) Bound(snapshot *state.Snapshot, vm model.VM) model.VM {
+	if vm.LastNode == "" {
+		return vm
+	}
+	facts := d.Inventory.Facts(vm.LastNode, d.Now())
+	return bind(snapshot, vm, vm.LastNode, &facts)
 }
 
 // bind is the record of a VM with the node that alone has a disk of it. What is not known leaves it as it is.

@@ -212,7 +212,7 @@ func (c *Fencing) NodePower(ctx context.Context, id string) (on []bool, err erro
 	for _, device := range node.Fence.All() {
 		one, err := c.devices.On(ctx, device)
 		if err != nil {
-			c.with(func(f *Fencer) { f.powers.tried(&node, device.Target()+" does not answer ("+err.Error()+")", c.Now()) })
+			c.with(func(f *Fencer) { f.powers.tried(&node, unanswered(device, err), c.Now()) })
 			return nil, &lead.Error{
 				Code: lead.Unavailable, Subject: "node/" + node.Name, Message: err.Error(),
 				NextStep: fmt.Sprintf(

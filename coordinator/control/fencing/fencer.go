@@ -64,7 +64,7 @@ func (f *Fencer) Held(node string) (evidence.FenceVerdict, bool) {
 func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 	waits := map[string]int{}
 	for _, op := range p.LiveOperations() {
-		if vm, _ := p.VM(op.VM); vm.HA && op.Result != operation.Parked {
+		if vm, _ := p.VM(op.VM); vm.Guarded() && op.Result != operation.Parked {
 			waits[op.Source]++
 			if op.Target != op.Source {
 				waits[op.Target]++
@@ -92,7 +92,7 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 		}
 		one.SickAfter = sickAfter[node.ClusterName()]
 		if one.Liveness == model.Unreachable || one.Liveness == model.Degraded {
-			one.HA = highlyAvailable(p.VMsOn(node.ID))
+			one.HA = evidence.HighlyAvailable(p.VMsOn(node.ID))
 		}
 		nodes = append(nodes, one)
 	}
@@ -118,7 +118,7 @@ func (f *Fencer) awaited(p evidence.Moment) map[string][]string {
 	awaited := map[string][]string{}
 	var survey *evidence.Survey
 	for _, vm := range p.VMs() {
-		if !vm.HA || vm.Desired != model.Running || vm.Operation != "" || vm.Whereabouts.Missing.IsZero() {
+		if !vm.Guarded() || vm.Desired != model.Running || vm.Operation != "" || vm.Whereabouts.Missing.IsZero() {
 			continue
 		}
 		if survey == nil {
@@ -170,18 +170,6 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 func (f *Fencer) Unprovable(p evidence.Moment, node model.Node) (why, next string) {
 	one := f.silence(p, node, p.Facts(node.ID))
 	return one.Unprovable()
-}
-
-// highlyAvailable names those that are to be, ascending.
-func highlyAvailable(vms []model.VM) []string {
-	var names []string
-	for i := range vms {
-		if vms[i].HA && vms[i].Desired == model.Running {
-			names = append(names, vms[i].Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Look says what follows from the nodes' silence: of FenceAsk and FenceProven something is to be done. News are those that
@@ -375,7 +363,7 @@ func (f *Fencer) lose(p evidence.Moment, vm *model.VM, node *model.Node) {
 		switch {
 		case facts.Boot != node.Boot || facts.HeardAt.IsZero(): // what it was heard at is of another boot
 			return f.heard[node.ID]
-		case facts.Liveness == model.Up, facts.Liveness == model.Degraded:
+		case facts.Liveness.Answers():
 			return time.Time{}
 		}
 		return facts.HeardAt
@@ -455,7 +443,7 @@ func (f *Fencer) lostByBoot(p evidence.Moment, before, after *model.Node) (gone 
 		return nil
 	}
 	for _, vm := range p.VMsOn(before.ID) {
-		if op, _ := p.LiveOperationOf(vm.ID); !vm.HA || op.Kind == operation.Migrate {
+		if op, _ := p.LiveOperationOf(vm.ID); !vm.Guarded() || op.Kind == operation.Migrate {
 			continue
 		}
 		f.lose(p, &vm, before)
@@ -479,8 +467,7 @@ func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (a
 	machine := facts.Machine()
 	if why := after.Doubt(machine); why != "" {
 		// What was heard in a session that has ended is the past: somebody may have decided since.
-		speaks := facts.Liveness == model.Up || facts.Liveness == model.Degraded
-		if after.Held() || !machines || !speaks {
+		if after.Held() || !machines || !facts.Liveness.Answers() {
 			return after, event
 		}
 		after.Twin = model.Twin{Machine: machine, Why: why}
@@ -513,7 +500,7 @@ func noticedNode(one *evidence.Silence, facts model.NodeFacts, machines bool) (a
 		after.Watchdog = facts.Watchdog
 	}
 	tried := after.Fencing.Phase == model.FencingFailed || after.Fencing.Phase == model.FencingAsked
-	if tried && !one.Asking && one.Left <= 0 && (facts.Liveness == model.Up || facts.Liveness == model.Degraded) {
+	if tried && !one.Asking && one.Left <= 0 && facts.Liveness.Answers() {
 		after.Fencing = model.Fencing{}
 	}
 	return after, event

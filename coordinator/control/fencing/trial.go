@@ -56,7 +56,7 @@ func (c *Fencing) useless(ctx context.Context, node *model.Node) string {
 		cancel()
 		switch {
 		case err != nil:
-			return device.Target() + " does not answer (" + err.Error() + ")"
+			return unanswered(device, err)
 		case len(all) == 1 && !on && heard && c.heard(node.ID):
 			return device.Target() + " says that it is off, and it answers: it switches another machine"
 		}
@@ -64,9 +64,11 @@ func (c *Fencing) useless(ctx context.Context, node *model.Node) string {
 	return ""
 }
 
-func (c *Fencing) heard(node string) bool {
-	live := c.Inventory.Facts(node, c.Now()).Liveness
-	return live == model.Up || live == model.Degraded
+func (c *Fencing) heard(node string) bool { return c.Inventory.Facts(node, c.Now()).Liveness.Answers() }
+
+// unanswered says that a device did not answer.
+func unanswered(device model.FenceDevice, err error) string {
+	return device.Target() + " does not answer (" + err.Error() + ")"
 }
 
 // Unprovable says why nothing but somebody's word would prove that a node is off if it fell silent now, and what ends that. Empty:

@@ -27,8 +27,7 @@ func (all witnesses) Witness(p evidence.Moment, asked string) {
 	var answering []witness
 	for _, node := range p.Nodes() {
 		facts := p.Facts(node.ID)
-		heard := !facts.HeardAt.IsZero() && (facts.Liveness == model.Up || facts.Liveness == model.Degraded)
-		if heard && node.ID != asked {
+		if !facts.HeardAt.IsZero() && facts.Liveness.Answers() && node.ID != asked {
 			answering = append(answering, witness{node: node.ID, boot: facts.Boot})
 		}
 	}
@@ -77,8 +76,7 @@ func struckBy(p evidence.Moment, node *model.Node, since time.Time) string {
 		return ""
 	}
 	facts := p.Facts(fencing.Struck)
-	answers := facts.Liveness == model.Up || facts.Liveness == model.Degraded
-	if answers && facts.Boot == fencing.StruckBoot && facts.HeardAt.After(fencing.EndedAt) && facts.HeardAt.After(since) {
+	if facts.Liveness.Answers() && facts.Boot == fencing.StruckBoot && facts.HeardAt.After(fencing.EndedAt) && facts.HeardAt.After(since) {
 		return ""
 	}
 	return p.NodeName(fencing.Struck)

@@ -35,6 +35,8 @@ type Leader struct {
 	// placing is held while a decision is made and committed, so that each decision sees the ones before it.
 	Placing turnstile
 
+	budgets budgets
+
 	mu    sync.Mutex
 	term  uint64          // 0: not leading
 	since time.Time       // of the leadership
@@ -89,6 +91,20 @@ func (l *Leader) WhileLeading(do func(ctx context.Context, term uint64)) {
 	if l.term != 0 {
 		do(l.ctx, l.term)
 	}
+}
+
+// Spend takes one commit from the budget of a node, by its ID. It is false when there is nothing left: the caller lets the matter be, and
+// finds it again when it looks next. No node (empty) has no limit.
+func (l *Leader) Spend(node string) bool {
+	if node == "" {
+		return true
+	}
+	left, first := l.budgets.spend(node, l.Now())
+	if first {
+		l.Logger.Error("a node says something else again and again: what it says is written down at a limited rate", "node_id", node,
+			"next", "see 'berth node show', and take the node out if its host is not yours any more")
+	}
+	return left
 }
 
 // NewID makes the ID of a new record.

@@ -51,6 +51,7 @@ type Task struct {
 	Console *OpenConsole
 
 	Suspend  *CopyOf // pause it if it runs; it fails with other_epoch if the copy there is another one
+	Document string  // ID of a VM: give what it runs with, for people, without secrets
 	Describe string  // ID of a VM: give what its domain would be started with, without secrets
 	Refuse   *CopyOf // refuse orders for it from now on, up to its epoch; it fails if the VM is there, whatever its epoch
 	Undefine *CopyOf // remove the definition that is left of it; it fails if it is not off
@@ -110,7 +111,7 @@ type OpenConsole struct {
 // TaskDone is what a task gave.
 type TaskDone struct {
 	Allocated units.Bytes    // of Fetch: what the volume takes in its pool
-	DomainXML string         // of Describe
+	DomainXML string         // of Describe and Document
 	Locked    bool           // of Lock, to look
 	Devices   []model.Device // of Devices, with their elements
 	Reached   string         // of Reach: the address that answers; empty: none does
@@ -137,6 +138,12 @@ type Inventory interface {
 	Shown(uuid string) []string
 	// Copied are the UUIDs that more than one node has shown like this for a moment, ascending.
 	Copied() []string
-	// ChangedDevices are the UUIDs of domains whose devices have changed since it was asked last, ascending.
-	ChangedDevices() []string
+	// ChangedDevices are the domains whose devices have changed since it was asked last, by UUID.
+	ChangedDevices() []model.ToldDevices
+	// RanOn are the nodes that tell what a domain ran with there before it was gone, the one that has told it last at the end.
+	RanOn(uuid string) []string
+	// SetApart tells which pools are another one on some nodes, from now on.
+	SetApart(apart model.PoolsApart)
+	// Apart is what SetApart has told last.
+	Apart() model.PoolsApart
 }

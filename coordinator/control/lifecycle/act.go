@@ -2,7 +2,9 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
@@ -19,8 +21,21 @@ func (l *Lifecycle) ActOnVM(ctx context.Context, request ActOnVM) (op operation.
 			op = before
 			return lead.Decided, nil
 		}
+		if len(request.Edits) > 0 || request.Kind == operation.Resize { // two must not find the same disk unused, nor the same room
+			l.Placing.Lock()
+			defer l.Placing.Unlock()
+			snapshot = l.Store.Snapshot()
+		}
 		first, err := l.actOn(ctx, snapshot, request)
+		if errors.Is(err, errNotYet) {
+			return lead.Incomplete, nil
+		}
 		if err != nil {
+			return lead.Decided, err
+		}
+		if request.DryRun {
+			op, err = first.Operation, l.tellable(&first)
+			op.ID = ""
 			return lead.Decided, err
 		}
 		begun, again, err := l.BeginOperation(ctx, first)
@@ -39,13 +54,40 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 	if err := l.uninterrupted(&vm, request); err != nil {
 		return First{}, err
 	}
+	if err := l.where(snapshot, &vm); err != nil {
+		return First{}, err
+	}
 	at, revision := l.Now(), vm.Revision
 	op := operation.Operation{
 		ID: l.NewID(), Kind: request.Kind, Caller: request.Caller, Request: request.RequestID, VM: vm.ID, VMName: vm.Name,
 		Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), Epoch: vm.Epoch,
 		Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: request.Force, Grace: request.Grace, CreatedAt: at, UpdatedAt: at,
 	}
-	if err := l.await(snapshot, &op, request.WhenBack); err != nil {
+	if len(request.Edits) > 0 {
+		if vm.Holder == "" {
+			vm = l.drifts.Ran(snapshot, vm)
+		}
+		if err := amending(scene{snapshot: snapshot, survey: l.surveyOf(snapshot)}, &op, &vm, request); err != nil {
+			return First{}, err
+		}
+	}
+	if aboutSnapshot(request.Kind) {
+		if err := snapshotting(l, snapshot, &op, &vm, request); err != nil {
+			return First{}, err
+		}
+		if vm.Operation = op.ID; len(op.Snapshot.Disks) == 0 { // a removal from disks that the VM has no more
+			vm.Operation = ""
+			op.Phase, op.Step, op.Result, op.EndedAt, op.Message = operation.Ended, 0, operation.Done, at, op.Snapshot.Left
+			vm.WithoutSnapshot(op.Snapshot.Name)
+		}
+		return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision}, nil
+	}
+	if request.Kind == operation.Resize {
+		if err := resizing(l, snapshot, &op, &vm, request); err != nil {
+			return First{}, err
+		}
+	}
+	if err := l.await(snapshot, &op, request); err != nil {
 		return First{}, err
 	}
 	if vm.Holder != "" && request.Kind.Stops() {
@@ -54,6 +96,20 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 	switch {
 	case vm.Holder != "":
 		vm.Operation = op.ID
+		if len(request.Edits) > 0 { // it is bound from when it may have the disk, and not from when its node tells
+			after := vm
+			after.Amend(op.Edits, vm.Holder, at)
+			vm.Bound = l.drifts.Bound(snapshot, after).Bound
+		}
+	case len(request.Edits) > 0: // nothing is to be done on any node
+		op.Source, op.SourceName = vm.LastNode, lead.NodeName(snapshot, vm.LastNode)
+		op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, at
+		vm.Settled = vm.Epoch
+		vm.Amend(op.Edits, vm.LastNode, at)
+		vm = l.drifts.Bound(snapshot, vm)
+	case request.Kind == operation.Resize: // a set for the next start
+		op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, at
+		vm = operation.Resized(vm, &op, at)
 	case request.Kind.Stops() && vm.Desired == model.Running:
 		leaveOff(&op, &vm, lead.NodeName(snapshot, vm.LastNode))
 	case request.Kind.Forgets():
@@ -64,27 +120,53 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision}, nil
 }
 
-// await has a stop or a reboot wait for a node that is silent now, not for long, or refuses it: it would be carried out whenever that node
-// is back. The caller may want that.
-func (l *Lifecycle) await(snapshot *state.Snapshot, op *operation.Operation, whenBack bool) error {
-	waits := op.Kind == operation.Stop || op.Kind == operation.Reboot
-	if op.Source == "" || !waits || l.heard(op.Source) || l.fencing.IsOff(snapshot, op.Source) {
+// where refuses what a guest is to be asked for on its holder when that does not have it any more and another node shows it: it would be
+// done there, to nothing, and the guest would run on.
+func (l *Lifecycle) where(snapshot *state.Snapshot, vm *model.VM) error {
+	facts := l.Inventory.Facts(vm.Holder, l.Now())
+	domain, shown := facts.Domain(vm.ID), l.Inventory.Shown(vm.ID)
+	if vm.Holder == "" || !facts.DomainsKnown || domain != nil && domain.State.Holds() || len(shown) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(shown))
+	for _, node := range shown {
+		names = append(names, lead.NodeName(snapshot, node))
+	}
+	return &lead.Error{
+		Code: lead.Conflict, Subject: "vm/" + vm.Name,
+		Message: fmt.Sprintf("VM %q is on %s and not on %s any more: somebody has moved it beside Berth", vm.Name,
+			strings.Join(names, ", "), lead.NodeName(snapshot, vm.Holder)),
+		NextStep: fmt.Sprintf("Berth follows what runs within seconds, repeat it then; 'berth vm show %s' says what else is to be done", vm.Name),
+	}
+}
+
+// await has an order that has a date wait for a node that is silent now, not for long, or refuses it: it would be carried out whenever
+// that node is back. The caller may want that.
+func (l *Lifecycle) await(snapshot *state.Snapshot, op *operation.Operation, request ActOnVM) error {
+	op.WhenBack = request.WhenBack && op.Kind.Dated() && snapshot.FeatureLevel() >= state.AwaitLevel
+	if op.Source == "" || !op.Kind.Dated() || l.heard(op.Source) || l.fencing.IsOff(snapshot, op.Source) {
 		return nil
 	}
 	facts := l.Inventory.Facts(op.Source, l.Now())
-	if facts.Liveness == model.Unreachable && l.Inventory.Settled(snapshot, l.Now()) && !whenBack {
+	if facts.Liveness == model.Unreachable && l.Inventory.Settled(snapshot, l.Now()) && !request.WhenBack {
 		return &lead.Error{
 			Code: lead.Unavailable, Subject: "node/" + op.SourceName,
 			Message: fmt.Sprintf("node %s, which runs VM %q, is unreachable (%s): its guest cannot be asked to %s now", op.SourceName, op.VMName,
 				facts.LivenessReason, op.Kind),
-			NextStep: fmt.Sprintf("'berth vm %s %s --when-back' has it done when %s is heard again; 'berth node show %s' tells what is known of it",
-				op.Kind, op.VMName, op.SourceName, op.SourceName),
+			NextStep: fmt.Sprintf("%s has it done when %s is heard again; 'berth node show %s' tells what is known of it",
+				op.WhenBackAgain(), op.SourceName, op.SourceName),
+		}
+	}
+	if request.InterruptBackup {
+		return &lead.Error{
+			Code: lead.Conflict, Subject: "node/" + op.SourceName,
+			Message:  fmt.Sprintf("node %s is silent, so nobody knows what a stop of VM %q would interrupt", op.SourceName, op.VMName),
+			NextStep: "leave out --interrupt-backup: the stop waits for what runs then",
 		}
 	}
 	if snapshot.FeatureLevel() < state.AwaitLevel { // an older leader would never carry it out
 		return nil
 	}
-	op.WhenBack = whenBack
 	operation.Await(op, "is "+string(facts.Liveness)+": "+facts.LivenessReason)
 	return nil
 }
@@ -96,43 +178,4 @@ func leaveOff(op *operation.Operation, vm *model.VM, lastNode string) {
 	op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, op.UpdatedAt
 	op.Evidence = []string{"no node had it any more: it is left off"}
 	vm.Desired, vm.Condition = model.Stopped, model.Condition{}
-}
-
-// free is a VM that no operation works on.
-func (l *Lifecycle) free(snapshot *state.Snapshot, id string) (model.VM, error) {
-	if !l.Leading() {
-		return model.VM{}, lead.ErrNotLeading
-	}
-	if err := lead.Quarantined(snapshot); err != nil {
-		return model.VM{}, err
-	}
-	vm, exists := snapshot.VM(id)
-	switch {
-	case !exists:
-		return vm, &lead.Error{
-			Code: lead.NotFound, Subject: "vm/" + id, Message: fmt.Sprintf("there is no VM %q", id), NextStep: "see 'berth vm list'",
-		}
-	case vm.Operation != "":
-		return vm, lead.VMBusy(snapshot, vm)
-	}
-	return vm, nil
-}
-
-// held is a VM that some node holds and no operation works on.
-func (l *Lifecycle) held(snapshot *state.Snapshot, id string) (model.VM, error) {
-	vm, err := l.free(snapshot, id)
-	if err == nil && vm.Holder == "" {
-		err = notRunning(vm, startIt)
-	}
-	return vm, err
-}
-
-const startIt = "start it with 'berth vm start %s'"
-
-// notRunning refuses what needs a VM that runs. The next step has a place for the VM's name.
-func notRunning(vm model.VM, nextStep string) error {
-	return &lead.Error{
-		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("VM %q does not run", vm.Name),
-		NextStep: fmt.Sprintf(nextStep, vm.Name),
-	}
 }

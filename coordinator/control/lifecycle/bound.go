@@ -33,17 +33,33 @@ func (l *Lifecycle) uninterrupted(vm *model.VM, request ActOnVM) error {
 	if vm.Holder == "" || request.Kind != operation.Stop || request.Force || request.InterruptBackup {
 		return nil
 	}
-	facts := l.Inventory.Facts(vm.Holder, l.Now())
-	jobs := binding.Jobs(vm, &facts)
-	if len(jobs) == 0 {
+	broken := l.broken(vm)
+	if broken == "" {
 		return nil
 	}
+	return &lead.Error{
+		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("VM %q is not stopped: %s", vm.Name, broken),
+		NextStep: fmt.Sprintf("wait until it ends, or stop it all the same with 'berth vm stop %s --interrupt-backup'", vm.Name),
+	}
+}
+
+// broken says which jobs of somebody else the end of a guest would break off; empty: none.
+func (o *Operations) broken(vm *model.VM) string {
+	facts := o.Inventory.Facts(vm.Holder, o.Now())
+	jobs := binding.Jobs(vm, &facts)
 	texts := make([]string, 0, len(jobs))
 	for i := range jobs {
 		texts = append(texts, fmt.Sprintf("it %s: %s if the guest is stopped", jobs[i].Text(), jobs[i].Breaks()))
 	}
-	return &lead.Error{
-		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("VM %q is not stopped: %s", vm.Name, strings.Join(texts, "; ")),
-		NextStep: fmt.Sprintf("wait until it ends, or stop it all the same with 'berth vm stop %s --interrupt-backup'", vm.Name),
+	return strings.Join(texts, "; ")
+}
+
+// interrupts says why a stop that waited for its node is not given now that this is heard; empty: it is. A job that began meanwhile is
+// waited for, because nobody has said that it may be broken off.
+func (o *Operations) interrupts(op *operation.Operation, vm model.VM) string {
+	if op.Kind != operation.Stop || op.Force {
+		return ""
 	}
+	vm.Operation = "" // so that the job is not its own
+	return o.broken(&vm)
 }

@@ -10,8 +10,8 @@ import (
 	"berth/coordinator/state"
 )
 
-// CancelOperation asks for a live operation to be given up. A migration is aborted while it copies; a start is not
-// placed again. It returns the operation as it is then; how it ends is told by the operation itself.
+// CancelOperation asks for a live operation to be given up. A migration is aborted while it copies; a start is not placed again; what
+// no node has begun for its silence never is. It returns the operation as it is then; how it ends is told by the operation itself.
 func (o *Operations) CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error) {
 	for range lead.MostReplans {
 		snapshot := o.Store.Snapshot()
@@ -27,7 +27,7 @@ func (o *Operations) CancelOperation(ctx context.Context, id, caller string) (op
 				Code: lead.Conflict, Subject: "operation/" + id, Operation: id,
 				Message: fmt.Sprintf("operation %s has ended already (%s)", id, op.Result), NextStep: "nothing is left to cancel",
 			}
-		case op.Bound() != operation.Bound{}:
+		case op.Bound() != operation.Bound{} && (!op.TakesBack() || o.heard(op.Source)):
 			bound := op.Bound()
 			return op, &lead.Error{
 				Code: lead.Conflict, Subject: "operation/" + id, Operation: id, Message: bound.Why, NextStep: bound.NextStep,

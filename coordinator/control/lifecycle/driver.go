@@ -2,8 +2,11 @@ package lifecycle
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	"berth/coordinator/binding"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
@@ -42,6 +45,12 @@ func (r *runner) run(ctx context.Context, term uint64) {
 		o.mu.Unlock()
 		close(r.done)
 	}()
+	o.Keep(ctx, "operation "+r.id, func(ctx context.Context) { r.goOn(ctx, term) })
+}
+
+// goOn drives the operation to its end, or to that of the leadership.
+func (r *runner) goOn(ctx context.Context, term uint64) {
+	o := r.control
 	driver := operation.NewDriver(uint16(o.Random()))
 	for ctx.Err() == nil {
 		input, known := r.load()
@@ -56,6 +65,10 @@ func (r *runner) run(ctx context.Context, term uint64) {
 		case todo.Place:
 			r.replace(ctx, op, vm)
 		case todo.Commit != nil:
+			if op.Awaits() && todo.Commit.Operation.Phase == operation.Dispatched && op.Kind.Stops() {
+				// Its disks may have been changed while it waited, and what it ran with last goes with the guest.
+				todo.Commit.VM = o.drifts.Last(ctx, o.Store.Snapshot(), todo.Commit.VM)
+			}
 			r.commit(ctx, op, vm, *todo.Commit, nil)
 		default:
 			r.send(term, todo)
@@ -75,6 +88,8 @@ func (r *runner) load() (operation.Input, bool) {
 	}
 	vm, _ := snapshot.VM(op.VM)
 	input := operation.Input{Operation: op, VM: vm, Boot: r.control.Moment(snapshot).Boot(op.Target)}
+	facts := r.control.Inventory.Facts(op.Source, r.control.Now())
+	input.Silent = op.Source != "" && facts.Liveness == model.Unreachable && r.control.Inventory.Settled(snapshot, r.control.Now())
 	for _, id := range []string{op.Source, op.Target} {
 		if r.control.fencing.IsOff(snapshot, id) {
 			input.Fenced = append(input.Fenced, id)
@@ -82,7 +97,9 @@ func (r *runner) load() (operation.Input, bool) {
 	}
 	switch {
 	case op.Awaits():
-		input.Turn = r.control.heard(op.Source)
+		// Only a node that has listed its guests since it is back tells what a stop would break off.
+		input.Turn = facts.Liveness.Answers() && (op.Kind != operation.Stop || facts.DomainsKnown)
+		input.Held = r.control.interrupts(&op, vm)
 	case op.Phase == operation.Queued:
 		input.Turn = mayBegin(snapshot, &op)
 	}
@@ -92,9 +109,26 @@ func (r *runner) load() (operation.Input, bool) {
 	return input, true
 }
 
+// sharedPools are libvirt's names of the pools whose files a move between two nodes may leave where they are: those that are declared as
+// shared, and that no trial has shown to be another one on one of them.
+func (o *Operations) sharedPools(source, target string) []string {
+	snapshot := o.Store.Snapshot()
+	node, _ := snapshot.Node(source)
+	shared := binding.SharedPools(snapshot, node.ClusterName())
+	for _, pool := range o.Inventory.Apart() {
+		if pool.Apart(source, target) {
+			delete(shared, pool.Source)
+		}
+	}
+	return slices.Sorted(maps.Keys(shared))
+}
+
 func (r *runner) send(term uint64, todo operation.Todo) {
 	o := r.control
 	for _, order := range todo.Orders {
+		if order.Action == operation.ActMigrate {
+			order.SharedPools = o.sharedPools(order.Node, order.TargetNode)
+		}
 		if !o.Agents.Order(term, order) {
 			o.Logger.Debug("order waits for the node's agent", "operation", r.id, "node", order.Node, "action", order.Action)
 		}
@@ -117,7 +151,8 @@ func (r *runner) wait(ctx context.Context, driver *operation.Driver, pause time.
 		case <-timer.C:
 			return operation.Next{}, false
 		case answer := <-r.answers:
-			if next, moved := driver.Answer(answer, r.control.Now()); moved {
+			next, moved := driver.Answer(answer, r.control.Now())
+			if moved && (answer.Code != operation.Journal || r.control.Spend(answer.Node)) {
 				return next, true
 			}
 		}

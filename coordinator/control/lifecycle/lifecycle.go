@@ -25,6 +25,7 @@ type Operations struct {
 	*Placer
 
 	fencing *fencing.Fencing
+	drifts  *drifts.Drifts
 
 	mu      sync.Mutex
 	runners map[string]*runner // by operation ID
@@ -35,15 +36,14 @@ type Lifecycle struct {
 	*Operations
 
 	volumes *volumes.Volumes
-	drifts  *drifts.Drifts
 	waiting waitingStarts
 }
 
 // New makes a Lifecycle that drives nothing yet.
 func New(lead *lead.Leader, volumes *volumes.Volumes, fencing *fencing.Fencing, drifts *drifts.Drifts) *Lifecycle {
 	return &Lifecycle{
-		Operations: &Operations{Placer: &Placer{Leader: lead}, fencing: fencing, runners: map[string]*runner{}}, volumes: volumes,
-		drifts: drifts,
+		Operations: &Operations{Placer: &Placer{Leader: lead}, fencing: fencing, drifts: drifts, runners: map[string]*runner{}},
+		volumes:    volumes,
 	}
 }
 

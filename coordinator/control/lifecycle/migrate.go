@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hashicorp/go-hclog"
+
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/moving"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
+	"berth/shared/destination"
 )
 
 // MigrateVM decides where a VM goes and commits the migration. When the present node is the best one, the VM stays: the
@@ -125,13 +128,14 @@ func (l *Lifecycle) migrateOnce(ctx context.Context, request wantedMove) (migrat
 	}
 	at := l.Now()
 	facts := l.Inventory.Facts(decision.Winner, at)
+	uri, data := destinationOf(l.Logger, decision.WinnerName, &facts)
 	expected := vm.Revision
 	vm.LastEpoch++
 	op := operation.Operation{
 		ID: l.NewID(), Kind: operation.Migrate, Caller: request.Caller, Request: request.RequestID,
 		VM: vm.ID, VMName: vm.Name, Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), SourceEpoch: vm.Epoch,
 		SourceBoot: l.Inventory.Facts(vm.Holder, at).Boot, TargetBoot: facts.Boot,
-		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: facts.MigrationURI, TargetHost: facts.MigrationHost,
+		Target: decision.Winner, TargetName: decision.WinnerName, TargetURI: uri, TargetHost: data,
 		Epoch: vm.LastEpoch,
 		Phase: operation.Preparing, Step: 1, Attempt: 1, Decision: decision.ID, Pinned: request.Node,
 		Memory: memory, VCPUs: vcpus, Bandwidth: request.Bandwidth, Deadline: copyDeadline(memory),
@@ -193,7 +197,8 @@ func (l *Lifecycle) movable(snapshot *state.Snapshot, vm model.VM, search *searc
 		return err
 	}
 	if request.CopyStorage {
-		if err := cmp.Or(noCopies(snapshot, vm, "moved with its disks"), wholeDisks(&vm)); err != nil {
+		if err := cmp.Or(noCopies(snapshot, vm, "moved with its disks"), wholeDisks(&vm),
+			noSnapshots(&vm, "a copy of the disks would not have them")); err != nil {
 			return err
 		}
 	}
@@ -230,4 +235,19 @@ func (l *Lifecycle) movable(snapshot *state.Snapshot, vm model.VM, search *searc
 		Code: lead.Conflict, Subject: subject, Message: fmt.Sprintf("node %s does not show VM %q any more", source, vm.Name),
 		NextStep: fmt.Sprintf("see 'berth vm show %s'; 'berth vm start %s' starts it again", vm.Name, vm.Name),
 	}
+}
+
+// destinationOf is where the source's libvirt reaches the target's, and the address for the memory stream. What the target says of itself
+// is opened by another host's root: it counts as far as it agrees with the record, and with where its agent calls from.
+func destinationOf(log hclog.Logger, target string, facts *model.NodeFacts) (uri, data string) {
+	uri, believed := destination.URI(target, facts.MigrationURI, facts.CalledFrom)
+	if !believed {
+		log.Warn("a node's migration_uri is neither its name nor the address that its agent calls from: its name is used",
+			"node", target, "says", fmt.Sprintf("%.200q", facts.MigrationURI), "used", uri)
+	}
+	if err := destination.CheckData(facts.MigrationHost); err != nil {
+		log.Warn("a node's migrate_data_address is not used", "node", target, "error", err)
+		return uri, ""
+	}
+	return uri, facts.MigrationHost
 }

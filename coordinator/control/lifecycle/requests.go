@@ -46,16 +46,29 @@ type Started struct {
 
 // ActOnVM asks for something to be done to a VM on the node that has it.
 type ActOnVM struct {
-	Kind     operation.Kind // Stop, Release
+	Kind     operation.Kind // Stop, Release, Reboot, Pause, Resume, Attach, Detach, Media, Resize, Snapshot, Restore, Forget
 	VM       string         // ID
 	Force    bool           // Stop: power off at once
 	Grace    time.Duration  // Stop: before the guest is powered off
-	WhenBack bool           // Stop, Reboot: if its node is silent, it waits until that is back
+	WhenBack bool           // all but Release: if its node is silent, it waits until that is back
 	// InterruptBackup stops it also while a job of somebody else runs, which does not finish then.
 	InterruptBackup bool
+	// Edits are what becomes of devices: Attach, Detach, Media. A VM that does not run has them at its next start.
+	Edits []model.DeviceEdit
+	Size  model.Size // Resize: what of its size is to change; a VM that does not run has that at its next start
+	// Snapshot is what Snapshot, Restore and Forget are about.
+	Snapshot Snapshot
+	DryRun   bool // only say what would begin, or why it is refused
 
 	RequestID string
 	Caller    string
+}
+
+// Snapshot names a snapshot that is to be taken, restored or removed.
+type Snapshot struct {
+	Name        string
+	Description string       // of one that is taken
+	Freeze      model.Freeze // likewise
 }
 
 // MigrateVM asks for a live migration.

@@ -76,6 +76,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	if err != nil {
 		return fail(err)
 	}
+	vm = l.drifts.Ran(snapshot, vm)
 	facts := factsOf(snapshot, request.Root)
 	if ready, _ := evidence.Restartable([]model.VM{vm}, l.Now(), evidence.Again(snapshot)); request.restart && len(ready) == 0 {
 		return fail(&lead.Error{

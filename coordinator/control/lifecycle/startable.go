@@ -32,6 +32,9 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 	if vm.Operation != "" {
 		return vm, lead.VMBusy(snapshot, vm)
 	}
+	if vm.Reverting != "" {
+		return vm, revertingFirst(&vm, "it is not started with some of them")
+	}
 	if due, _ := evidence.Discardable(l.Moment(snapshot), &vm); len(due) > 0 {
 		return vm, &lead.Error{
 			Code: lead.Busy, Subject: subject, Message: fmt.Sprintf(
@@ -96,7 +99,8 @@ func onRemoved(survey *evidence.Survey, vm *model.VM) error {
 			Code: lead.Conflict, Subject: "vm/" + vm.Name,
 			Message: fmt.Sprintf("VM %q runs on %s, a node that was removed and whose agent speaks: a start would be a second copy",
 				vm.Name, one.Name),
-			NextStep: fmt.Sprintf("it is being suspended, try again in some seconds; 'virsh destroy %s' there ends it", one.Domain.Name),
+			NextStep: fmt.Sprintf("it is being suspended, try again in some seconds; 'virsh destroy %s' there ends it",
+				model.Argument(one.Domain.Name)),
 		}
 	}
 	return nil
@@ -143,7 +147,7 @@ func (l *Lifecycle) accounted(now scene, vm *model.VM, request startRequest) err
 // disksFree refuses to start a VM while another domain writes to one of its disks. No word overrides that: whoever means it makes the
 // disk shareable.
 func disksFree(now scene, vm *model.VM, target string) error {
-	if len(vm.Disks)+len(vm.Spec.Disks) == 0 && vm.Spec.XML == "" {
+	if len(vm.Disks)+len(vm.Spec.Disks)+len(vm.Drifted()) == 0 && vm.Spec.XML == "" {
 		return nil
 	}
 	use, used := now.survey().UsedDisk(vm, target)

@@ -28,8 +28,10 @@ func (l *Lifecycle) startTogether(ctx context.Context, request startRequest) (St
 			}
 			return made.Started, made.again, made.err
 		case l.Placing <- struct{}{}:
-			l.waiting.giveBack(l.placeTogether(l.waiting.take(mostTogether)))
-			l.Placing.Unlock()
+			func() {
+				defer l.Placing.Unlock() // even if it panics
+				l.waiting.giveBack(l.placeTogether(l.waiting.take(mostTogether)))
+			}()
 		case <-ctx.Done():
 			if l.waiting.withdraw(one) {
 				return Started{}, lead.Decided, ctx.Err()

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -34,6 +35,9 @@ type startRequest struct {
 	// restart tells that nobody asks for it: the VM is to be highly available and runs nowhere.
 	restart bool
 }
+
+// errNotYet says that a decision waits until the nodes have reported to this leader.
+var errNotYet = errors.New("not all nodes have reported yet")
 
 // scene is what a decision looks at.
 type scene struct {

@@ -1,5 +1,5 @@
-// Package locks tries whether locks of files in shared storage pools reach all nodes. What that shows is kept by the leader only: the
-// next one tries again.
+// Package locks tries whether locks of files in shared storage pools reach all nodes, and whether all nodes have the same storage there.
+// What sets nodes apart is in the pool's record, for the next leader; the rest it tries again.
 package locks
 
 import (
@@ -27,6 +27,7 @@ type Locks struct {
 
 	mu     sync.Mutex
 	trials evidence.LockTrials
+	told   model.PoolsApart
 }
 
 // New makes a Locks that tries nothing before Try is called.
@@ -42,9 +43,7 @@ func (l *Locks) PoolLocks(snapshot *state.Snapshot, pool *model.Resource) eviden
 
 // TryLocks makes one trial after the other until the context ends.
 func (l *Locks) TryLocks(ctx context.Context) {
-	l.mu.Lock()
-	l.trials = evidence.LockTrials{}
-	l.mu.Unlock()
+	l.begin()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -53,11 +52,10 @@ func (l *Locks) TryLocks(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		moment := l.Moment(l.Store.Snapshot())
-		l.mu.Lock()
-		l.trials.Keep(moment)
-		trial, due := l.trials.Next(moment)
-		l.mu.Unlock()
+		snapshot := l.Store.Snapshot()
+		moment := l.Moment(snapshot)
+		trial, due, changed := l.next(snapshot, moment)
+		l.keep(ctx, snapshot, changed)
 		if !due {
 			continue
 		}
@@ -73,10 +71,60 @@ func (l *Locks) TryLocks(ctx context.Context) {
 			l.Logger.Warn("locks in a storage pool were tried", "pool", trial.Source, "verdict", verdict, "held by", moment.NodeName(trial.Holder),
 				"seen by", moment.NodeName(trial.Witness), "error", why)
 		}
-		l.mu.Lock()
-		l.trials.Note(trial, verdict, why, l.Now())
-		l.mu.Unlock()
+		l.note(moment, trial, verdict, why)
 	}
+}
+
+// The locks of these are given back even if they panic.
+
+// begin takes over what an earlier leader has recorded.
+func (l *Locks) begin() {
+	moment := l.Moment(l.Store.Snapshot())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trials = evidence.Recorded(moment)
+	l.tell(l.trials.Apart(moment))
+}
+
+// next is the trial that is due, if one is, and the pools whose records are to have what was tried.
+func (l *Locks) next(snapshot *state.Snapshot, moment evidence.Moment) (trial evidence.LockTrial, due bool, changed []model.Resource) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ViewComplete(snapshot) { // before that, a ring has gaps that are none
+		l.trials.Keep(moment)
+	}
+	l.tell(l.trials.Apart(moment))
+	trial, due = l.trials.Next(moment)
+	return trial, due, l.trials.Record(moment, l.told)
+}
+
+// note takes in what a trial has shown.
+func (l *Locks) note(moment evidence.Moment, trial evidence.LockTrial, verdict evidence.LockVerdict, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trials.Note(moment, trial, verdict, why, l.Now())
+	l.tell(l.trials.Apart(moment))
+}
+
+// keep puts what sets pools apart into their records.
+func (l *Locks) keep(ctx context.Context, snapshot *state.Snapshot, changed []model.Resource) {
+	if snapshot.FeatureLevel() < state.TrialsLevel {
+		return
+	}
+	for _, pool := range changed {
+		command := l.Command("keep trials of a pool", "", lead.Berth)
+		command.Expect = []state.Expectation{{Table: state.Resources, ID: pool.ID, Revision: pool.Revision}}
+		command.Resources = []model.Resource{pool}
+		l.Try(ctx, command)
+	}
+}
+
+// tell has decisions be made on which nodes are apart, if there are any or were. The caller holds the lock.
+func (l *Locks) tell(apart model.PoolsApart) {
+	if len(apart)+len(l.told) > 0 {
+		l.Inventory.SetApart(apart)
+	}
+	l.told = apart
 }
 
 // try has one node hold a lock and another one look. With an error nothing is known.

@@ -55,7 +55,8 @@ const seenAtOnce = 64
 
 // keepSeen writes down under which boots of their hosts VMs are seen.
 func (w *Watch) keepSeen(ctx context.Context, survey *evidence.Survey) {
-	for some := range slices.Chunk(survey.Seen(), seenAtOnce) {
+	seen := slices.DeleteFunc(survey.Seen(), func(vm model.VM) bool { return !w.Spend(vm.Holder) })
+	for some := range slices.Chunk(seen, seenAtOnce) {
 		command := state.Command{Key: w.NewID(), Kind: "see vms", Caller: lead.Berth, At: w.Now(), VMs: some}
 		for i := range some {
 			command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: some[i].ID, Revision: some[i].Revision})
@@ -77,6 +78,9 @@ func (w *Watch) settle(ctx context.Context, vm model.VM, finding evidence.Findin
 		if evidence.IsOutOfBand(vm.Condition) && !stopped {
 			w.note(ctx, vm, model.Condition{}, model.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
 		}
+	case evidence.RunsOn:
+		vm.Paused = model.Stand{}
+		w.keep(ctx, vm, model.Event{Kind: "vm.resumed-out-of-band", Message: finding.Why})
 	case evidence.OutOfBand:
 		w.outOfBand(ctx, vm, finding)
 	case evidence.HasRoom:

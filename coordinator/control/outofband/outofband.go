@@ -5,6 +5,7 @@
 package outofband
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -48,6 +49,9 @@ func (w *Watch) note(ctx context.Context, vm model.VM, condition model.Condition
 }
 
 func (w *Watch) keep(ctx context.Context, vm model.VM, event model.Event) {
+	if !w.Spend(cmp.Or(vm.Holder, vm.LastNode)) {
+		return
+	}
 	event.At, event.Subject, event.Caller = w.Now(), "vm/"+vm.Name, lead.Berth
 	w.Try(ctx, state.Command{
 		Key: w.NewID(), Kind: "follow vm", Caller: lead.Berth, At: event.At,
@@ -75,9 +79,11 @@ func (e *errands) once(name string, do func()) {
 	}
 	e.busy[name] = true
 	e.work.Go(func() {
+		defer func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			delete(e.busy, name)
+		}()
 		do()
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		delete(e.busy, name)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"berth/coordinator/balance"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
@@ -58,9 +59,7 @@ func (p *Plans) pass(ctx context.Context, clusterName string) {
 		p.remember(clusterName, LastPass{At: at, Idle: err.Error()})
 		return
 	}
-	p.balancing.Lock()
-	passed := moving.Pass(fleet, snapshot)
-	p.balancing.Unlock()
+	passed := p.look(fleet, snapshot)
 	p.remember(clusterName, LastPass{At: at, Idle: passed.Idle, Unrepaired: passed.Unrepaired})
 	p.mark(ctx, passed.Marks, at)
 	for i := range passed.Observed {
@@ -100,6 +99,13 @@ func (p *Plans) idleBecause(snapshot *state.Snapshot) string {
 		}
 	}
 	return ""
+}
+
+// look is a pass over a cluster. Its lock is given back even if it panics.
+func (p *Plans) look(fleet *balance.Fleet, snapshot *state.Snapshot) moving.Passed {
+	p.balancing.Lock()
+	defer p.balancing.Unlock()
+	return moving.Pass(fleet, snapshot)
 }
 
 // mark writes down which groups are broken since when, and which of them hold again.

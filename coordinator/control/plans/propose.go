@@ -48,9 +48,7 @@ func (p *Plans) proposeOnce(ctx context.Context, request ProposePlan) (model.Pla
 	if err != nil {
 		return model.Plan{}, lead.Decided, err
 	}
-	p.balancing.Lock()
-	plan := balance.Even(fleet, cmp.Or(request.Most, DefaultMost))
-	p.balancing.Unlock()
+	plan := p.even(fleet, cmp.Or(request.Most, DefaultMost))
 	plan.Cluster, plan.Policy = request.Cluster, cmp.Or(plan.Policy, fleet.Policy.Name)
 	plan.State, plan.Caller, plan.Request = model.PlanProposed, request.Caller, request.RequestID
 	plan.CreatedAt = p.Now()
@@ -74,4 +72,11 @@ func sameMoves(a, b []model.Move) bool {
 	return slices.EqualFunc(a, b, func(a, b model.Move) bool {
 		return a.VM == b.VM && a.Source == b.Source && a.Target == b.Target
 	})
+}
+
+// even is a plan that evens a cluster out. Its lock is given back even if it panics.
+func (p *Plans) even(fleet *balance.Fleet, most int) model.Plan {
+	p.balancing.Lock()
+	defer p.balancing.Unlock()
+	return balance.Even(fleet, most)
 }

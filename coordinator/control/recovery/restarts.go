@@ -36,8 +36,13 @@ func (r *Recovery) RunRestarts(ctx context.Context) {
 		if _, paused := r.Moment(snapshot).Paused(); paused {
 			continue // the status says so
 		}
-		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now(), evidence.Again(snapshot))
+		again := evidence.Again(snapshot)
+		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now(), again)
 		for id, why := range resting {
+			r.explain(ctx, snapshot, id, why)
+		}
+		ready, behind := restarter.Behind(ready, r.Now(), evidence.Ahead(r.Moment(snapshot), again))
+		for id, why := range behind {
 			r.explain(ctx, snapshot, id, why)
 		}
 		r.restartDue(ctx, snapshot, &restarter, ready)
@@ -105,7 +110,7 @@ func cannotRestart(node, format string, args ...any) model.Condition {
 // explain says at a VM why it is not restarted. That it cannot be is said once: figures in the text that change are no news.
 func (r *Recovery) explain(ctx context.Context, snapshot *state.Snapshot, id string, why model.Condition) {
 	vm, known := snapshot.VM(id)
-	alike := vm.Condition.Is(model.RestartRefused) && why.Is(model.RestartRefused)
+	alike := why.Is(model.RestartRefused, model.RestartBehind) && vm.Condition.Is(why.Kind)
 	if !known || vm.Condition.Same(why) || alike {
 		return
 	}

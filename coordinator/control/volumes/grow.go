@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"berth/coordinator/control/lead"
@@ -154,6 +155,13 @@ func sized(disk model.Resource, size string) model.Resource {
 	return disk
 }
 
+// inSnapshot tells whether a snapshot of a VM has a volume.
+func inSnapshot(vm *model.VM, volume string) bool {
+	return slices.ContainsFunc(vm.Snapshots, func(s model.Snapshot) bool {
+		return slices.ContainsFunc(s.Disks, func(d model.SnapshotDisk) bool { return d.Source.Volume == volume })
+	})
+}
+
 // growable refuses sizes that a disk cannot have.
 func growable(snapshot *state.Snapshot, disk model.Resource, vm model.VM, to units.Bytes) error {
 	refuse := func(code lead.Code, next, format string, args ...any) error {
@@ -179,6 +187,10 @@ func growable(snapshot *state.Snapshot, disk model.Resource, vm model.VM, to uni
 			lead.Invalid, "make a smaller disk and copy the content", "disk %q has %s already: it grows, and never shrinks to %s", disk.Name,
 			size, to,
 		)
+	case disk.Volume != nil && inSnapshot(&vm, disk.Volume.Name):
+		return refuse(lead.Conflict,
+			fmt.Sprintf("delete the snapshots first: %s; 'berth vm snapshot list %s' shows them", vm.SnapshotNames(), vm.Name),
+			"disk %q has snapshots, and reverting to one would make it small again", disk.Name)
 	case vm.Operation != "":
 		return lead.VMBusy(snapshot, vm)
 	case wanted > size && wanted != to:

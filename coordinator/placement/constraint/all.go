@@ -17,6 +17,7 @@ var all = []Constraint{
 	nodeAffinity,
 	vmAffinity,
 	storage,
+	samePool,
 	network,
 	cpuModel,
 	headroom,

@@ -40,6 +40,8 @@ type Input struct {
 
 	// Bindings are what keeps the VM on the current node while it runs, and what lets it go, in words.
 	Bindings []string
+	// Apart are the nodes that have other storage under the name of a shared pool than what the VM's disks are in.
+	Apart []Apart
 
 	// ManagerGrace is by how many VMs a node that carries the site's management is to have less than others.
 	ManagerGrace int
@@ -68,6 +70,12 @@ type Input struct {
 	Uncovered []Uncovered
 
 	scratch []Met // of Meet, so that Met may also be given
+}
+
+// Apart is a node, by ID, that has other storage under the name of a pool, and what proves it, in words.
+type Apart struct {
+	Node string `json:"node"`
+	Why  string `json:"why"`
 }
 
 // Met is one value that a customer key of the VM meets on nodes.

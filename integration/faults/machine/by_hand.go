@@ -1,13 +1,16 @@
 package machine
 
-import "berth/agent/hypervisor"
+import (
+	"berth/agent/hypervisor"
+	"berth/shared/domxml"
+)
 
 // MigrateByHand is somebody who migrates a guest with virsh, without Berth. It goes well or it does not begin: the disks
 // that a guest has on its machine do not go along.
 func (h *Machine) MigrateByHand(uuid string, to *Machine) bool {
 	d := h.Domains[uuid]
 	if d == nil || len(d.volumes) > 0 || d.State != hypervisor.Running || d.move != nil || to == h || !h.Up || h.Hung || to.Hung ||
-		!h.reaches(to) || to.Domains[uuid] != nil || to.free() < d.MemoryBytes {
+		!h.reaches(to) || to.Domains[uuid] != nil || len(d.Bindings) > 0 || h.Side != to.Side && d.wideFile() != "" || to.free() < d.MemoryBytes {
 		return false
 	}
 	h.Note("virsh migrate", h.ID, uuid, "to "+to.ID)
@@ -32,12 +35,13 @@ func (d *Domain) Is(reason string) bool { return d.why == reason }
 // With disks on the machine it is not done: they may be old, and nothing is promised of who starts them.
 func (h *Machine) StartByHand(uuid string) bool {
 	was := h.left[uuid]
-	if was == nil || len(was.volumes) > 0 || !h.On || !h.Up || h.Hung || h.Frozen || h.Domains[uuid] != nil || h.free() < was.MemoryBytes {
+	if was == nil || len(was.volumes) > 0 || !h.On || !h.Up || h.Hung || h.Frozen || h.Domains[uuid] != nil || h.free() < was.MemoryBytes ||
+		was.wideFile() != "" && !HasNewest(h, was.wideFile()) {
 		return false
 	}
 	h.Note("virsh start", h.ID, uuid, "")
 	d := h.launch(was.Domain, was.xml, nil)
-	d.why, d.JobActive = ByHand, false
+	d.why, d.JobActive, d.Bindings = ByHand, false, []domxml.Binding{}
 	h.Set(d, hypervisor.Running, "booted")
 	return true
 }

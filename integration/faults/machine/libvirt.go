@@ -185,6 +185,8 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 			return fmt.Errorf("%w: %d bytes", hypervisor.ErrNoMemory, read.MemoryBytes)
 		case h.lacks(volumes) != "":
 			return fmt.Errorf("%w: %s", hypervisor.ErrNoVolume, h.lacks(volumes))
+		case lacksFile(h, &read):
+			return errNoFile
 		}
 		h.Witness.Ordered(h, read.UUID, read.Epoch, "start")
 		launched = h.launch(read, xml, volumes)

@@ -18,6 +18,7 @@ type Machine struct {
 	ID     string
 	Memory int64
 
+	Side     string // what it has mounted under the pool that is declared as shared; empty: what most machines have
 	Hardware string // its identity, which a machine with a copy of its disk does not have
 
 	On     bool
@@ -98,6 +99,7 @@ type Domain struct {
 	ByOwner bool   // paused by its owner
 	why     string // it was started, if Berth has not done that
 	volumes []string
+	BoundAt time.Time // when what binds it began; zero: nothing ever has
 
 	Forgotten bool // by libvirt, which lists it no more; its process runs on
 
@@ -113,7 +115,7 @@ func (d *Domain) HasTwin(other *Domain) bool {
 }
 
 // URI is where other daemons reach this one.
-func (h *Machine) URI() string { return "sim://" + h.ID + "/system" }
+func (h *Machine) URI() string { return "qemu+tls://" + h.ID + "/system" }
 
 // Sorted are the host's domains, by UUID.
 func (h *Machine) Sorted() []*Domain {
@@ -174,6 +176,7 @@ func (h *Machine) Set(d *Domain, state hypervisor.State, reason string) {
 		d.guest.version++
 		d.version, d.guest.running = d.guest.version, d
 		h.write(d)
+		writeWide(h, d)
 		if h.filled {
 			starve(d)
 		}

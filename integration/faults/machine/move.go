@@ -51,6 +51,9 @@ func (h *Machine) migrate(uuid string, options hypervisor.MigrateOptions) (*move
 	case d.State != hypervisor.Running && d.State != hypervisor.Paused:
 		return nil, fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
 	}
+	if err := refuseBound(d); err != nil {
+		return nil, err
+	}
 	parsed, err := url.Parse(options.TargetURI)
 	if err != nil {
 		return nil, err
@@ -107,7 +110,7 @@ func (m *move) prepare() {
 		return
 	}
 	volumes, err := disksOf(m.options.DomainXML)
-	if lacking := t.lacks(volumes); err != nil || lacking != "" || len(m.options.CopyDisks) != len(volumes) {
+	if lacking := t.lacks(volumes); err != nil || lacksFile(t, &read) || lacking != "" || len(m.options.CopyDisks) != len(volumes) {
 		m.rollBack(errMigration)
 		return
 	}

@@ -35,3 +35,51 @@ func (l *Libvirt) Suspend(ctx context.Context, uuid string, epoch uint64) error 
 		return nil
 	})
 }
+
+// Document implements hypervisor.Hypervisor.
+func (l *Libvirt) Document(ctx context.Context, uuid string) (string, error) { return l.XML(ctx, uuid) }
+
+// Resize implements hypervisor.Hypervisor. The machines of a site are as large as they were started.
+func (l *Libvirt) Resize(ctx context.Context, uuid string, epoch uint64, _ int64, _ int) error {
+	return l.change(ctx, "resize", uuid, func() error {
+		if _, err := l.At.find(uuid, epoch); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: the size of a guest that runs", hypervisor.ErrUnsupported)
+	})
+}
+
+// ChangeDevice implements hypervisor.Hypervisor. The machines of a site have no devices that anybody changes.
+func (l *Libvirt) ChangeDevice(ctx context.Context, uuid string, epoch uint64, change hypervisor.Change, _ string) error {
+	return l.change(ctx, string(change)+" a device", uuid, func() error {
+		if _, err := l.At.find(uuid, epoch); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: devices of a guest that runs", hypervisor.ErrUnsupported)
+	})
+}
+
+// Snapshot implements hypervisor.Hypervisor. The machines of a site have no disks of which anybody takes snapshots.
+func (l *Libvirt) Snapshot(ctx context.Context, work hypervisor.SnapshotWork, of hypervisor.DiskSnapshot) error {
+	return l.change(ctx, string(work)+" a snapshot", of.UUID, func() error {
+		return fmt.Errorf("%w: snapshots", hypervisor.ErrUnsupported)
+	})
+}
+
+// Freeze implements hypervisor.Hypervisor. The guests of a site have no agent.
+func (l *Libvirt) Freeze(ctx context.Context, uuid string, epoch uint64) error {
+	return l.change(ctx, "freeze", uuid, func() error {
+		if _, err := l.At.find(uuid, epoch); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: no guest agent", hypervisor.ErrUnsupported)
+	})
+}
+
+// Thaw implements hypervisor.Hypervisor.
+func (l *Libvirt) Thaw(ctx context.Context, uuid string, epoch uint64) error {
+	return l.change(ctx, "thaw", uuid, func() error {
+		_, err := l.At.find(uuid, epoch)
+		return err
+	})
+}

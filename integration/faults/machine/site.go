@@ -18,8 +18,11 @@ type Site struct {
 	machines    []*Machine
 	cuts        map[[2]string]int
 	moves       []*move
-	lost        map[string]bool // VMs the last answer of whose next migration is lost
-	writes      map[string]int  // by disk: how many its guests have made
+	lost        map[string]bool   // VMs the last answer of whose next migration is lost
+	writes      map[string]int    // by disk: how many its guests have made
+	files       map[[2]string]int // by what is mounted, and file: the same of those in the pool that is declared as shared
+	Wide        bool              // there is such a pool
+	OldFiles    bool              // every machine has files of the same names in it
 }
 
 // Witness is asked and told what agents do to guests, and what becomes of them.
@@ -63,7 +66,10 @@ type Agent interface {
 
 // NewSite is a site without machines.
 func NewSite(stage *stage.Stage) *Site {
-	return &Site{Stage: stage, cuts: map[[2]string]int{}, lost: map[string]bool{}, writes: map[string]int{}}
+	return &Site{
+		Stage: stage, cuts: map[[2]string]int{}, lost: map[string]bool{}, writes: map[string]int{},
+		files: map[[2]string]int{},
+	}
 }
 
 // LoseReply has the last answer of a VM's next migration lost.

@@ -16,10 +16,16 @@ const (
 
 // Inventory is what the machine has, as its agent tells it.
 func Inventory(h *Machine) *berthv1.NodeInventory {
-	return &berthv1.NodeInventory{
+	inventory := &berthv1.NodeInventory{
 		MemoryBytes: h.Memory, Cpus: 64, MigrationUri: h.URI(),
 		StoragePools: []*berthv1.StoragePool{{Name: Pool, Active: true, CapacityBytes: poolSize, AvailableBytes: h.room()}},
 	}
+	if h.Wide {
+		inventory.StoragePools = append(inventory.StoragePools, &berthv1.StoragePool{
+			Name: WidePool, Active: true, Path: WideFolder, CapacityBytes: poolSize, AvailableBytes: poolSize / 2,
+		})
+	}
+	return inventory
 }
 
 // room is what is left of the machine's pool.

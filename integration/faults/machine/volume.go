@@ -7,10 +7,23 @@ import (
 	"slices"
 
 	"berth/agent/hypervisor"
+	"berth/coordinator/model"
+	"berth/shared/units"
 )
 
 // Pool is the storage pool that every machine has on disks of its own.
 const Pool = "fast"
+
+// DiskName is the volume of a VM's disk. The guest sees it, so it is the same everywhere.
+func DiskName(vm string) string { return "berth-" + vm[len(vm)-12:] + ".qcow2" }
+
+// VolumesOf are the volumes of a VM with a disk as orders have them.
+func VolumesOf(vm *model.VM) []model.VolumeOrder {
+	return []model.VolumeOrder{{
+		Disk: vm.ID + "-root", DiskName: vm.Name + "-root", Pool: "pool", PoolName: Pool, Name: DiskName(vm.ID), Format: "qcow2",
+		Capacity: units.GiB,
+	}}
+}
 
 // volume is one in a machine's pool. It outlives the machine's power.
 type volume struct {

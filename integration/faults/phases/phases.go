@@ -30,6 +30,42 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 		operation.Queued:     {operation.Dispatched, operation.Ended},
 		operation.Dispatched: {operation.Ended},
 	},
+	operation.Pause: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Resume: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Attach: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Detach: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Media: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Resize: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Snapshot: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Restore: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
+	operation.Forget: {
+		operation.Queued:     {operation.Dispatched, operation.Ended},
+		operation.Dispatched: {operation.Ended},
+	},
 	operation.Migrate: {
 		operation.Preparing:  {operation.Copying, operation.Clearing, operation.Ended},
 		operation.Copying:    {operation.HandedOver, operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},

@@ -61,6 +61,10 @@ const (
 	ReturnUnnoticed    Bug = "a node that has booted anew does not count again"
 	PausedRuns         Bug = "whoever has paused a guest, it is let run when there is room"
 	DiskUnasked        Bug = "nobody asks whether another guest has a disk of a VM that is started"
+	BoundMoves         Bug = "a guest is moved that libvirt does not migrate"
+	JobUnasked         Bug = "a guest is stopped while somebody's backup holds it"
+	WrongFile          Bug = "a VM goes where another file has the name of its disk"
+	OneLiarBindsAll    Bug = "one node with another pool sets all nodes apart"
 	RestoredRuns       Bug = "after a restore a VM is restarted that people had stopped"
 )
 
@@ -100,6 +104,7 @@ var FenceBugs = []Bug{
 	StampsKept,
 	PausedRuns, RestoredRuns, DiskUnasked,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
+	BoundMoves, JobUnasked, WrongFile, OneLiarBindsAll,
 }
 
 // Heard lets an answer pass on its way to the driver.

@@ -32,7 +32,7 @@ func (b Bug) Outlive(command *state.Command, node model.Node, message string, pr
 // Again tells of a VM without HA whether it is started again by itself.
 func (b Bug) Again(is func(*model.VM) bool) func(*model.VM) bool {
 	if b == LeftOff {
-		return func(*model.VM) bool { return false }
+		return func(vm *model.VM) bool { return vm.HA }
 	}
 	return is
 }

@@ -64,6 +64,9 @@ var beyond = []struct {
 	{Volumes, drawVolumes},
 	{NoSpace, drawNoSpace},
 	{Restored, drawRestored},
+	{BoundGuest, drawBound},
+	{ForeignJob, nil}, // with those
+	{LyingPool, drawLyingPool},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -2,6 +2,7 @@ package script
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -39,4 +40,9 @@ func (s *Script) pause(r *rand.Rand) {
 			At: s.sometime(r), What: PausedHost, Host: r.IntN(min(s.Hosts, 8)), For: 2*time.Minute + time.Duration(r.Int64N(int64(4*time.Minute))),
 		})
 	}
+}
+
+// Pauses tells whether a host is virtual, and paused some day.
+func (s *Script) Pauses(host int) bool {
+	return slices.ContainsFunc(s.Happenings, func(h Happening) bool { return h.What == PausedHost && h.Host%s.Hosts == host })
 }

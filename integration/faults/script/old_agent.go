@@ -2,6 +2,7 @@ package script
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"berth/coordinator/model"
 )
@@ -21,4 +22,9 @@ func drawOldAgent(s *Script, r *rand.Rand) {
 			s.Fences[one.Host%s.Hosts] = model.FenceWatchdog
 		}
 	}
+}
+
+// IsOld tells whether the agent of a host is of the release before.
+func (s *Script) IsOld(host int) bool {
+	return slices.ContainsFunc(s.Old, func(old int) bool { return old%s.Hosts == host })
 }

@@ -28,6 +28,8 @@ type Script struct {
 	Disks      int                 `json:"disks,omitempty"`      // how many of the VMs have a disk on their node, the first ones
 	SickAfter  time.Duration       `json:"sick_after,omitempty"` // until such a host is fenced; 0: none is
 	Old        []int               `json:"old,omitempty"`        // hosts whose agents are of the release before
+	Liars      []int               `json:"liars,omitempty"`      // hosts that have another storage under the name of a shared pool
+	OldFiles   bool                `json:"old_files,omitempty"`  // there are files of the same names there
 	Happenings []Happening         `json:"happenings"`           // in the order of time
 }
 

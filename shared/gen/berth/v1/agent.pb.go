@@ -51,6 +51,8 @@ const (
 	AgentErrorCode_AGENT_ERROR_CODE_ABORTED       AgentErrorCode = 22 // the job was cancelled
 	AgentErrorCode_AGENT_ERROR_CODE_INVALID       AgentErrorCode = 23 // what came is not what was announced
 	AgentErrorCode_AGENT_ERROR_CODE_MALFORMED     AgentErrorCode = 24 // the order lacks what every order has
+	AgentErrorCode_AGENT_ERROR_CODE_TOO_LATE      AgentErrorCode = 25 // the order was taken back before it had begun here
+	AgentErrorCode_AGENT_ERROR_CODE_UNSAFE        AgentErrorCode = 26 // libvirt would risk a disk's content in a migration, and would say so again
 )
 
 // Enum value maps for AgentErrorCode.
@@ -81,6 +83,8 @@ var (
 		22: "AGENT_ERROR_CODE_ABORTED",
 		23: "AGENT_ERROR_CODE_INVALID",
 		24: "AGENT_ERROR_CODE_MALFORMED",
+		25: "AGENT_ERROR_CODE_TOO_LATE",
+		26: "AGENT_ERROR_CODE_UNSAFE",
 	}
 	AgentErrorCode_value = map[string]int32{
 		"AGENT_ERROR_CODE_UNSPECIFIED":   0,
@@ -108,6 +112,8 @@ var (
 		"AGENT_ERROR_CODE_ABORTED":       22,
 		"AGENT_ERROR_CODE_INVALID":       23,
 		"AGENT_ERROR_CODE_MALFORMED":     24,
+		"AGENT_ERROR_CODE_TOO_LATE":      25,
+		"AGENT_ERROR_CODE_UNSAFE":        26,
 	}
 )
 
@@ -988,6 +994,8 @@ type CommandResult struct {
 	Repeated      bool                   `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"` // an answer given before
 	Incarnation   string                 `protobuf:"bytes,9,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Code          AgentErrorCode         `protobuf:"varint,10,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"` // of what was not done; an agent of a release up to 0.6 sends the word alone
+	Note          string                 `protobuf:"bytes,11,opt,name=note,proto3" json:"note,omitempty"`                               // on what was done, in words; empty: nothing is to be said
+	Frozen        bool                   `protobuf:"varint,12,opt,name=frozen,proto3" json:"frozen,omitempty"`                          // of a snapshot: the guest's file systems stood still when it was taken
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1090,6 +1098,20 @@ func (x *CommandResult) GetCode() AgentErrorCode {
 		return x.Code
 	}
 	return AgentErrorCode_AGENT_ERROR_CODE_UNSPECIFIED
+}
+
+func (x *CommandResult) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *CommandResult) GetFrozen() bool {
+	if x != nil {
+		return x.Frozen
+	}
+	return false
 }
 
 // SessionResponse is what the coordinator says. The first one is a Welcome or a Redirect.
@@ -1641,7 +1663,16 @@ type Command struct {
 	//	*Command_Adopt
 	//	*Command_Release
 	//	*Command_Reboot
-	Action        isCommand_Action `protobuf_oneof:"action"`
+	//	*Command_Pause
+	//	*Command_Unpause
+	//	*Command_Amend
+	//	*Command_Resize
+	//	*Command_Snapshot
+	//	*Command_Restore
+	//	*Command_Forget
+	Action isCommand_Action `protobuf_oneof:"action"`
+	// What has not begun here never will: it is answered with TOO_LATE. What has begun goes on, and is answered as ever.
+	TakenBack     bool `protobuf:"varint,18,opt,name=taken_back,json=takenBack,proto3" json:"taken_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1824,6 +1855,76 @@ func (x *Command) GetReboot() *RebootCommand {
 	return nil
 }
 
+func (x *Command) GetPause() *PauseCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Pause); ok {
+			return x.Pause
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetUnpause() *UnpauseCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Unpause); ok {
+			return x.Unpause
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAmend() *AmendCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Amend); ok {
+			return x.Amend
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetResize() *ResizeCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Resize); ok {
+			return x.Resize
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSnapshot() *SnapshotCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Snapshot); ok {
+			return x.Snapshot
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRestore() *SnapshotCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Restore); ok {
+			return x.Restore
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetForget() *SnapshotCommand {
+	if x != nil {
+		if x, ok := x.Action.(*Command_Forget); ok {
+			return x.Forget
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetTakenBack() bool {
+	if x != nil {
+		return x.TakenBack
+	}
+	return false
+}
+
 type isCommand_Action interface {
 	isCommand_Action()
 }
@@ -1872,6 +1973,34 @@ type Command_Reboot struct {
 	Reboot *RebootCommand `protobuf:"bytes,17,opt,name=reboot,proto3,oneof"`
 }
 
+type Command_Pause struct {
+	Pause *PauseCommand `protobuf:"bytes,19,opt,name=pause,proto3,oneof"`
+}
+
+type Command_Unpause struct {
+	Unpause *UnpauseCommand `protobuf:"bytes,20,opt,name=unpause,proto3,oneof"`
+}
+
+type Command_Amend struct {
+	Amend *AmendCommand `protobuf:"bytes,21,opt,name=amend,proto3,oneof"`
+}
+
+type Command_Resize struct {
+	Resize *ResizeCommand `protobuf:"bytes,22,opt,name=resize,proto3,oneof"`
+}
+
+type Command_Snapshot struct {
+	Snapshot *SnapshotCommand `protobuf:"bytes,23,opt,name=snapshot,proto3,oneof"`
+}
+
+type Command_Restore struct {
+	Restore *SnapshotCommand `protobuf:"bytes,24,opt,name=restore,proto3,oneof"`
+}
+
+type Command_Forget struct {
+	Forget *SnapshotCommand `protobuf:"bytes,25,opt,name=forget,proto3,oneof"`
+}
+
 func (*Command_Start) isCommand_Action() {}
 
 func (*Command_Stop) isCommand_Action() {}
@@ -1893,6 +2022,20 @@ func (*Command_Adopt) isCommand_Action() {}
 func (*Command_Release) isCommand_Action() {}
 
 func (*Command_Reboot) isCommand_Action() {}
+
+func (*Command_Pause) isCommand_Action() {}
+
+func (*Command_Unpause) isCommand_Action() {}
+
+func (*Command_Amend) isCommand_Action() {}
+
+func (*Command_Resize) isCommand_Action() {}
+
+func (*Command_Snapshot) isCommand_Action() {}
+
+func (*Command_Restore) isCommand_Action() {}
+
+func (*Command_Forget) isCommand_Action() {}
 
 // StartCommand creates the domain with VM ID, epoch and operation ID in its metadata.
 type StartCommand struct {
@@ -1964,7 +2107,7 @@ func (x *StartCommand) GetEdits() []*DeviceEdit {
 	return nil
 }
 
-// DeviceEdit changes one device of the document that a VM is started with.
+// DeviceEdit changes one device of the document that a VM is started with, or of a domain that runs.
 type DeviceEdit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // disk or interface
@@ -2089,9 +2232,10 @@ type MigrateCommand struct {
 	Spec            *VMSpec                `protobuf:"bytes,6,opt,name=spec,proto3" json:"spec,omitempty"`
 	TargetAddress   string                 `protobuf:"bytes,7,opt,name=target_address,json=targetAddress,proto3" json:"target_address,omitempty"` // for the memory stream; empty: the host of target_uri
 	CopyStorage     bool                   `protobuf:"varint,8,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"`
-	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"`                        // with copy_storage: disks that go along ...
-	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`                           // ... into these, which are there and empty, in the same order
-	GivenUp         bool                   `protobuf:"varint,11,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"` // a copy that runs is aborted, and one that does not is not begun
+	From            []*Volume              `protobuf:"bytes,9,rep,name=from,proto3" json:"from,omitempty"`                                   // with copy_storage: disks that go along ...
+	To              []*Volume              `protobuf:"bytes,10,rep,name=to,proto3" json:"to,omitempty"`                                      // ... into these, which are there and empty, in the same order
+	GivenUp         bool                   `protobuf:"varint,11,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`            // a copy that runs is aborted, and one that does not is not begun
+	SharedPools     []string               `protobuf:"bytes,12,rep,name=shared_pools,json=sharedPools,proto3" json:"shared_pools,omitempty"` // libvirt's names of those that are declared as shared: what is in their folders is on both nodes
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2201,6 +2345,13 @@ func (x *MigrateCommand) GetGivenUp() bool {
 		return x.GivenUp
 	}
 	return false
+}
+
+func (x *MigrateCommand) GetSharedPools() []string {
+	if x != nil {
+		return x.SharedPools
+	}
+	return nil
 }
 
 // ResumeCommand lets the paused copy on the target run: the source is gone.
@@ -2540,6 +2691,320 @@ func (x *RebootCommand) GetForce() bool {
 	return false
 }
 
+// PauseCommand has the guest stand still. One that stands still already stays so.
+type PauseCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseCommand) Reset() {
+	*x = PauseCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseCommand) ProtoMessage() {}
+
+func (x *PauseCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseCommand.ProtoReflect.Descriptor instead.
+func (*PauseCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+}
+
+// UnpauseCommand lets a guest run that somebody has paused, or its hypervisor has because a disk found no room. One that runs runs on, and
+// one that a migration has paused is not touched.
+type UnpauseCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpauseCommand) Reset() {
+	*x = UnpauseCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpauseCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpauseCommand) ProtoMessage() {}
+
+func (x *UnpauseCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpauseCommand.ProtoReflect.Descriptor instead.
+func (*UnpauseCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+}
+
+// AmendCommand changes devices of a domain while it runs, and not its definition. A device that is there is changed only if it is a drive for
+// media. What is as the order says already stays as it is.
+type AmendCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Edits         []*DeviceEdit          `protobuf:"bytes,1,rep,name=edits,proto3" json:"edits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AmendCommand) Reset() {
+	*x = AmendCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AmendCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AmendCommand) ProtoMessage() {}
+
+func (x *AmendCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AmendCommand.ProtoReflect.Descriptor instead.
+func (*AmendCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *AmendCommand) GetEdits() []*DeviceEdit {
+	if x != nil {
+		return x.Edits
+	}
+	return nil
+}
+
+// ResizeCommand changes the size of a domain while it runs, and not its definition: up to the most that it was started with. What is as the
+// order says already stays as it is. A guest gives memory back when it likes: the answer's note says what it has then.
+type ResizeCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that its balloon leaves it; 0: as it is
+	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`                                // that are plugged in; 0: as it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResizeCommand) Reset() {
+	*x = ResizeCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResizeCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResizeCommand) ProtoMessage() {}
+
+func (x *ResizeCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResizeCommand.ProtoReflect.Descriptor instead.
+func (*ResizeCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ResizeCommand) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *ResizeCommand) GetVcpus() int32 {
+	if x != nil {
+		return x.Vcpus
+	}
+	return 0
+}
+
+// SnapshotCommand is about one snapshot of disks, which is kept inside their qcow2 files. The snapshot action takes it of all of them at one
+// moment, restore has them be as they were then, and forget removes it. What is so already stays so. Restore is for a VM that is off.
+type SnapshotCommand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tag           string                 `protobuf:"bytes,1,opt,name=tag,proto3" json:"tag,omitempty"`       // what it is called in the files
+	Files         []*SnapshotFile        `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`   // all disks that the guest writes to; forget: those that have it
+	Off           bool                   `protobuf:"varint,3,opt,name=off,proto3" json:"off,omitempty"`      // the VM is to be off; without it, it runs under the command's epoch
+	Freeze        string                 `protobuf:"bytes,4,opt,name=freeze,proto3" json:"freeze,omitempty"` // snapshot: auto (if its agent can), always (or nothing is done) or never
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotCommand) Reset() {
+	*x = SnapshotCommand{}
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotCommand) ProtoMessage() {}
+
+func (x *SnapshotCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotCommand.ProtoReflect.Descriptor instead.
+func (*SnapshotCommand) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *SnapshotCommand) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *SnapshotCommand) GetFiles() []*SnapshotFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *SnapshotCommand) GetOff() bool {
+	if x != nil {
+		return x.Off
+	}
+	return false
+}
+
+func (x *SnapshotCommand) GetFreeze() string {
+	if x != nil {
+		return x.Freeze
+	}
+	return ""
+}
+
+// SnapshotFile is a disk that has a snapshot, as the coordinator knows it: one that is another file here is refused.
+type SnapshotFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // vda
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`     // of the file; empty: it is a volume
+	Pool          string                 `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`     // libvirt's names
+	Volume        string                 `protobuf:"bytes,4,opt,name=volume,proto3" json:"volume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotFile) Reset() {
+	*x = SnapshotFile{}
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotFile) ProtoMessage() {}
+
+func (x *SnapshotFile) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotFile.ProtoReflect.Descriptor instead.
+func (*SnapshotFile) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SnapshotFile) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *SnapshotFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SnapshotFile) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *SnapshotFile) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
 // Volume is one volume of a storage pool. Names are libvirt's.
 type Volume struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2560,7 +3025,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2572,7 +3037,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2585,7 +3050,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -2685,7 +3150,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +3162,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +3175,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Task) GetId() string {
@@ -2952,7 +3417,7 @@ type DevicesTask struct {
 
 func (x *DevicesTask) Reset() {
 	*x = DevicesTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3429,7 @@ func (x *DevicesTask) String() string {
 func (*DevicesTask) ProtoMessage() {}
 
 func (x *DevicesTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3442,7 @@ func (x *DevicesTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesTask.ProtoReflect.Descriptor instead.
 func (*DevicesTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DevicesTask) GetVmId() string {
@@ -3004,7 +3469,7 @@ type ReachTask struct {
 
 func (x *ReachTask) Reset() {
 	*x = ReachTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3016,7 +3481,7 @@ func (x *ReachTask) String() string {
 func (*ReachTask) ProtoMessage() {}
 
 func (x *ReachTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3029,7 +3494,7 @@ func (x *ReachTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachTask.ProtoReflect.Descriptor instead.
 func (*ReachTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReachTask) GetAddresses() []string {
@@ -3050,7 +3515,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3062,7 +3527,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3075,7 +3540,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -3102,7 +3567,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3579,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3592,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -3150,7 +3615,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3627,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3640,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -3219,7 +3684,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3696,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3709,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -3287,7 +3752,7 @@ type UnpauseTask struct {
 
 func (x *UnpauseTask) Reset() {
 	*x = UnpauseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3764,7 @@ func (x *UnpauseTask) String() string {
 func (*UnpauseTask) ProtoMessage() {}
 
 func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3777,7 @@ func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseTask.ProtoReflect.Descriptor instead.
 func (*UnpauseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UnpauseTask) GetVmId() string {
@@ -3341,7 +3806,7 @@ type EndCrashedTask struct {
 
 func (x *EndCrashedTask) Reset() {
 	*x = EndCrashedTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3818,7 @@ func (x *EndCrashedTask) String() string {
 func (*EndCrashedTask) ProtoMessage() {}
 
 func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3831,7 @@ func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
 func (*EndCrashedTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EndCrashedTask) GetVmId() string {
@@ -3395,7 +3860,7 @@ type LockTask struct {
 
 func (x *LockTask) Reset() {
 	*x = LockTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3872,7 @@ func (x *LockTask) String() string {
 func (*LockTask) ProtoMessage() {}
 
 func (x *LockTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3885,7 @@ func (x *LockTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockTask.ProtoReflect.Descriptor instead.
 func (*LockTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LockTask) GetPool() string {
@@ -3455,7 +3920,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3932,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3945,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -3502,13 +3967,14 @@ func (x *SuspendTask) GetEpoch() uint64 {
 type DescribeTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Running       bool                   `protobuf:"varint,2,opt,name=running,proto3" json:"running,omitempty"` // what it runs as instead, without the secrets that it has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3986,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3999,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -3541,6 +4007,13 @@ func (x *DescribeTask) GetVmId() string {
 		return x.VmId
 	}
 	return ""
+}
+
+func (x *DescribeTask) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
 }
 
 // RefuseTask has the node refuse orders for a VM up to an epoch from now on, if it positively does not run the VM. That is
@@ -3555,7 +4028,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3567,7 +4040,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3580,7 +4053,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -3609,7 +4082,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +4094,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +4107,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -3663,7 +4136,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3675,7 +4148,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3688,7 +4161,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -3724,7 +4197,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +4209,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +4222,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TaskResult) GetId() string {
@@ -3878,7 +4351,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0fCommandProgress\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12.\n" +
-	"\x05stats\x18\x03 \x01(\v2\x18.berth.v1.MigrationStatsR\x05stats\"\xfd\x02\n" +
+	"\x05stats\x18\x03 \x01(\v2\x18.berth.v1.MigrationStatsR\x05stats\"\xa9\x03\n" +
 	"\rCommandResult\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x122\n" +
@@ -3891,7 +4364,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12 \n" +
 	"\vincarnation\x18\t \x01(\tR\vincarnation\x12,\n" +
 	"\x04code\x18\n" +
-	" \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\"\xa2\x03\n" +
+	" \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x12\n" +
+	"\x04note\x18\v \x01(\tR\x04note\x12\x16\n" +
+	"\x06frozen\x18\f \x01(\bR\x06frozen\"\xa2\x03\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
@@ -3924,7 +4399,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"F\n" +
 	"\rCancelCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
-	"\x04step\x18\x02 \x01(\rR\x04step\"\xf4\x05\n" +
+	"\x04step\x18\x02 \x01(\rR\x04step\"\xf1\t\n" +
 	"\aCommand\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x12\n" +
@@ -3943,7 +4418,19 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05clear\x18\x0e \x01(\v2\x16.berth.v1.ClearCommandH\x00R\x05clear\x12.\n" +
 	"\x05adopt\x18\x0f \x01(\v2\x16.berth.v1.AdoptCommandH\x00R\x05adopt\x124\n" +
 	"\arelease\x18\x10 \x01(\v2\x18.berth.v1.ReleaseCommandH\x00R\arelease\x12>\n" +
-	"\x06reboot\x18\x11 \x01(\v2\x17.berth.v1.RebootCommandB\v\x92\xb5\x18\arebootsH\x00R\x06rebootB\b\n" +
+	"\x06reboot\x18\x11 \x01(\v2\x17.berth.v1.RebootCommandB\v\x92\xb5\x18\arebootsH\x00R\x06reboot\x12:\n" +
+	"\x05pause\x18\x13 \x01(\v2\x16.berth.v1.PauseCommandB\n" +
+	"\x92\xb5\x18\x06pausesH\x00R\x05pause\x12@\n" +
+	"\aunpause\x18\x14 \x01(\v2\x18.berth.v1.UnpauseCommandB\n" +
+	"\x92\xb5\x18\x06pausesH\x00R\aunpause\x12:\n" +
+	"\x05amend\x18\x15 \x01(\v2\x16.berth.v1.AmendCommandB\n" +
+	"\x92\xb5\x18\x06amendsH\x00R\x05amend\x12>\n" +
+	"\x06resize\x18\x16 \x01(\v2\x17.berth.v1.ResizeCommandB\v\x92\xb5\x18\aresizesH\x00R\x06resize\x12F\n" +
+	"\bsnapshot\x18\x17 \x01(\v2\x19.berth.v1.SnapshotCommandB\r\x92\xb5\x18\tsnapshotsH\x00R\bsnapshot\x12D\n" +
+	"\arestore\x18\x18 \x01(\v2\x19.berth.v1.SnapshotCommandB\r\x92\xb5\x18\tsnapshotsH\x00R\arestore\x12B\n" +
+	"\x06forget\x18\x19 \x01(\v2\x19.berth.v1.SnapshotCommandB\r\x92\xb5\x18\tsnapshotsH\x00R\x06forget\x12/\n" +
+	"\n" +
+	"taken_back\x18\x12 \x01(\bB\x10\x92\xb5\x18\fdated-ordersR\ttakenBackB\b\n" +
 	"\x06action\"\xbe\x01\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
@@ -3959,7 +4446,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x03xml\x18\x03 \x01(\tR\x03xml\"H\n" +
 	"\vStopCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
-	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xa8\x03\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\"\xcb\x03\n" +
 	"\x0eMigrateCommand\x12\x1d\n" +
 	"\n" +
 	"target_uri\x18\x01 \x01(\tR\ttargetUri\x12\x1f\n" +
@@ -3974,7 +4461,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04from\x18\t \x03(\v2\x10.berth.v1.VolumeR\x04from\x12 \n" +
 	"\x02to\x18\n" +
 	" \x03(\v2\x10.berth.v1.VolumeR\x02to\x12\x19\n" +
-	"\bgiven_up\x18\v \x01(\bR\agivenUp\"\x0f\n" +
+	"\bgiven_up\x18\v \x01(\bR\agivenUp\x12!\n" +
+	"\fshared_pools\x18\f \x03(\tR\vsharedPools\"\x0f\n" +
 	"\rResumeCommand\"<\n" +
 	"\x0eDiscardCommand\x12*\n" +
 	"\avolumes\x18\x01 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"\x10\n" +
@@ -3987,7 +4475,24 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\fAdoptCommand\"\x10\n" +
 	"\x0eReleaseCommand\"%\n" +
 	"\rRebootCommand\x12\x14\n" +
-	"\x05force\x18\x01 \x01(\bR\x05force\"\xa5\x02\n" +
+	"\x05force\x18\x01 \x01(\bR\x05force\"\x0e\n" +
+	"\fPauseCommand\"\x10\n" +
+	"\x0eUnpauseCommand\":\n" +
+	"\fAmendCommand\x12*\n" +
+	"\x05edits\x18\x01 \x03(\v2\x14.berth.v1.DeviceEditR\x05edits\"H\n" +
+	"\rResizeCommand\x12!\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
+	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\"{\n" +
+	"\x0fSnapshotCommand\x12\x10\n" +
+	"\x03tag\x18\x01 \x01(\tR\x03tag\x12,\n" +
+	"\x05files\x18\x02 \x03(\v2\x16.berth.v1.SnapshotFileR\x05files\x12\x10\n" +
+	"\x03off\x18\x03 \x01(\bR\x03off\x12\x16\n" +
+	"\x06freeze\x18\x04 \x01(\tR\x06freeze\"f\n" +
+	"\fSnapshotFile\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
+	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06volume\x18\x04 \x01(\tR\x06volume\"\xa5\x02\n" +
 	"\x06Volume\x12\x1b\n" +
 	"\tdisk_name\x18\x01 \x01(\tR\bdiskName\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
@@ -4053,9 +4558,10 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04step\x18\x03 \x01(\x0e2\x12.berth.v1.LockStepR\x04step\"8\n" +
 	"\vSuspendTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"#\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"T\n" +
 	"\fDescribeTask\x12\x13\n" +
-	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"7\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12/\n" +
+	"\arunning\x18\x02 \x01(\bB\x15\x92\xb5\x18\x11running-documentsR\arunning\"7\n" +
 	"\n" +
 	"RefuseTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
@@ -4079,7 +4585,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x18\n" +
 	"\areached\x18\x14 \x01(\tR\areached\x12\x16\n" +
 	"\x06locked\x18\x15 \x01(\bR\x06locked\x12+\n" +
-	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices*\xa5\x06\n" +
+	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices*\xe1\x06\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -4106,7 +4612,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x1aAGENT_ERROR_CODE_NOT_FOUND\x10\x15\x12\x1c\n" +
 	"\x18AGENT_ERROR_CODE_ABORTED\x10\x16\x12\x1c\n" +
 	"\x18AGENT_ERROR_CODE_INVALID\x10\x17\x12\x1e\n" +
-	"\x1aAGENT_ERROR_CODE_MALFORMED\x10\x18*\xc2\x01\n" +
+	"\x1aAGENT_ERROR_CODE_MALFORMED\x10\x18\x12\x1d\n" +
+	"\x19AGENT_ERROR_CODE_TOO_LATE\x10\x19\x12\x1b\n" +
+	"\x17AGENT_ERROR_CODE_UNSAFE\x10\x1a*\xc2\x01\n" +
 	"\x0eCommandOutcome\x12\x1f\n" +
 	"\x1bCOMMAND_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14COMMAND_OUTCOME_DONE\x10\x01\x12\x1a\n" +
@@ -4139,7 +4647,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
@@ -4174,61 +4682,67 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*AdoptCommand)(nil),          // 30: berth.v1.AdoptCommand
 	(*ReleaseCommand)(nil),        // 31: berth.v1.ReleaseCommand
 	(*RebootCommand)(nil),         // 32: berth.v1.RebootCommand
-	(*Volume)(nil),                // 33: berth.v1.Volume
-	(*Task)(nil),                  // 34: berth.v1.Task
-	(*DevicesTask)(nil),           // 35: berth.v1.DevicesTask
-	(*ReachTask)(nil),             // 36: berth.v1.ReachTask
-	(*GrowTask)(nil),              // 37: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 38: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 39: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 40: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),           // 41: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),        // 42: berth.v1.EndCrashedTask
-	(*LockTask)(nil),              // 43: berth.v1.LockTask
-	(*SuspendTask)(nil),           // 44: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 45: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 46: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 47: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 48: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 49: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 50: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 51: berth.v1.NodeInventory
-	(*Domain)(nil),                // 52: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 53: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 54: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 55: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 56: berth.v1.VMSpec
-	(*Devices)(nil),               // 57: berth.v1.Devices
+	(*PauseCommand)(nil),          // 33: berth.v1.PauseCommand
+	(*UnpauseCommand)(nil),        // 34: berth.v1.UnpauseCommand
+	(*AmendCommand)(nil),          // 35: berth.v1.AmendCommand
+	(*ResizeCommand)(nil),         // 36: berth.v1.ResizeCommand
+	(*SnapshotCommand)(nil),       // 37: berth.v1.SnapshotCommand
+	(*SnapshotFile)(nil),          // 38: berth.v1.SnapshotFile
+	(*Volume)(nil),                // 39: berth.v1.Volume
+	(*Task)(nil),                  // 40: berth.v1.Task
+	(*DevicesTask)(nil),           // 41: berth.v1.DevicesTask
+	(*ReachTask)(nil),             // 42: berth.v1.ReachTask
+	(*GrowTask)(nil),              // 43: berth.v1.GrowTask
+	(*RemoveTask)(nil),            // 44: berth.v1.RemoveTask
+	(*FetchTask)(nil),             // 45: berth.v1.FetchTask
+	(*ConsoleTask)(nil),           // 46: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),           // 47: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),        // 48: berth.v1.EndCrashedTask
+	(*LockTask)(nil),              // 49: berth.v1.LockTask
+	(*SuspendTask)(nil),           // 50: berth.v1.SuspendTask
+	(*DescribeTask)(nil),          // 51: berth.v1.DescribeTask
+	(*RefuseTask)(nil),            // 52: berth.v1.RefuseTask
+	(*UndefineTask)(nil),          // 53: berth.v1.UndefineTask
+	(*DiscardTask)(nil),           // 54: berth.v1.DiscardTask
+	(*TaskResult)(nil),            // 55: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),         // 56: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),         // 57: berth.v1.NodeInventory
+	(*Domain)(nil),                // 58: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil), // 59: google.protobuf.Timestamp
+	(*StoragePool)(nil),           // 60: berth.v1.StoragePool
+	(*MigrationStats)(nil),        // 61: berth.v1.MigrationStats
+	(*VMSpec)(nil),                // 62: berth.v1.VMSpec
+	(*Devices)(nil),               // 63: berth.v1.Devices
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	6,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	7,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	50, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	56, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	9,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	12, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	11, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	10, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	49, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	55, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	8,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	51, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	52, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	53, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	54, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	52, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	55, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	57, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	58, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	59, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	60, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	58, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	61, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	52, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	55, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	58, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	61, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
 	16, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
 	17, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
 	20, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
 	18, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
 	19, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	34, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	40, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	15, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	14, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	53, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	59, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	21, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	23, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	24, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -4240,45 +4754,54 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	30, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
 	31, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
 	32, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	56, // 39: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	33, // 40: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	22, // 41: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
-	56, // 42: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	33, // 43: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	33, // 44: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	33, // 45: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	33, // 46: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	56, // 47: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	33, // 48: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	37, // 49: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	38, // 50: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	39, // 51: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	40, // 52: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	44, // 53: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	45, // 54: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	46, // 55: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	47, // 56: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	48, // 57: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	41, // 58: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	42, // 59: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	36, // 60: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	43, // 61: berth.v1.Task.lock:type_name -> berth.v1.LockTask
-	35, // 62: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
-	33, // 63: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	33, // 64: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	33, // 65: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	2,  // 66: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
-	0,  // 67: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	57, // 68: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
-	5,  // 69: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	3,  // 70: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	13, // 71: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	4,  // 72: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	71, // [71:73] is the sub-list for method output_type
-	69, // [69:71] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	33, // 39: berth.v1.Command.pause:type_name -> berth.v1.PauseCommand
+	34, // 40: berth.v1.Command.unpause:type_name -> berth.v1.UnpauseCommand
+	35, // 41: berth.v1.Command.amend:type_name -> berth.v1.AmendCommand
+	36, // 42: berth.v1.Command.resize:type_name -> berth.v1.ResizeCommand
+	37, // 43: berth.v1.Command.snapshot:type_name -> berth.v1.SnapshotCommand
+	37, // 44: berth.v1.Command.restore:type_name -> berth.v1.SnapshotCommand
+	37, // 45: berth.v1.Command.forget:type_name -> berth.v1.SnapshotCommand
+	62, // 46: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	39, // 47: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	22, // 48: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
+	62, // 49: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	39, // 50: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	39, // 51: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	39, // 52: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	39, // 53: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	62, // 54: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	39, // 55: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	22, // 56: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
+	38, // 57: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
+	43, // 58: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	44, // 59: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	45, // 60: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	46, // 61: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	50, // 62: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	51, // 63: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	52, // 64: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	53, // 65: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	54, // 66: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	47, // 67: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	48, // 68: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	42, // 69: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	49, // 70: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	41, // 71: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
+	39, // 72: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	39, // 73: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	39, // 74: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	2,  // 75: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
+	0,  // 76: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	63, // 77: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
+	5,  // 78: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	3,  // 79: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	13, // 80: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	4,  // 81: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	80, // [80:82] is the sub-list for method output_type
+	78, // [78:80] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -4321,8 +4844,15 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Adopt)(nil),
 		(*Command_Release)(nil),
 		(*Command_Reboot)(nil),
+		(*Command_Pause)(nil),
+		(*Command_Unpause)(nil),
+		(*Command_Amend)(nil),
+		(*Command_Resize)(nil),
+		(*Command_Snapshot)(nil),
+		(*Command_Restore)(nil),
+		(*Command_Forget)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[31].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[37].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -4344,7 +4874,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   47,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3769,6 +3769,1037 @@ func (x *RebootVMResponse) GetOperation() *Operation {
 	return nil
 }
 
+type ActOnVMsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Vms       []string               `protobuf:"bytes,1,rep,name=vms,proto3" json:"vms,omitempty"`                      // names or IDs
+	DryRun    bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // only say what would be done, and what would be refused
+	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	WhenBack  bool                   `protobuf:"varint,4,opt,name=when_back,json=whenBack,proto3" json:"when_back,omitempty"` // if a node is silent, have it done when that is heard again; without it that is refused
+	// What is done.
+	//
+	// Types that are valid to be assigned to Action:
+	//
+	//	*ActOnVMsRequest_Pause
+	//	*ActOnVMsRequest_Resume
+	//	*ActOnVMsRequest_Reset_
+	//	*ActOnVMsRequest_Attach
+	//	*ActOnVMsRequest_Detach
+	//	*ActOnVMsRequest_Media
+	//	*ActOnVMsRequest_Resize
+	//	*ActOnVMsRequest_Stop
+	//	*ActOnVMsRequest_Reboot
+	//	*ActOnVMsRequest_Snapshot
+	//	*ActOnVMsRequest_Restore
+	//	*ActOnVMsRequest_Forget
+	Action        isActOnVMsRequest_Action `protobuf_oneof:"action"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActOnVMsRequest) Reset() {
+	*x = ActOnVMsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActOnVMsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActOnVMsRequest) ProtoMessage() {}
+
+func (x *ActOnVMsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActOnVMsRequest.ProtoReflect.Descriptor instead.
+func (*ActOnVMsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ActOnVMsRequest) GetVms() []string {
+	if x != nil {
+		return x.Vms
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ActOnVMsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ActOnVMsRequest) GetWhenBack() bool {
+	if x != nil {
+		return x.WhenBack
+	}
+	return false
+}
+
+func (x *ActOnVMsRequest) GetAction() isActOnVMsRequest_Action {
+	if x != nil {
+		return x.Action
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetPause() *PauseAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Pause); ok {
+			return x.Pause
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetResume() *ResumeAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Resume); ok {
+			return x.Resume
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetReset_() *ResetAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Reset_); ok {
+			return x.Reset_
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetAttach() *AttachAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Attach); ok {
+			return x.Attach
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetDetach() *DetachAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Detach); ok {
+			return x.Detach
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetMedia() *MediaAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Media); ok {
+			return x.Media
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetResize() *ResizeAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Resize); ok {
+			return x.Resize
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetStop() *StopAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Stop); ok {
+			return x.Stop
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetReboot() *RebootAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Reboot); ok {
+			return x.Reboot
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetSnapshot() *SnapshotAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Snapshot); ok {
+			return x.Snapshot
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetRestore() *RestoreAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Restore); ok {
+			return x.Restore
+		}
+	}
+	return nil
+}
+
+func (x *ActOnVMsRequest) GetForget() *ForgetAction {
+	if x != nil {
+		if x, ok := x.Action.(*ActOnVMsRequest_Forget); ok {
+			return x.Forget
+		}
+	}
+	return nil
+}
+
+type isActOnVMsRequest_Action interface {
+	isActOnVMsRequest_Action()
+}
+
+type ActOnVMsRequest_Pause struct {
+	Pause *PauseAction `protobuf:"bytes,10,opt,name=pause,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Resume struct {
+	Resume *ResumeAction `protobuf:"bytes,11,opt,name=resume,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Reset_ struct {
+	Reset_ *ResetAction `protobuf:"bytes,12,opt,name=reset,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Attach struct {
+	Attach *AttachAction `protobuf:"bytes,13,opt,name=attach,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Detach struct {
+	Detach *DetachAction `protobuf:"bytes,14,opt,name=detach,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Media struct {
+	Media *MediaAction `protobuf:"bytes,15,opt,name=media,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Resize struct {
+	Resize *ResizeAction `protobuf:"bytes,16,opt,name=resize,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Stop struct {
+	Stop *StopAction `protobuf:"bytes,17,opt,name=stop,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Reboot struct {
+	Reboot *RebootAction `protobuf:"bytes,18,opt,name=reboot,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Snapshot struct {
+	Snapshot *SnapshotAction `protobuf:"bytes,19,opt,name=snapshot,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Restore struct {
+	Restore *RestoreAction `protobuf:"bytes,20,opt,name=restore,proto3,oneof"`
+}
+
+type ActOnVMsRequest_Forget struct {
+	Forget *ForgetAction `protobuf:"bytes,21,opt,name=forget,proto3,oneof"`
+}
+
+func (*ActOnVMsRequest_Pause) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Resume) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Reset_) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Attach) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Detach) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Media) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Resize) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Stop) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Reboot) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Snapshot) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Restore) isActOnVMsRequest_Action() {}
+
+func (*ActOnVMsRequest_Forget) isActOnVMsRequest_Action() {}
+
+// PauseAction has the guest stand still, with its memory.
+type PauseAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseAction) Reset() {
+	*x = PauseAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseAction) ProtoMessage() {}
+
+func (x *PauseAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseAction.ProtoReflect.Descriptor instead.
+func (*PauseAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+}
+
+// ResumeAction lets a guest that stands still run on.
+type ResumeAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeAction) Reset() {
+	*x = ResumeAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeAction) ProtoMessage() {}
+
+func (x *ResumeAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeAction.ProtoReflect.Descriptor instead.
+func (*ResumeAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+}
+
+// ResetAction restarts the guest without asking it, as RebootVM does by force.
+type ResetAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetAction) Reset() {
+	*x = ResetAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetAction) ProtoMessage() {}
+
+func (x *ResetAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetAction.ProtoReflect.Descriptor instead.
+func (*ResetAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+}
+
+// AttachAction gives the VM a disk or a network interface: its guest, if that runs, and its next start.
+type AttachAction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Device:
+	//
+	//	*AttachAction_Disk
+	//	*AttachAction_Network
+	Device        isAttachAction_Device `protobuf_oneof:"device"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttachAction) Reset() {
+	*x = AttachAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttachAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttachAction) ProtoMessage() {}
+
+func (x *AttachAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttachAction.ProtoReflect.Descriptor instead.
+func (*AttachAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *AttachAction) GetDevice() isAttachAction_Device {
+	if x != nil {
+		return x.Device
+	}
+	return nil
+}
+
+func (x *AttachAction) GetDisk() *Disk {
+	if x != nil {
+		if x, ok := x.Device.(*AttachAction_Disk); ok {
+			return x.Disk
+		}
+	}
+	return nil
+}
+
+func (x *AttachAction) GetNetwork() string {
+	if x != nil {
+		if x, ok := x.Device.(*AttachAction_Network); ok {
+			return x.Network
+		}
+	}
+	return ""
+}
+
+type isAttachAction_Device interface {
+	isAttachAction_Device()
+}
+
+type AttachAction_Disk struct {
+	Disk *Disk `protobuf:"bytes,1,opt,name=disk,proto3,oneof"` // a file or a block device of the node by its path, or a volume of a pool
+}
+
+type AttachAction_Network struct {
+	Network string `protobuf:"bytes,2,opt,name=network,proto3,oneof"` // a libvirt network's name, or bridge:NAME
+}
+
+func (*AttachAction_Disk) isAttachAction_Device() {}
+
+func (*AttachAction_Network) isAttachAction_Device() {}
+
+// DetachAction takes a disk or a network interface from the VM. What is on a disk stays.
+type DetachAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"` // a disk's target (vdb) or an interface's MAC address
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DetachAction) Reset() {
+	*x = DetachAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DetachAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DetachAction) ProtoMessage() {}
+
+func (x *DetachAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DetachAction.ProtoReflect.Descriptor instead.
+func (*DetachAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *DetachAction) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+// MediaAction changes what is in a drive for media.
+type MediaAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // of the drive (sda); empty: the only one
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`     // of what is put in; without it and a volume what is in it is taken out
+	Pool          string                 `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`     // of the volume that is put in, by libvirt's names
+	Volume        string                 `protobuf:"bytes,4,opt,name=volume,proto3" json:"volume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MediaAction) Reset() {
+	*x = MediaAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MediaAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MediaAction) ProtoMessage() {}
+
+func (x *MediaAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MediaAction.ProtoReflect.Descriptor instead.
+func (*MediaAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *MediaAction) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *MediaAction) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *MediaAction) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *MediaAction) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+// StopAction shuts the VM down, as StopVM does.
+type StopAction struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Force           bool                   `protobuf:"varint,1,opt,name=force,proto3" json:"force,omitempty"`                                            // power it off at once
+	GraceSeconds    float64                `protobuf:"fixed64,2,opt,name=grace_seconds,json=graceSeconds,proto3" json:"grace_seconds,omitempty"`         // that the guest has to shut down; 0: the default
+	InterruptBackup bool                   `protobuf:"varint,3,opt,name=interrupt_backup,json=interruptBackup,proto3" json:"interrupt_backup,omitempty"` // also while a job of somebody else runs, which does not finish then
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *StopAction) Reset() {
+	*x = StopAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopAction) ProtoMessage() {}
+
+func (x *StopAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopAction.ProtoReflect.Descriptor instead.
+func (*StopAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *StopAction) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *StopAction) GetGraceSeconds() float64 {
+	if x != nil {
+		return x.GraceSeconds
+	}
+	return 0
+}
+
+func (x *StopAction) GetInterruptBackup() bool {
+	if x != nil {
+		return x.InterruptBackup
+	}
+	return false
+}
+
+// RebootAction asks the guest to restart where it runs, as RebootVM does.
+type RebootAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebootAction) Reset() {
+	*x = RebootAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebootAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebootAction) ProtoMessage() {}
+
+func (x *RebootAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebootAction.ProtoReflect.Descriptor instead.
+func (*RebootAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+}
+
+// ResizeAction changes the size of the VM: of its guest, if that runs, up to the most that it was started with, and of its next start.
+type ResizeAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // 0: as it is
+	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`                                // 0: as it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResizeAction) Reset() {
+	*x = ResizeAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResizeAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResizeAction) ProtoMessage() {}
+
+func (x *ResizeAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResizeAction.ProtoReflect.Descriptor instead.
+func (*ResizeAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ResizeAction) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *ResizeAction) GetVcpus() int32 {
+	if x != nil {
+		return x.Vcpus
+	}
+	return 0
+}
+
+// SnapshotAction keeps what is on the VM's disks now, inside their files.
+type SnapshotAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`               // no other snapshot of the VM has it
+	Description   string                 `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"` // for people
+	Freeze        string                 `protobuf:"bytes,3,opt,name=freeze,proto3" json:"freeze,omitempty"`           // whether the guest's file systems stand still meanwhile: auto (if its agent can; also if empty), always or never
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotAction) Reset() {
+	*x = SnapshotAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotAction) ProtoMessage() {}
+
+func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotAction.ProtoReflect.Descriptor instead.
+func (*SnapshotAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *SnapshotAction) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SnapshotAction) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *SnapshotAction) GetFreeze() string {
+	if x != nil {
+		return x.Freeze
+	}
+	return ""
+}
+
+// RestoreAction has the disks of a VM that is off be as they were when a snapshot was taken. What was written since is lost.
+type RestoreAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // of the snapshot
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreAction) Reset() {
+	*x = RestoreAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreAction) ProtoMessage() {}
+
+func (x *RestoreAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreAction.ProtoReflect.Descriptor instead.
+func (*RestoreAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *RestoreAction) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ForgetAction removes a snapshot. The disks stay as they are.
+type ForgetAction struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`    // of the snapshot
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // also one that a revert has not come to its end with: the disks stay as they are now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetAction) Reset() {
+	*x = ForgetAction{}
+	mi := &file_berth_v1_api_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetAction) ProtoMessage() {}
+
+func (x *ForgetAction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetAction.ProtoReflect.Descriptor instead.
+func (*ForgetAction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ForgetAction) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ForgetAction) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type ActOnVMsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Acted         []*ActedVM             `protobuf:"bytes,2,rep,name=acted,proto3" json:"acted,omitempty"` // in the order of the request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActOnVMsResponse) Reset() {
+	*x = ActOnVMsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActOnVMsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActOnVMsResponse) ProtoMessage() {}
+
+func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActOnVMsResponse.ProtoReflect.Descriptor instead.
+func (*ActOnVMsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *ActOnVMsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ActOnVMsResponse) GetActed() []*ActedVM {
+	if x != nil {
+		return x.Acted
+	}
+	return nil
+}
+
+// ActedVM is what came of one of several VMs.
+type ActedVM struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"` // on a dry run without an ID; absent when it was refused
+	Error         *ErrorDetail           `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`         // of one that was refused
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`     // likewise
+	Device        string                 `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`       // what is changed, in words: disk vdb (pool/volume), memory 2 GiB; empty: nothing of that sort
+	Follows       []string               `protobuf:"bytes,6,rep,name=follows,proto3" json:"follows,omitempty"`     // what follows of it, in words
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActedVM) Reset() {
+	*x = ActedVM{}
+	mi := &file_berth_v1_api_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActedVM) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActedVM) ProtoMessage() {}
+
+func (x *ActedVM) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActedVM.ProtoReflect.Descriptor instead.
+func (*ActedVM) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *ActedVM) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ActedVM) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *ActedVM) GetError() *ErrorDetail {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *ActedVM) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ActedVM) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *ActedVM) GetFollows() []string {
+	if x != nil {
+		return x.Follows
+	}
+	return nil
+}
+
 type MigrateVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -3784,7 +4815,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3796,7 +4827,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3809,7 +4840,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -3872,7 +4903,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +4915,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +4928,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -3932,7 +4963,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3944,7 +4975,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3957,7 +4988,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -3991,7 +5022,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4003,7 +5034,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4016,7 +5047,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -4033,6 +5064,278 @@ func (x *DeleteVMResponse) GetOperation() *Operation {
 	return nil
 }
 
+type GetVMDocumentRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`          // name or ID
+	Next          bool                   `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`     // of its next start, also if it runs
+	Record        bool                   `protobuf:"varint,3,opt,name=record,proto3" json:"record,omitempty"` // as its record has it, for SetVMDocument: refused if it has none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVMDocumentRequest) Reset() {
+	*x = GetVMDocumentRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVMDocumentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVMDocumentRequest) ProtoMessage() {}
+
+func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVMDocumentRequest.ProtoReflect.Descriptor instead.
+func (*GetVMDocumentRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *GetVMDocumentRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *GetVMDocumentRequest) GetNext() bool {
+	if x != nil {
+		return x.Next
+	}
+	return false
+}
+
+func (x *GetVMDocumentRequest) GetRecord() bool {
+	if x != nil {
+		return x.Record
+	}
+	return false
+}
+
+type GetVMDocumentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"` // its name
+	Xml           string                 `protobuf:"bytes,3,opt,name=xml,proto3" json:"xml,omitempty"`
+	Node          string                 `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`          // that has told it; empty: it is of the next start
+	Revision      uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"` // of the VM
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVMDocumentResponse) Reset() {
+	*x = GetVMDocumentResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVMDocumentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVMDocumentResponse) ProtoMessage() {}
+
+func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVMDocumentResponse.ProtoReflect.Descriptor instead.
+func (*GetVMDocumentResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *GetVMDocumentResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GetVMDocumentResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *GetVMDocumentResponse) GetXml() string {
+	if x != nil {
+		return x.Xml
+	}
+	return ""
+}
+
+func (x *GetVMDocumentResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *GetVMDocumentResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+type SetVMDocumentRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // name or ID
+	Xml           string                 `protobuf:"bytes,2,opt,name=xml,proto3" json:"xml,omitempty"`
+	Revision      uint64                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`           // of the VM that the document was made from; 0: whatever it is
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // only say what would be refused
+	RequestId     string                 `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetVMDocumentRequest) Reset() {
+	*x = SetVMDocumentRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetVMDocumentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetVMDocumentRequest) ProtoMessage() {}
+
+func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetVMDocumentRequest.ProtoReflect.Descriptor instead.
+func (*SetVMDocumentRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *SetVMDocumentRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *SetVMDocumentRequest) GetXml() string {
+	if x != nil {
+		return x.Xml
+	}
+	return ""
+}
+
+func (x *SetVMDocumentRequest) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *SetVMDocumentRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *SetVMDocumentRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type SetVMDocumentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`        // its name
+	Waits         bool                   `protobuf:"varint,3,opt,name=waits,proto3" json:"waits,omitempty"` // it runs: its next start has that
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetVMDocumentResponse) Reset() {
+	*x = SetVMDocumentResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetVMDocumentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetVMDocumentResponse) ProtoMessage() {}
+
+func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetVMDocumentResponse.ProtoReflect.Descriptor instead.
+func (*SetVMDocumentResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *SetVMDocumentResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *SetVMDocumentResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *SetVMDocumentResponse) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
 type AcceptDriftRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // name or ID
@@ -4043,7 +5346,7 @@ type AcceptDriftRequest struct {
 
 func (x *AcceptDriftRequest) Reset() {
 	*x = AcceptDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4055,7 +5358,7 @@ func (x *AcceptDriftRequest) String() string {
 func (*AcceptDriftRequest) ProtoMessage() {}
 
 func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4068,7 +5371,7 @@ func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftRequest.ProtoReflect.Descriptor instead.
 func (*AcceptDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *AcceptDriftRequest) GetVm() string {
@@ -4095,7 +5398,7 @@ type AcceptDriftResponse struct {
 
 func (x *AcceptDriftResponse) Reset() {
 	*x = AcceptDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +5410,7 @@ func (x *AcceptDriftResponse) String() string {
 func (*AcceptDriftResponse) ProtoMessage() {}
 
 func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +5423,7 @@ func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftResponse.ProtoReflect.Descriptor instead.
 func (*AcceptDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AcceptDriftResponse) GetSchemaVersion() string {
@@ -4149,7 +5452,7 @@ type RevertDriftRequest struct {
 
 func (x *RevertDriftRequest) Reset() {
 	*x = RevertDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4161,7 +5464,7 @@ func (x *RevertDriftRequest) String() string {
 func (*RevertDriftRequest) ProtoMessage() {}
 
 func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4174,7 +5477,7 @@ func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftRequest.ProtoReflect.Descriptor instead.
 func (*RevertDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RevertDriftRequest) GetVm() string {
@@ -4208,7 +5511,7 @@ type RevertDriftResponse struct {
 
 func (x *RevertDriftResponse) Reset() {
 	*x = RevertDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4220,7 +5523,7 @@ func (x *RevertDriftResponse) String() string {
 func (*RevertDriftResponse) ProtoMessage() {}
 
 func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4233,7 +5536,7 @@ func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftResponse.ProtoReflect.Descriptor instead.
 func (*RevertDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RevertDriftResponse) GetSchemaVersion() string {
@@ -4262,7 +5565,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +5577,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +5590,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -4328,7 +5631,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4340,7 +5643,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4353,7 +5656,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -4385,7 +5688,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4397,7 +5700,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4410,7 +5713,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -4467,7 +5770,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +5782,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +5795,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -4534,7 +5837,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +5849,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +5862,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -4592,7 +5895,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4604,7 +5907,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4617,7 +5920,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -4637,7 +5940,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4649,7 +5952,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4662,7 +5965,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -4690,7 +5993,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4702,7 +6005,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4715,7 +6018,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -4750,7 +6053,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4762,7 +6065,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4775,7 +6078,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -4827,7 +6130,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4839,7 +6142,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4852,7 +6155,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -4993,7 +6296,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5005,7 +6308,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5018,7 +6321,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -5059,7 +6362,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5071,7 +6374,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5084,7 +6387,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -5110,7 +6413,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5122,7 +6425,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5135,7 +6438,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -5154,7 +6457,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5166,7 +6469,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5179,7 +6482,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -5200,7 +6503,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5212,7 +6515,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5225,7 +6528,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -5263,7 +6566,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5275,7 +6578,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5288,7 +6591,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -5343,7 +6646,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5355,7 +6658,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5368,7 +6671,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -5397,7 +6700,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5409,7 +6712,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5422,7 +6725,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -5464,7 +6767,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5476,7 +6779,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5489,7 +6792,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -5525,7 +6828,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +6840,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +6853,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -5592,7 +6895,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5604,7 +6907,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5617,7 +6920,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -5650,7 +6953,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5662,7 +6965,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5675,7 +6978,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -5695,7 +6998,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5707,7 +7010,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5720,7 +7023,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -5749,7 +7052,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5761,7 +7064,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5774,7 +7077,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -5815,7 +7118,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5827,7 +7130,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5840,7 +7143,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -5868,7 +7171,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5880,7 +7183,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5893,7 +7196,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -5927,7 +7230,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5939,7 +7242,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5952,7 +7255,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -5979,7 +7282,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5991,7 +7294,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6004,7 +7307,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -6031,7 +7334,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6043,7 +7346,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6056,7 +7359,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -6084,7 +7387,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6096,7 +7399,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6109,7 +7412,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -6143,7 +7446,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6155,7 +7458,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6168,7 +7471,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -6194,7 +7497,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6206,7 +7509,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6219,7 +7522,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -6238,7 +7541,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6250,7 +7553,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6263,7 +7566,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -6284,7 +7587,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6296,7 +7599,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6309,7 +7612,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -6344,7 +7647,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6356,7 +7659,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6369,7 +7672,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -6402,7 +7705,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6414,7 +7717,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6427,7 +7730,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -6447,7 +7750,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6459,7 +7762,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6472,7 +7775,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -6498,7 +7801,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6510,7 +7813,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6523,7 +7826,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -6543,7 +7846,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6555,7 +7858,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6568,7 +7871,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -6596,7 +7899,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6608,7 +7911,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6621,7 +7924,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -6655,7 +7958,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6667,7 +7970,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6680,7 +7983,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -6711,7 +8014,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6723,7 +8026,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6736,7 +8039,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -6791,7 +8094,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6803,7 +8106,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6816,7 +8119,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -6848,7 +8151,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6860,7 +8163,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6873,7 +8176,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -6935,7 +8238,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6947,7 +8250,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6960,7 +8263,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -6987,7 +8290,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6999,7 +8302,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7012,7 +8315,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -7039,7 +8342,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7051,7 +8354,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7064,7 +8367,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -7091,7 +8394,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7103,7 +8406,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7116,7 +8419,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -7144,7 +8447,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7156,7 +8459,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7169,7 +8472,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -7204,7 +8507,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7216,7 +8519,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7229,7 +8532,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -7262,7 +8565,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7274,7 +8577,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7287,7 +8590,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -7307,7 +8610,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7319,7 +8622,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7332,7 +8635,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -7358,7 +8661,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7370,7 +8673,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7383,7 +8686,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -7405,7 +8708,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7417,7 +8720,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7430,7 +8733,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -7470,7 +8773,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7482,7 +8785,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7495,7 +8798,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -7516,7 +8819,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7528,7 +8831,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7541,7 +8844,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -7574,7 +8877,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7586,7 +8889,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7599,7 +8902,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -7621,7 +8924,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7633,7 +8936,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7646,7 +8949,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -7696,7 +8999,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7708,7 +9011,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7721,7 +9024,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *VMStay) GetNode() string {
@@ -7803,7 +9106,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7815,7 +9118,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7828,7 +9131,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -7858,7 +9161,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7870,7 +9173,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7883,7 +9186,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -7986,7 +9289,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7998,7 +9301,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8011,7 +9314,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -8074,7 +9377,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8086,7 +9389,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8099,7 +9402,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -8137,7 +9440,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8149,7 +9452,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8162,7 +9465,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -8220,7 +9523,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8232,7 +9535,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8245,7 +9548,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -8298,7 +9601,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8310,7 +9613,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8323,7 +9626,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -8388,7 +9691,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8400,7 +9703,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8413,7 +9716,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -8461,7 +9764,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8473,7 +9776,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8486,7 +9789,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -8512,7 +9815,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8524,7 +9827,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8537,7 +9840,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -8555,7 +9858,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8567,7 +9870,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8580,7 +9883,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 type ListMembersResponse struct {
@@ -8594,7 +9897,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8606,7 +9909,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8619,7 +9922,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -8653,7 +9956,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8665,7 +9968,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8678,7 +9981,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -8704,7 +10007,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8716,7 +10019,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8729,7 +10032,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -8747,7 +10050,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8759,7 +10062,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8772,7 +10075,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 type SaveSnapshotResponse struct {
@@ -8784,7 +10087,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8796,7 +10099,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8809,7 +10112,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -8828,7 +10131,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8840,7 +10143,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8853,7 +10156,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -8875,7 +10178,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8887,7 +10190,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8900,7 +10203,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -8942,7 +10245,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8954,7 +10257,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8967,7 +10270,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -9003,7 +10306,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9015,7 +10318,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9028,7 +10331,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -9076,7 +10379,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9088,7 +10391,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9101,7 +10404,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -9182,7 +10485,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9194,7 +10497,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9207,7 +10510,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -9272,7 +10575,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9284,7 +10587,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9297,7 +10600,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -9344,7 +10647,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9356,7 +10659,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9369,7 +10672,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -9398,7 +10701,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9410,7 +10713,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9423,7 +10726,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -9511,7 +10814,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9523,7 +10826,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9536,7 +10839,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
 }
 
 type ImportImageRequest struct {
@@ -9549,7 +10852,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9561,7 +10864,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9574,7 +10877,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -9606,7 +10909,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9618,7 +10921,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9631,7 +10934,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -9693,7 +10996,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9705,7 +11008,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9718,7 +11021,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -9746,7 +11049,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9758,7 +11061,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9771,7 +11074,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -9805,7 +11108,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9817,7 +11120,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9830,7 +11133,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -9859,7 +11162,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9871,7 +11174,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9884,7 +11187,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -9926,7 +11229,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9938,7 +11241,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9951,7 +11254,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -9994,7 +11297,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10006,7 +11309,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10019,7 +11322,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Pool) GetName() string {
@@ -10100,13 +11403,14 @@ type PoolLocks struct {
 	TriedAt       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=tried_at,json=triedAt,proto3" json:"tried_at,omitempty"` // absent: not known
 	Tried         int32                  `protobuf:"varint,4,opt,name=tried,proto3" json:"tried,omitempty"`                   // nodes that have looked
 	Nodes         int32                  `protobuf:"varint,5,opt,name=nodes,proto3" json:"nodes,omitempty"`                   // that have the pool in use
+	Sides         []*PoolSide            `protobuf:"bytes,6,rep,name=sides,proto3" json:"sides,omitempty"`                    // proven to be different storage under one name, the larger ones first; none: nothing says so
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10118,7 +11422,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10131,7 +11435,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -10169,6 +11473,58 @@ func (x *PoolLocks) GetNodes() int32 {
 	return 0
 }
 
+func (x *PoolLocks) GetSides() []*PoolSide {
+	if x != nil {
+		return x.Sides
+	}
+	return nil
+}
+
+// PoolSide are the nodes that have the same storage under a pool's name.
+type PoolSide struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"` // names, ascending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolSide) Reset() {
+	*x = PoolSide{}
+	mi := &file_berth_v1_api_proto_msgTypes[178]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolSide) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolSide) ProtoMessage() {}
+
+func (x *PoolSide) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[178]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
+func (*PoolSide) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+}
+
+func (x *PoolSide) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 // PoolShare is what of a pool is in one place.
 type PoolShare struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -10185,7 +11541,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10197,7 +11553,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10210,7 +11566,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -10271,7 +11627,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10283,7 +11639,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10296,7 +11652,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -10321,7 +11677,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10333,7 +11689,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10346,7 +11702,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -10411,7 +11767,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10423,7 +11779,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10436,7 +11792,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -10478,7 +11834,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10490,7 +11846,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10503,7 +11859,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -10536,7 +11892,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10548,7 +11904,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10561,7 +11917,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -10899,7 +12255,69 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\twhen_back\x18\x04 \x01(\bR\bwhenBack\"l\n" +
 	"\x10RebootVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xd3\x01\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\xd4\x05\n" +
+	"\x0fActOnVMsRequest\x12\x10\n" +
+	"\x03vms\x18\x01 \x03(\tR\x03vms\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x1b\n" +
+	"\twhen_back\x18\x04 \x01(\bR\bwhenBack\x12-\n" +
+	"\x05pause\x18\n" +
+	" \x01(\v2\x15.berth.v1.PauseActionH\x00R\x05pause\x120\n" +
+	"\x06resume\x18\v \x01(\v2\x16.berth.v1.ResumeActionH\x00R\x06resume\x12-\n" +
+	"\x05reset\x18\f \x01(\v2\x15.berth.v1.ResetActionH\x00R\x05reset\x120\n" +
+	"\x06attach\x18\r \x01(\v2\x16.berth.v1.AttachActionH\x00R\x06attach\x120\n" +
+	"\x06detach\x18\x0e \x01(\v2\x16.berth.v1.DetachActionH\x00R\x06detach\x12-\n" +
+	"\x05media\x18\x0f \x01(\v2\x15.berth.v1.MediaActionH\x00R\x05media\x120\n" +
+	"\x06resize\x18\x10 \x01(\v2\x16.berth.v1.ResizeActionH\x00R\x06resize\x12*\n" +
+	"\x04stop\x18\x11 \x01(\v2\x14.berth.v1.StopActionH\x00R\x04stop\x120\n" +
+	"\x06reboot\x18\x12 \x01(\v2\x16.berth.v1.RebootActionH\x00R\x06reboot\x126\n" +
+	"\bsnapshot\x18\x13 \x01(\v2\x18.berth.v1.SnapshotActionH\x00R\bsnapshot\x123\n" +
+	"\arestore\x18\x14 \x01(\v2\x17.berth.v1.RestoreActionH\x00R\arestore\x120\n" +
+	"\x06forget\x18\x15 \x01(\v2\x16.berth.v1.ForgetActionH\x00R\x06forgetB\b\n" +
+	"\x06action\"\r\n" +
+	"\vPauseAction\"\x0e\n" +
+	"\fResumeAction\"\r\n" +
+	"\vResetAction\"Z\n" +
+	"\fAttachAction\x12$\n" +
+	"\x04disk\x18\x01 \x01(\v2\x0e.berth.v1.DiskH\x00R\x04disk\x12\x1a\n" +
+	"\anetwork\x18\x02 \x01(\tH\x00R\anetworkB\b\n" +
+	"\x06device\"&\n" +
+	"\fDetachAction\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\tR\x06device\"e\n" +
+	"\vMediaAction\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
+	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x16\n" +
+	"\x06volume\x18\x04 \x01(\tR\x06volume\"r\n" +
+	"\n" +
+	"StopAction\x12\x14\n" +
+	"\x05force\x18\x01 \x01(\bR\x05force\x12#\n" +
+	"\rgrace_seconds\x18\x02 \x01(\x01R\fgraceSeconds\x12)\n" +
+	"\x10interrupt_backup\x18\x03 \x01(\bR\x0finterruptBackup\"\x0e\n" +
+	"\fRebootAction\"G\n" +
+	"\fResizeAction\x12!\n" +
+	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
+	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\"^\n" +
+	"\x0eSnapshotAction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
+	"\x06freeze\x18\x03 \x01(\tR\x06freeze\"#\n" +
+	"\rRestoreAction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"8\n" +
+	"\fForgetAction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"b\n" +
+	"\x10ActOnVMsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
+	"\x05acted\x18\x02 \x03(\v2\x11.berth.v1.ActedVMR\x05acted\"\xc5\x01\n" +
+	"\aActedVM\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x121\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12+\n" +
+	"\x05error\x18\x03 \x01(\v2\x15.berth.v1.ErrorDetailR\x05error\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x16\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\x12\x18\n" +
+	"\afollows\x18\x06 \x03(\tR\afollows\"\xd3\x01\n" +
 	"\x10MigrateVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
@@ -10921,7 +12339,28 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"keep_disks\x18\x03 \x01(\bR\tkeepDisks\"l\n" +
 	"\x10DeleteVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"C\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"R\n" +
+	"\x14GetVMDocumentRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\bR\x04next\x12\x16\n" +
+	"\x06record\x18\x03 \x01(\bR\x06record\"\x90\x01\n" +
+	"\x15GetVMDocumentResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x10\n" +
+	"\x03xml\x18\x03 \x01(\tR\x03xml\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\tR\x04node\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevision\"\x8c\x01\n" +
+	"\x14SetVMDocumentRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x10\n" +
+	"\x03xml\x18\x02 \x01(\tR\x03xml\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"d\n" +
+	"\x15SetVMDocumentResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x14\n" +
+	"\x05waits\x18\x03 \x01(\bR\x05waits\"C\n" +
 	"\x12AcceptDriftRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
 	"\n" +
@@ -11397,13 +12836,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06shares\x18\b \x03(\v2\x13.berth.v1.PoolShareR\x06shares\x12)\n" +
 	"\x05locks\x18\t \x01(\v2\x13.berth.v1.PoolLocksR\x05locks\x12&\n" +
 	"\x0fha_without_lock\x18\n" +
-	" \x01(\bR\rhaWithoutLock\"\xb6\x01\n" +
+	" \x01(\bR\rhaWithoutLock\"\xe0\x01\n" +
 	"\tPoolLocks\x124\n" +
 	"\averdict\x18\x01 \x01(\x0e2\x1a.berth.v1.PoolLocksVerdictR\averdict\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x125\n" +
 	"\btried_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\atriedAt\x12\x14\n" +
 	"\x05tried\x18\x04 \x01(\x05R\x05tried\x12\x14\n" +
-	"\x05nodes\x18\x05 \x01(\x05R\x05nodes\"\xe9\x01\n" +
+	"\x05nodes\x18\x05 \x01(\x05R\x05nodes\x12(\n" +
+	"\x05sides\x18\x06 \x03(\v2\x12.berth.v1.PoolSideR\x05sides\" \n" +
+	"\bPoolSide\x12\x14\n" +
+	"\x05nodes\x18\x01 \x03(\tR\x05nodes\"\xe9\x01\n" +
 	"\tPoolShare\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x18\n" +
 	"\amissing\x18\x02 \x03(\tR\amissing\x12%\n" +
@@ -11438,7 +12880,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\x982\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xa74\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -11510,6 +12952,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12O\n" +
 	"\bRebootVM\x12\x19.berth.v1.RebootVMRequest\x1a\x1a.berth.v1.RebootVMResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
+	"\bActOnVMs\x12\x19.berth.v1.ActOnVMsRequest\x1a\x1a.berth.v1.ActOnVMsResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12R\n" +
 	"\tMigrateVM\x12\x1a.berth.v1.MigrateVMRequest\x1a\x1b.berth.v1.MigrateVMResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
@@ -11522,6 +12966,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vAcceptDrift\x12\x1c.berth.v1.AcceptDriftRequest\x1a\x1d.berth.v1.AcceptDriftResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
 	"\vRevertDrift\x12\x1c.berth.v1.RevertDriftRequest\x1a\x1d.berth.v1.RevertDriftResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12\\\n" +
+	"\rGetVMDocument\x12\x1e.berth.v1.GetVMDocumentRequest\x1a\x1f.berth.v1.GetVMDocumentResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12^\n" +
+	"\rSetVMDocument\x12\x1e.berth.v1.SetVMDocumentRequest\x1a\x1f.berth.v1.SetVMDocumentResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12O\n" +
 	"\bStartVMs\x12\x19.berth.v1.StartVMsRequest\x1a\x1a.berth.v1.StartVMsResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12S\n" +
@@ -11652,7 +13101,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 173)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 193)
 var file_berth_v1_api_proto_goTypes = []any{
 	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
 	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
@@ -11712,435 +13161,479 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*StopVMResponse)(nil),             // 55: berth.v1.StopVMResponse
 	(*RebootVMRequest)(nil),            // 56: berth.v1.RebootVMRequest
 	(*RebootVMResponse)(nil),           // 57: berth.v1.RebootVMResponse
-	(*MigrateVMRequest)(nil),           // 58: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 59: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 60: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 61: berth.v1.DeleteVMResponse
-	(*AcceptDriftRequest)(nil),         // 62: berth.v1.AcceptDriftRequest
-	(*AcceptDriftResponse)(nil),        // 63: berth.v1.AcceptDriftResponse
-	(*RevertDriftRequest)(nil),         // 64: berth.v1.RevertDriftRequest
-	(*RevertDriftResponse)(nil),        // 65: berth.v1.RevertDriftResponse
-	(*StartVMsRequest)(nil),            // 66: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 67: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 68: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 69: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 70: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 71: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 72: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 73: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 74: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 75: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 76: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 77: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 78: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 79: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 80: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 81: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 82: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 83: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 84: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 85: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 86: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 87: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 88: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 89: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 90: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 91: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 92: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 93: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 94: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 95: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 96: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 97: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 98: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 99: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 100: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 101: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 102: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 103: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 104: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 105: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 106: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 107: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 108: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 109: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 110: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 111: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 112: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 113: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 114: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 115: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 116: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 117: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 118: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 119: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 120: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 121: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 122: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 123: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 124: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 125: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 126: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 127: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 128: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 129: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 130: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 131: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 132: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 133: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 134: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 135: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 136: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 137: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 138: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 139: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 140: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 141: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 142: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 143: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 144: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 145: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 146: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 147: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 148: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 149: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 150: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 151: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 152: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 153: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 154: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 155: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 156: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 157: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 158: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 159: berth.v1.PoolLocks
-	(*PoolShare)(nil),                  // 160: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 161: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 162: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 163: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 164: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 165: berth.v1.ConsoleResponse
-	nil,                                // 166: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 167: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 168: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 169: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 170: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 171: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 172: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 173: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 174: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 175: google.protobuf.Timestamp
-	(*Node)(nil),                       // 176: berth.v1.Node
-	(*Domain)(nil),                     // 177: berth.v1.Domain
-	(*NodeSettings)(nil),               // 178: berth.v1.NodeSettings
-	(*Names)(nil),                      // 179: berth.v1.Names
-	(*FenceDevice)(nil),                // 180: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 181: berth.v1.Resource
-	(*Key)(nil),                        // 182: berth.v1.Key
-	(*NodeKey)(nil),                    // 183: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 184: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 185: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 186: berth.v1.Conflict
-	(*VM)(nil),                         // 187: berth.v1.VM
-	(*Operation)(nil),                  // 188: berth.v1.Operation
-	(*NewVM)(nil),                      // 189: berth.v1.NewVM
-	(*Decision)(nil),                   // 190: berth.v1.Decision
-	(*VMChange)(nil),                   // 191: berth.v1.VMChange
-	(*FieldChange)(nil),                // 192: berth.v1.FieldChange
-	(*ErrorDetail)(nil),                // 193: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 194: berth.v1.Group
-	(*AffinityRule)(nil),               // 195: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 196: berth.v1.Plan
-	(*MigrationStats)(nil),             // 197: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 198: berth.v1.DecisionNode
-	(*Event)(nil),                      // 199: berth.v1.Event
+	(*ActOnVMsRequest)(nil),            // 58: berth.v1.ActOnVMsRequest
+	(*PauseAction)(nil),                // 59: berth.v1.PauseAction
+	(*ResumeAction)(nil),               // 60: berth.v1.ResumeAction
+	(*ResetAction)(nil),                // 61: berth.v1.ResetAction
+	(*AttachAction)(nil),               // 62: berth.v1.AttachAction
+	(*DetachAction)(nil),               // 63: berth.v1.DetachAction
+	(*MediaAction)(nil),                // 64: berth.v1.MediaAction
+	(*StopAction)(nil),                 // 65: berth.v1.StopAction
+	(*RebootAction)(nil),               // 66: berth.v1.RebootAction
+	(*ResizeAction)(nil),               // 67: berth.v1.ResizeAction
+	(*SnapshotAction)(nil),             // 68: berth.v1.SnapshotAction
+	(*RestoreAction)(nil),              // 69: berth.v1.RestoreAction
+	(*ForgetAction)(nil),               // 70: berth.v1.ForgetAction
+	(*ActOnVMsResponse)(nil),           // 71: berth.v1.ActOnVMsResponse
+	(*ActedVM)(nil),                    // 72: berth.v1.ActedVM
+	(*MigrateVMRequest)(nil),           // 73: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 74: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 75: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 76: berth.v1.DeleteVMResponse
+	(*GetVMDocumentRequest)(nil),       // 77: berth.v1.GetVMDocumentRequest
+	(*GetVMDocumentResponse)(nil),      // 78: berth.v1.GetVMDocumentResponse
+	(*SetVMDocumentRequest)(nil),       // 79: berth.v1.SetVMDocumentRequest
+	(*SetVMDocumentResponse)(nil),      // 80: berth.v1.SetVMDocumentResponse
+	(*AcceptDriftRequest)(nil),         // 81: berth.v1.AcceptDriftRequest
+	(*AcceptDriftResponse)(nil),        // 82: berth.v1.AcceptDriftResponse
+	(*RevertDriftRequest)(nil),         // 83: berth.v1.RevertDriftRequest
+	(*RevertDriftResponse)(nil),        // 84: berth.v1.RevertDriftResponse
+	(*StartVMsRequest)(nil),            // 85: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 86: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 87: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 88: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 89: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 90: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 91: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 92: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 93: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 94: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 95: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 96: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 97: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 98: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 99: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 100: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 101: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 102: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 103: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 104: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 105: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 106: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 107: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 108: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 109: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 110: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 111: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 112: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 113: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 114: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 115: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 116: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 117: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 118: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 119: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 120: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 121: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 122: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 123: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 124: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 125: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 126: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 127: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 128: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 129: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 130: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 131: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 132: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 133: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 134: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 135: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 136: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 137: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 138: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 139: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 140: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 141: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 142: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 143: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 144: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 145: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 146: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 147: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 148: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 149: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 150: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 151: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 152: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 153: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 154: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 155: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 156: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 157: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 158: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 159: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 160: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 161: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 162: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 163: berth.v1.CreateTokenResponse
+	(*EnrolRequest)(nil),               // 164: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 165: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 166: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 167: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 168: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 169: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 170: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 171: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 172: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 173: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 174: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 175: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 176: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 177: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 178: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 179: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 180: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 181: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 182: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 183: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 184: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 185: berth.v1.ConsoleResponse
+	nil,                                // 186: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 187: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 188: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 189: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 190: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 191: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 192: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 193: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 194: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 195: google.protobuf.Timestamp
+	(*Node)(nil),                       // 196: berth.v1.Node
+	(*Domain)(nil),                     // 197: berth.v1.Domain
+	(*NodeSettings)(nil),               // 198: berth.v1.NodeSettings
+	(*Names)(nil),                      // 199: berth.v1.Names
+	(*FenceDevice)(nil),                // 200: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 201: berth.v1.Resource
+	(*Key)(nil),                        // 202: berth.v1.Key
+	(*NodeKey)(nil),                    // 203: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 204: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 205: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 206: berth.v1.Conflict
+	(*VM)(nil),                         // 207: berth.v1.VM
+	(*Operation)(nil),                  // 208: berth.v1.Operation
+	(*NewVM)(nil),                      // 209: berth.v1.NewVM
+	(*Decision)(nil),                   // 210: berth.v1.Decision
+	(*VMChange)(nil),                   // 211: berth.v1.VMChange
+	(*FieldChange)(nil),                // 212: berth.v1.FieldChange
+	(*Disk)(nil),                       // 213: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 214: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 215: berth.v1.Group
+	(*AffinityRule)(nil),               // 216: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 217: berth.v1.Plan
+	(*MigrationStats)(nil),             // 218: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 219: berth.v1.DecisionNode
+	(*Event)(nil),                      // 220: berth.v1.Event
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	174, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	194, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	175, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	175, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	195, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	195, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	176, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	176, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	177, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	178, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	166, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	179, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	180, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	176, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	176, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	176, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	181, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	181, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	167, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	168, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	169, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	181, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	170, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	171, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	172, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	181, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	182, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	182, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	182, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	182, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	182, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	183, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	173, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	184, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	184, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	183, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	181, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	181, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	185, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	186, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	187, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	187, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	188, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	189, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	188, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	190, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	187, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	189, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	187, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	190, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	191, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	187, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	192, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	188, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	188, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	188, // 54: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	190, // 55: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	188, // 56: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	68,  // 57: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	188, // 58: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	190, // 59: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	193, // 60: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	194, // 61: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	194, // 62: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	194, // 63: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	194, // 64: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	186, // 65: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	179, // 66: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	179, // 67: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	179, // 68: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	179, // 69: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	195, // 70: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	195, // 71: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	194, // 72: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	186, // 73: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	192, // 74: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	186, // 75: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	196, // 76: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	176, // 77: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	196, // 78: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	196, // 79: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	196, // 80: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	196, // 81: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	196, // 82: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	196, // 83: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	196, // 84: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	196, // 85: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	188, // 86: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	188, // 87: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	188, // 88: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	197, // 89: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	188, // 90: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	109, // 91: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	188, // 92: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	188, // 93: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	188, // 94: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	190, // 95: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	190, // 96: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	190, // 97: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	190, // 98: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	124, // 99: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	175, // 100: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	175, // 101: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	127, // 102: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	175, // 103: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	198, // 104: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	175, // 105: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	132, // 106: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	199, // 107: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	174, // 108: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	175, // 109: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	175, // 110: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	175, // 111: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	152, // 112: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	181, // 113: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	181, // 114: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	158, // 115: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	160, // 116: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	159, // 117: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	0,   // 118: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	175, // 119: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	163, // 120: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	163, // 121: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	163, // 122: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	163, // 123: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	179, // 124: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	179, // 125: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	1,   // 126: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	6,   // 127: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	8,   // 128: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	10,  // 129: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	12,  // 130: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	14,  // 131: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	4,   // 132: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	16,  // 133: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	18,  // 134: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	20,  // 135: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	22,  // 136: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	24,  // 137: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	26,  // 138: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	28,  // 139: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	30,  // 140: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	32,  // 141: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	34,  // 142: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	36,  // 143: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	38,  // 144: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	40,  // 145: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	42,  // 146: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	44,  // 147: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	46,  // 148: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	50,  // 149: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	52,  // 150: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	48,  // 151: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	54,  // 152: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	56,  // 153: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	58,  // 154: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	60,  // 155: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	107, // 156: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	110, // 157: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	62,  // 158: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	64,  // 159: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	66,  // 160: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	69,  // 161: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	71,  // 162: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	73,  // 163: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	75,  // 164: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	77,  // 165: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	79,  // 166: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	81,  // 167: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	83,  // 168: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	85,  // 169: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	87,  // 170: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	89,  // 171: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	91,  // 172: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	93,  // 173: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	95,  // 174: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	97,  // 175: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	99,  // 176: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	101, // 177: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	103, // 178: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	112, // 179: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	105, // 180: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	114, // 181: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	116, // 182: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	118, // 183: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	120, // 184: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	122, // 185: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	125, // 186: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	128, // 187: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	130, // 188: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	151, // 189: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	154, // 190: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	156, // 191: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	161, // 192: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	164, // 193: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	133, // 194: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	135, // 195: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	137, // 196: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	139, // 197: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	141, // 198: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	143, // 199: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	145, // 200: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	147, // 201: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	149, // 202: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 203: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 204: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 205: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 206: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 207: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 208: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 209: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 210: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 211: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 212: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 213: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 214: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 215: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 216: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 217: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 218: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 219: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 220: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 221: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 222: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 223: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 224: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 225: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 226: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 227: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 228: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 229: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 230: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	59,  // 231: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	61,  // 232: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	108, // 233: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	111, // 234: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	63,  // 235: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	65,  // 236: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	67,  // 237: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	70,  // 238: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	72,  // 239: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	74,  // 240: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	76,  // 241: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	78,  // 242: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	80,  // 243: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	82,  // 244: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	84,  // 245: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	86,  // 246: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	88,  // 247: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	90,  // 248: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	92,  // 249: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	94,  // 250: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	96,  // 251: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	98,  // 252: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	100, // 253: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	102, // 254: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	104, // 255: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	113, // 256: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	106, // 257: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	115, // 258: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	117, // 259: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	119, // 260: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	121, // 261: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	123, // 262: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	126, // 263: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	129, // 264: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	131, // 265: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	153, // 266: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	155, // 267: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	157, // 268: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	162, // 269: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	165, // 270: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	134, // 271: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	136, // 272: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	138, // 273: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	140, // 274: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	142, // 275: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	144, // 276: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	146, // 277: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	148, // 278: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	150, // 279: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	203, // [203:280] is the sub-list for method output_type
-	126, // [126:203] is the sub-list for method input_type
-	126, // [126:126] is the sub-list for extension type_name
-	126, // [126:126] is the sub-list for extension extendee
-	0,   // [0:126] is the sub-list for field type_name
+	196, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	196, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	197, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	198, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	186, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	199, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	200, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	196, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	196, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	196, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	201, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	201, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	187, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	188, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	189, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	201, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	190, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	191, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	192, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	201, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	202, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	202, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	202, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	202, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	202, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	203, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	193, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	204, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	204, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	203, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	201, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	201, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	205, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	206, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	207, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	207, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	208, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	209, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	208, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	210, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	207, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	209, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	207, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	210, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	211, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	207, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	212, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	208, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	208, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	59,  // 54: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
+	60,  // 55: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
+	61,  // 56: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
+	62,  // 57: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
+	63,  // 58: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
+	64,  // 59: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
+	67,  // 60: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
+	65,  // 61: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
+	66,  // 62: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
+	68,  // 63: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
+	69,  // 64: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
+	70,  // 65: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
+	213, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	72,  // 67: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
+	208, // 68: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	214, // 69: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	208, // 70: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	210, // 71: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	208, // 72: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	87,  // 73: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	208, // 74: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	210, // 75: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	214, // 76: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	215, // 77: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	215, // 78: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	215, // 79: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	215, // 80: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	206, // 81: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	199, // 82: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	199, // 83: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	199, // 84: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	199, // 85: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	216, // 86: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	216, // 87: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	215, // 88: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	206, // 89: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	212, // 90: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	206, // 91: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	217, // 92: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	196, // 93: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	217, // 94: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	217, // 95: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	217, // 96: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	217, // 97: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	217, // 98: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	217, // 99: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	217, // 100: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	217, // 101: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	208, // 102: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	208, // 103: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	208, // 104: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	218, // 105: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	208, // 106: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	128, // 107: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	208, // 108: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	208, // 109: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	208, // 110: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	210, // 111: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	210, // 112: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	210, // 113: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	210, // 114: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	143, // 115: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	195, // 116: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	195, // 117: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	146, // 118: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	195, // 119: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	219, // 120: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	195, // 121: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	151, // 122: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	220, // 123: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	194, // 124: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	195, // 125: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	195, // 126: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	195, // 127: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	171, // 128: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	201, // 129: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	201, // 130: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	177, // 131: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	180, // 132: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	178, // 133: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	0,   // 134: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	195, // 135: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	179, // 136: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	183, // 137: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	183, // 138: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	183, // 139: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	183, // 140: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	199, // 141: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	199, // 142: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	1,   // 143: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	6,   // 144: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	8,   // 145: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	10,  // 146: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	12,  // 147: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	14,  // 148: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	4,   // 149: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	16,  // 150: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	18,  // 151: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	20,  // 152: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	22,  // 153: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	24,  // 154: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	26,  // 155: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	28,  // 156: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	30,  // 157: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	32,  // 158: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	34,  // 159: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	36,  // 160: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	38,  // 161: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	40,  // 162: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	42,  // 163: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	44,  // 164: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	46,  // 165: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	50,  // 166: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	52,  // 167: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	48,  // 168: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	54,  // 169: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	56,  // 170: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	58,  // 171: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	73,  // 172: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	75,  // 173: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	126, // 174: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	129, // 175: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	81,  // 176: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	83,  // 177: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	77,  // 178: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	79,  // 179: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	85,  // 180: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	88,  // 181: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	90,  // 182: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	92,  // 183: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	94,  // 184: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	96,  // 185: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	98,  // 186: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	100, // 187: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	102, // 188: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	104, // 189: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	106, // 190: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	108, // 191: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	110, // 192: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	112, // 193: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	114, // 194: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	116, // 195: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	118, // 196: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	120, // 197: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	122, // 198: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	131, // 199: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	124, // 200: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	133, // 201: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	135, // 202: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	137, // 203: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	139, // 204: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	141, // 205: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	144, // 206: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	147, // 207: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	149, // 208: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	170, // 209: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	173, // 210: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	175, // 211: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	181, // 212: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	184, // 213: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	152, // 214: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	154, // 215: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	156, // 216: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	158, // 217: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	160, // 218: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	162, // 219: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	164, // 220: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	166, // 221: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	168, // 222: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 223: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 224: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 225: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 226: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 227: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 228: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 229: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 230: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 231: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 232: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 233: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 234: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 235: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 236: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 237: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 238: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 239: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 240: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 241: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 242: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 243: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 244: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 245: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 246: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 247: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 248: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 249: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 250: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	71,  // 251: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	74,  // 252: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	76,  // 253: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	127, // 254: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	130, // 255: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	82,  // 256: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	84,  // 257: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	78,  // 258: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	80,  // 259: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	86,  // 260: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	89,  // 261: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	91,  // 262: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	93,  // 263: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	95,  // 264: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	97,  // 265: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	99,  // 266: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	101, // 267: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	103, // 268: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	105, // 269: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	107, // 270: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	109, // 271: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	111, // 272: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	113, // 273: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	115, // 274: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	117, // 275: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	119, // 276: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	121, // 277: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	123, // 278: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	132, // 279: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	125, // 280: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	134, // 281: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	136, // 282: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	138, // 283: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	140, // 284: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	142, // 285: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	145, // 286: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	148, // 287: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	150, // 288: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	172, // 289: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	174, // 290: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	176, // 291: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	182, // 292: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	185, // 293: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	153, // 294: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	155, // 295: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	157, // 296: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	159, // 297: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	161, // 298: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	163, // 299: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	165, // 300: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	167, // 301: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	169, // 302: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	223, // [223:303] is the sub-list for method output_type
+	143, // [143:223] is the sub-list for method input_type
+	143, // [143:143] is the sub-list for extension type_name
+	143, // [143:143] is the sub-list for extension extendee
+	0,   // [0:143] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -12153,14 +13646,32 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
 	file_berth_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[74].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[57].OneofWrappers = []any{
+		(*ActOnVMsRequest_Pause)(nil),
+		(*ActOnVMsRequest_Resume)(nil),
+		(*ActOnVMsRequest_Reset_)(nil),
+		(*ActOnVMsRequest_Attach)(nil),
+		(*ActOnVMsRequest_Detach)(nil),
+		(*ActOnVMsRequest_Media)(nil),
+		(*ActOnVMsRequest_Resize)(nil),
+		(*ActOnVMsRequest_Stop)(nil),
+		(*ActOnVMsRequest_Reboot)(nil),
+		(*ActOnVMsRequest_Snapshot)(nil),
+		(*ActOnVMsRequest_Restore)(nil),
+		(*ActOnVMsRequest_Forget)(nil),
+	}
+	file_berth_v1_api_proto_msgTypes[61].OneofWrappers = []any{
+		(*AttachAction_Disk)(nil),
+		(*AttachAction_Network)(nil),
+	}
+	file_berth_v1_api_proto_msgTypes[93].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   173,
+			NumMessages:   193,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

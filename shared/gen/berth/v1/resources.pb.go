@@ -248,6 +248,7 @@ const (
 	ConditionKind_CONDITION_KIND_RUNS_ELSEWHERE  ConditionKind = 15 // nodes other than its own show it running
 	ConditionKind_CONDITION_KIND_HOST_BOOTED     ConditionKind = 21 // its host has booted anew, so it is to be started again
 	ConditionKind_CONDITION_KIND_STORAGE_LATE    ConditionKind = 22 // the storage that it has its disks on is not there yet
+	ConditionKind_CONDITION_KIND_RESTART_BEHIND  ConditionKind = 23 // VMs that it is to start after do not run yet
 	ConditionKind_CONDITION_KIND_RESTART_HELD    ConditionKind = 20 // host after host was lost with it: only a person starts it again
 )
 
@@ -272,6 +273,7 @@ var (
 		15: "CONDITION_KIND_RUNS_ELSEWHERE",
 		21: "CONDITION_KIND_HOST_BOOTED",
 		22: "CONDITION_KIND_STORAGE_LATE",
+		23: "CONDITION_KIND_RESTART_BEHIND",
 		20: "CONDITION_KIND_RESTART_HELD",
 	}
 	ConditionKind_value = map[string]int32{
@@ -293,6 +295,7 @@ var (
 		"CONDITION_KIND_RUNS_ELSEWHERE":  15,
 		"CONDITION_KIND_HOST_BOOTED":     21,
 		"CONDITION_KIND_STORAGE_LATE":    22,
+		"CONDITION_KIND_RESTART_BEHIND":  23,
 		"CONDITION_KIND_RESTART_HELD":    20,
 	}
 )
@@ -1997,6 +2000,7 @@ type Domain struct {
 	Sources       []*DiskSource `protobuf:"bytes,21,rep,name=sources,proto3" json:"sources,omitempty"`                       // what it writes to, of a domain that has memory; at most 64
 	Devices       *Devices      `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                       // of a domain that has memory, as it runs with them; absent: not known
 	Bindings      *Bindings     `protobuf:"bytes,23,opt,name=bindings,proto3" json:"bindings,omitempty"`                     // of a domain that has memory; absent: not known
+	LastRun       *LastRun      `protobuf:"bytes,24,opt,name=last_run,json=lastRun,proto3" json:"last_run,omitempty"`        // of a domain that is absent or off, if its devices were changed while it ran here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2185,6 +2189,66 @@ func (x *Domain) GetBindings() *Bindings {
 	return nil
 }
 
+func (x *Domain) GetLastRun() *LastRun {
+	if x != nil {
+		return x.LastRun
+	}
+	return nil
+}
+
+// LastRun is what a guest ran with when it ended. Nothing else has it any more where nobody was told before.
+type LastRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Devices       *Devices               `protobuf:"bytes,2,opt,name=devices,proto3" json:"devices,omitempty"` // with their elements
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LastRun) Reset() {
+	*x = LastRun{}
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LastRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LastRun) ProtoMessage() {}
+
+func (x *LastRun) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LastRun.ProtoReflect.Descriptor instead.
+func (*LastRun) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LastRun) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *LastRun) GetDevices() *Devices {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
 // Bindings are what keeps a running domain on its host.
 type Bindings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2195,7 +2259,7 @@ type Bindings struct {
 
 func (x *Bindings) Reset() {
 	*x = Bindings{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2207,7 +2271,7 @@ func (x *Bindings) String() string {
 func (*Bindings) ProtoMessage() {}
 
 func (x *Bindings) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2220,7 +2284,7 @@ func (x *Bindings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bindings.ProtoReflect.Descriptor instead.
 func (*Bindings) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Bindings) GetBindings() []*Binding {
@@ -2245,7 +2309,7 @@ type Binding struct {
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2321,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2334,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Binding) GetKind() BindingKind {
@@ -2325,7 +2389,7 @@ type Devices struct {
 
 func (x *Devices) Reset() {
 	*x = Devices{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2401,7 @@ func (x *Devices) String() string {
 func (*Devices) ProtoMessage() {}
 
 func (x *Devices) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2414,7 @@ func (x *Devices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Devices.ProtoReflect.Descriptor instead.
 func (*Devices) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Devices) GetDevices() []*Device {
@@ -2376,7 +2440,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2452,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2465,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Device) GetKind() string {
@@ -2465,7 +2529,7 @@ type DiskSource struct {
 
 func (x *DiskSource) Reset() {
 	*x = DiskSource{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2541,7 @@ func (x *DiskSource) String() string {
 func (*DiskSource) ProtoMessage() {}
 
 func (x *DiskSource) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2554,7 @@ func (x *DiskSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiskSource.ProtoReflect.Descriptor instead.
 func (*DiskSource) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DiskSource) GetPath() string {
@@ -2526,7 +2590,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2538,7 +2602,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2551,7 +2615,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Ending) GetWatchedSeconds() float64 {
@@ -2626,14 +2690,21 @@ type VM struct {
 	Running         *VMSize                `protobuf:"bytes,45,opt,name=running,proto3" json:"running,omitempty"`                                        // how large it is where it runs; spec has how large its next start makes it. Absent: no node holds it
 	NextStart       []*PendingChange       `protobuf:"bytes,46,rep,name=next_start,json=nextStart,proto3" json:"next_start,omitempty"`                   // what its next start will have otherwise than what runs, but for devices, which drift has
 	// What keeps it on its node while it runs, and what lets it go, in words; none: nothing, or its agent does not tell.
-	Immovable     []string `protobuf:"bytes,47,rep,name=immovable,proto3" json:"immovable,omitempty"`
+	Immovable     []string               `protobuf:"bytes,47,rep,name=immovable,proto3" json:"immovable,omitempty"`
+	Restart       string                 `protobuf:"bytes,48,opt,name=restart,proto3" json:"restart,omitempty"`                               // when it is started again by itself: cluster (as that says), always, ha, never
+	RestartAfter  []string               `protobuf:"bytes,49,rep,name=restart_after,json=restartAfter,proto3" json:"restart_after,omitempty"` // labels of VMs that run before it is started again by itself
+	PausedBy      string                 `protobuf:"bytes,50,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`             // who has paused it with Berth; empty: nobody has
+	PausedAt      *timestamppb.Timestamp `protobuf:"bytes,51,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
+	ChangedLive   []*PendingChange       `protobuf:"bytes,52,rep,name=changed_live,json=changedLive,proto3" json:"changed_live,omitempty"` // what was changed of its size with Berth while it runs; now and next are the same
+	Snapshots     []*Snapshot            `protobuf:"bytes,53,rep,name=snapshots,proto3" json:"snapshots,omitempty"`                        // oldest first
+	Reverting     string                 `protobuf:"bytes,54,opt,name=reverting,proto3" json:"reverting,omitempty"`                        // name of the snapshot that its disks are being reverted to: until all are, it is not started
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2716,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2729,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VM) GetId() string {
@@ -2990,6 +3061,210 @@ func (x *VM) GetImmovable() []string {
 	return nil
 }
 
+func (x *VM) GetRestart() string {
+	if x != nil {
+		return x.Restart
+	}
+	return ""
+}
+
+func (x *VM) GetRestartAfter() []string {
+	if x != nil {
+		return x.RestartAfter
+	}
+	return nil
+}
+
+func (x *VM) GetPausedBy() string {
+	if x != nil {
+		return x.PausedBy
+	}
+	return ""
+}
+
+func (x *VM) GetPausedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PausedAt
+	}
+	return nil
+}
+
+func (x *VM) GetChangedLive() []*PendingChange {
+	if x != nil {
+		return x.ChangedLive
+	}
+	return nil
+}
+
+func (x *VM) GetSnapshots() []*Snapshot {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
+func (x *VM) GetReverting() string {
+	if x != nil {
+		return x.Reverting
+	}
+	return ""
+}
+
+// Snapshot is what was on the disks of a VM at one moment. It is kept inside their qcow2 files.
+type Snapshot struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Tag         string                 `protobuf:"bytes,2,opt,name=tag,proto3" json:"tag,omitempty"` // what it is called in the files: the ID of the operation that has taken it
+	TakenAt     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=taken_at,json=takenAt,proto3" json:"taken_at,omitempty"`
+	TakenBy     string                 `protobuf:"bytes,4,opt,name=taken_by,json=takenBy,proto3" json:"taken_by,omitempty"`
+	Description string                 `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	// How consistent it is: off (the VM did not run), frozen (its file systems stood still) or crash (as after a power cut); empty: not known.
+	Consistency   string          `protobuf:"bytes,6,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	Disks         []*SnapshotDisk `protobuf:"bytes,7,rep,name=disks,proto3" json:"disks,omitempty"`
+	Partial       bool            `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"` // it was not taken or not removed to the end: only removing it is possible
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Snapshot) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Snapshot) GetTag() string {
+	if x != nil {
+		return x.Tag
+	}
+	return ""
+}
+
+func (x *Snapshot) GetTakenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TakenAt
+	}
+	return nil
+}
+
+func (x *Snapshot) GetTakenBy() string {
+	if x != nil {
+		return x.TakenBy
+	}
+	return ""
+}
+
+func (x *Snapshot) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Snapshot) GetConsistency() string {
+	if x != nil {
+		return x.Consistency
+	}
+	return ""
+}
+
+func (x *Snapshot) GetDisks() []*SnapshotDisk {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *Snapshot) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+// SnapshotDisk is a disk that has a snapshot.
+type SnapshotDisk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"` // vda
+	Source        string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"` // a path, or POOL/VOLUME
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotDisk) Reset() {
+	*x = SnapshotDisk{}
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotDisk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotDisk) ProtoMessage() {}
+
+func (x *SnapshotDisk) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotDisk.ProtoReflect.Descriptor instead.
+func (*SnapshotDisk) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SnapshotDisk) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *SnapshotDisk) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 // VMSize is how large a VM is.
 type VMSize struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3001,7 +3276,7 @@ type VMSize struct {
 
 func (x *VMSize) Reset() {
 	*x = VMSize{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3288,7 @@ func (x *VMSize) String() string {
 func (*VMSize) ProtoMessage() {}
 
 func (x *VMSize) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3301,7 @@ func (x *VMSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSize.ProtoReflect.Descriptor instead.
 func (*VMSize) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *VMSize) GetMemoryBytes() int64 {
@@ -3057,7 +3332,7 @@ type PendingChange struct {
 
 func (x *PendingChange) Reset() {
 	*x = PendingChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3344,7 @@ func (x *PendingChange) String() string {
 func (*PendingChange) ProtoMessage() {}
 
 func (x *PendingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3357,7 @@ func (x *PendingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingChange.ProtoReflect.Descriptor instead.
 func (*PendingChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PendingChange) GetField() string {
@@ -3134,7 +3409,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3421,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3434,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Drift) GetNode() string {
@@ -3204,13 +3479,15 @@ type DriftedDevice struct {
 	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`   // a disk's target, an interface's MAC address
 	Was           string                 `protobuf:"bytes,3,opt,name=was,proto3" json:"was,omitempty"`   // what the record has; empty: nothing, somebody has attached it
 	Is            string                 `protobuf:"bytes,4,opt,name=is,proto3" json:"is,omitempty"`     // what it ran with; empty: nothing, somebody has detached it
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`     // who has changed it with Berth; empty: somebody has, beside it
+	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`     // when, if it was with Berth
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DriftedDevice) Reset() {
 	*x = DriftedDevice{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3222,7 +3499,7 @@ func (x *DriftedDevice) String() string {
 func (*DriftedDevice) ProtoMessage() {}
 
 func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3235,7 +3512,7 @@ func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedDevice.ProtoReflect.Descriptor instead.
 func (*DriftedDevice) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DriftedDevice) GetKind() string {
@@ -3266,6 +3543,20 @@ func (x *DriftedDevice) GetIs() string {
 	return ""
 }
 
+func (x *DriftedDevice) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *DriftedDevice) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // Discard is a paused copy of a VM that goes when its node answers again.
 type Discard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3277,7 +3568,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3580,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3593,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Discard) GetNode() string {
@@ -3337,7 +3628,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3349,7 +3640,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3362,7 +3653,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CopyView) GetNode() string {
@@ -3444,7 +3735,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3747,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3469,7 +3760,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -3539,13 +3830,15 @@ type NewVM struct {
 	Ha              bool                   `protobuf:"varint,13,opt,name=ha,proto3" json:"ha,omitempty"`                                                 // restart it elsewhere once its node is proven to be off
 	Description     string                 `protobuf:"bytes,14,opt,name=description,proto3" json:"description,omitempty"`                                // for people: one line
 	RestartPriority string                 `protobuf:"bytes,15,opt,name=restart_priority,json=restartPriority,proto3" json:"restart_priority,omitempty"` // with ha, whose restart goes first: normal, high, low
+	Restart         string                 `protobuf:"bytes,16,opt,name=restart,proto3" json:"restart,omitempty"`                                        // when it is started again by itself: cluster, always, ha, never
+	RestartAfter    []string               `protobuf:"bytes,17,rep,name=restart_after,json=restartAfter,proto3" json:"restart_after,omitempty"`          // labels of VMs that run before it is started again by itself
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3557,7 +3850,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3570,7 +3863,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -3678,6 +3971,20 @@ func (x *NewVM) GetRestartPriority() string {
 	return ""
 }
 
+func (x *NewVM) GetRestart() string {
+	if x != nil {
+		return x.Restart
+	}
+	return ""
+}
+
+func (x *NewVM) GetRestartAfter() []string {
+	if x != nil {
+		return x.RestartAfter
+	}
+	return nil
+}
+
 // VMChange is what is to change of a VM. What is absent stays as it is; an empty name or list takes a link away.
 type VMChange struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -3695,13 +4002,17 @@ type VMChange struct {
 	Ha              *bool                  `protobuf:"varint,12,opt,name=ha,proto3,oneof" json:"ha,omitempty"`
 	Description     *string                `protobuf:"bytes,13,opt,name=description,proto3,oneof" json:"description,omitempty"`
 	RestartPriority *string                `protobuf:"bytes,14,opt,name=restart_priority,json=restartPriority,proto3,oneof" json:"restart_priority,omitempty"` // normal, high, low
+	Restart         *string                `protobuf:"bytes,15,opt,name=restart,proto3,oneof" json:"restart,omitempty"`                                        // cluster, always, ha, never
+	RestartAfter    *Names                 `protobuf:"bytes,16,opt,name=restart_after,json=restartAfter,proto3" json:"restart_after,omitempty"`                // labels of VMs that run before it is started again by itself
+	MaxMemoryBytes  *int64                 `protobuf:"varint,17,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3,oneof" json:"max_memory_bytes,omitempty"` // from the next start on; 0: not larger than it is started
+	MaxVcpus        *int32                 `protobuf:"varint,18,opt,name=max_vcpus,json=maxVcpus,proto3,oneof" json:"max_vcpus,omitempty"`                     // from the next start on
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3713,7 +4024,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3726,7 +4037,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -3827,6 +4138,34 @@ func (x *VMChange) GetRestartPriority() string {
 	return ""
 }
 
+func (x *VMChange) GetRestart() string {
+	if x != nil && x.Restart != nil {
+		return *x.Restart
+	}
+	return ""
+}
+
+func (x *VMChange) GetRestartAfter() *Names {
+	if x != nil {
+		return x.RestartAfter
+	}
+	return nil
+}
+
+func (x *VMChange) GetMaxMemoryBytes() int64 {
+	if x != nil && x.MaxMemoryBytes != nil {
+		return *x.MaxMemoryBytes
+	}
+	return 0
+}
+
+func (x *VMChange) GetMaxVcpus() int32 {
+	if x != nil && x.MaxVcpus != nil {
+		return *x.MaxVcpus
+	}
+	return 0
+}
+
 // Names is a list that can be given as empty.
 type Names struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3837,7 +4176,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4188,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4201,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Names) GetNames() []string {
@@ -3886,7 +4225,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +4237,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +4250,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -3950,26 +4289,28 @@ func (x *RootDisk) GetKeep() bool {
 }
 
 type VMSpec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
-	Kernel        string                 `protobuf:"bytes,3,opt,name=kernel,proto3" json:"kernel,omitempty"` // paths on the nodes
-	Initrd        string                 `protobuf:"bytes,4,opt,name=initrd,proto3" json:"initrd,omitempty"`
-	Cmdline       string                 `protobuf:"bytes,5,opt,name=cmdline,proto3" json:"cmdline,omitempty"`
-	Disks         []*Disk                `protobuf:"bytes,6,rep,name=disks,proto3" json:"disks,omitempty"`                        // the first is booted from unless a kernel is given
-	Networks      []string               `protobuf:"bytes,7,rep,name=networks,proto3" json:"networks,omitempty"`                  // libvirt network names, or bridge:NAME
-	Xml           string                 `protobuf:"bytes,8,opt,name=xml,proto3" json:"xml,omitempty"`                            // the administrator's own domain XML; then everything but memory and vcpus is empty
-	Machine       string                 `protobuf:"bytes,9,opt,name=machine,proto3" json:"machine,omitempty"`                    // q35, pc, virt ...; empty: the node's default
-	Firmware      string                 `protobuf:"bytes,10,opt,name=firmware,proto3" json:"firmware,omitempty"`                 // bios or efi; empty: what the machine type has by default
-	Cpu           string                 `protobuf:"bytes,11,opt,name=cpu,proto3" json:"cpu,omitempty"`                           // host-passthrough, or a model by name; empty: the baseline of the cluster
-	UserData      string                 `protobuf:"bytes,12,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"` // of cloud-init
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes    int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Vcpus          int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	Kernel         string                 `protobuf:"bytes,3,opt,name=kernel,proto3" json:"kernel,omitempty"` // paths on the nodes
+	Initrd         string                 `protobuf:"bytes,4,opt,name=initrd,proto3" json:"initrd,omitempty"`
+	Cmdline        string                 `protobuf:"bytes,5,opt,name=cmdline,proto3" json:"cmdline,omitempty"`
+	Disks          []*Disk                `protobuf:"bytes,6,rep,name=disks,proto3" json:"disks,omitempty"`                                             // the first is booted from unless a kernel is given
+	Networks       []string               `protobuf:"bytes,7,rep,name=networks,proto3" json:"networks,omitempty"`                                       // libvirt network names, or bridge:NAME
+	Xml            string                 `protobuf:"bytes,8,opt,name=xml,proto3" json:"xml,omitempty"`                                                 // the administrator's own domain XML; then everything but memory and vcpus is empty
+	Machine        string                 `protobuf:"bytes,9,opt,name=machine,proto3" json:"machine,omitempty"`                                         // q35, pc, virt ...; empty: the node's default
+	Firmware       string                 `protobuf:"bytes,10,opt,name=firmware,proto3" json:"firmware,omitempty"`                                      // bios or efi; empty: what the machine type has by default
+	Cpu            string                 `protobuf:"bytes,11,opt,name=cpu,proto3" json:"cpu,omitempty"`                                                // host-passthrough, or a model by name; empty: the baseline of the cluster
+	UserData       string                 `protobuf:"bytes,12,opt,name=user_data,json=userData,proto3" json:"user_data,omitempty"`                      // of cloud-init
+	MaxMemoryBytes int64                  `protobuf:"varint,13,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"` // how large it can become while it runs; 0: not larger than it is started
+	MaxVcpus       int32                  `protobuf:"varint,14,opt,name=max_vcpus,json=maxVcpus,proto3" json:"max_vcpus,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4322,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4335,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -4081,6 +4422,20 @@ func (x *VMSpec) GetUserData() string {
 	return ""
 }
 
+func (x *VMSpec) GetMaxMemoryBytes() int64 {
+	if x != nil {
+		return x.MaxMemoryBytes
+	}
+	return 0
+}
+
+func (x *VMSpec) GetMaxVcpus() int32 {
+	if x != nil {
+		return x.MaxVcpus
+	}
+	return 0
+}
+
 type Disk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -4095,7 +4450,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4462,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4475,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Disk) GetPath() string {
@@ -4197,7 +4552,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4209,7 +4564,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4222,7 +4577,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Operation) GetId() string {
@@ -4415,7 +4770,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4427,7 +4782,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4440,7 +4795,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -4567,7 +4922,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4579,7 +4934,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4592,7 +4947,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Decision) GetId() string {
@@ -4831,7 +5186,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4843,7 +5198,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4856,7 +5211,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -4939,7 +5294,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5306,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5319,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -4993,7 +5348,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5005,7 +5360,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5018,7 +5373,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -5052,7 +5407,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5064,7 +5419,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5077,7 +5432,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -5115,7 +5470,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5482,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5495,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -5254,7 +5609,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5266,7 +5621,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5279,7 +5634,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -5382,7 +5737,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5394,7 +5749,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5407,7 +5762,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -5485,7 +5840,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5497,7 +5852,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5510,7 +5865,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -5606,7 +5961,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5618,7 +5973,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5631,7 +5986,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -5719,7 +6074,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[45]
+	mi := &file_berth_v1_resources_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5731,7 +6086,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[45]
+	mi := &file_berth_v1_resources_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5744,7 +6099,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Member) GetId() string {
@@ -5903,7 +6258,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[46]
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5915,7 +6270,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[46]
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5928,7 +6283,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -6182,7 +6537,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\xe8\x05\n" +
+	"\x11_vcpu_delay_ratio\"\x96\x06\n" +
 	"\x06Domain\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -6213,7 +6568,11 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"process_id\x18\x14 \x01(\x03R\tprocessId\x12.\n" +
 	"\asources\x18\x15 \x03(\v2\x14.berth.v1.DiskSourceR\asources\x12+\n" +
 	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\x12.\n" +
-	"\bbindings\x18\x17 \x01(\v2\x12.berth.v1.BindingsR\bbindings\"9\n" +
+	"\bbindings\x18\x17 \x01(\v2\x12.berth.v1.BindingsR\bbindings\x12,\n" +
+	"\blast_run\x18\x18 \x01(\v2\x11.berth.v1.LastRunR\alastRun\"L\n" +
+	"\aLastRun\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12+\n" +
+	"\adevices\x18\x02 \x01(\v2\x11.berth.v1.DevicesR\adevices\"9\n" +
 	"\bBindings\x12-\n" +
 	"\bbindings\x18\x01 \x03(\v2\x11.berth.v1.BindingR\bbindings\"\xd2\x01\n" +
 	"\aBinding\x12)\n" +
@@ -6241,7 +6600,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x93\f\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xb4\x0e\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -6293,7 +6652,26 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\arunning\x18- \x01(\v2\x10.berth.v1.VMSizeR\arunning\x126\n" +
 	"\n" +
 	"next_start\x18. \x03(\v2\x17.berth.v1.PendingChangeR\tnextStart\x12\x1c\n" +
-	"\timmovable\x18/ \x03(\tR\timmovable\"A\n" +
+	"\timmovable\x18/ \x03(\tR\timmovable\x12\x18\n" +
+	"\arestart\x180 \x01(\tR\arestart\x12#\n" +
+	"\rrestart_after\x181 \x03(\tR\frestartAfter\x12\x1b\n" +
+	"\tpaused_by\x182 \x01(\tR\bpausedBy\x127\n" +
+	"\tpaused_at\x183 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12:\n" +
+	"\fchanged_live\x184 \x03(\v2\x17.berth.v1.PendingChangeR\vchangedLive\x120\n" +
+	"\tsnapshots\x185 \x03(\v2\x12.berth.v1.SnapshotR\tsnapshots\x12\x1c\n" +
+	"\treverting\x186 \x01(\tR\treverting\"\x8e\x02\n" +
+	"\bSnapshot\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03tag\x18\x02 \x01(\tR\x03tag\x125\n" +
+	"\btaken_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\atakenAt\x12\x19\n" +
+	"\btaken_by\x18\x04 \x01(\tR\atakenBy\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\x12 \n" +
+	"\vconsistency\x18\x06 \x01(\tR\vconsistency\x12,\n" +
+	"\x05disks\x18\a \x03(\v2\x16.berth.v1.SnapshotDiskR\x05disks\x12\x18\n" +
+	"\apartial\x18\b \x01(\bR\apartial\">\n" +
+	"\fSnapshotDisk\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\"A\n" +
 	"\x06VMSize\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\"\x95\x01\n" +
@@ -6308,12 +6686,14 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
 	"\adevices\x18\x03 \x03(\v2\x17.berth.v1.DriftedDeviceR\adevices\x12\x1a\n" +
 	"\baccepted\x18\x04 \x01(\bR\baccepted\x12\x1a\n" +
-	"\breverted\x18\x05 \x01(\bR\breverted\"W\n" +
+	"\breverted\x18\x05 \x01(\bR\breverted\"\x93\x01\n" +
 	"\rDriftedDevice\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x10\n" +
 	"\x03was\x18\x03 \x01(\tR\x03was\x12\x0e\n" +
-	"\x02is\x18\x04 \x01(\tR\x02is\"3\n" +
+	"\x02is\x18\x04 \x01(\tR\x02is\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x12*\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"3\n" +
 	"\aDiscard\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
@@ -6337,7 +6717,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06volume\x18\x04 \x01(\tR\x06volume\x12%\n" +
 	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x14\n" +
 	"\x05image\x18\x06 \x01(\tR\x05image\x12\x12\n" +
-	"\x04keep\x18\a \x01(\bR\x04keep\"\xa9\x03\n" +
+	"\x04keep\x18\a \x01(\bR\x04keep\"\xe8\x03\n" +
 	"\x05NewVM\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x10\n" +
 	"\x03vdc\x18\x02 \x01(\tR\x03vdc\x12\x14\n" +
@@ -6354,7 +6734,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x04root\x18\f \x01(\v2\x12.berth.v1.RootDiskR\x04root\x12\x0e\n" +
 	"\x02ha\x18\r \x01(\bR\x02ha\x12 \n" +
 	"\vdescription\x18\x0e \x01(\tR\vdescription\x12)\n" +
-	"\x10restart_priority\x18\x0f \x01(\tR\x0frestartPriority\"\xe6\x04\n" +
+	"\x10restart_priority\x18\x0f \x01(\tR\x0frestartPriority\x12\x18\n" +
+	"\arestart\x18\x10 \x01(\tR\arestart\x12#\n" +
+	"\rrestart_after\x18\x11 \x03(\tR\frestartAfter\"\xbb\x06\n" +
 	"\bVMChange\x12\x15\n" +
 	"\x03vdc\x18\x01 \x01(\tH\x00R\x03vdc\x88\x01\x01\x12\x19\n" +
 	"\x05offer\x18\x02 \x01(\tH\x01R\x05offer\x88\x01\x01\x12\x19\n" +
@@ -6370,7 +6752,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06within\x18\v \x01(\tH\x06R\x06within\x88\x01\x01\x12\x13\n" +
 	"\x02ha\x18\f \x01(\bH\aR\x02ha\x88\x01\x01\x12%\n" +
 	"\vdescription\x18\r \x01(\tH\bR\vdescription\x88\x01\x01\x12.\n" +
-	"\x10restart_priority\x18\x0e \x01(\tH\tR\x0frestartPriority\x88\x01\x01B\x06\n" +
+	"\x10restart_priority\x18\x0e \x01(\tH\tR\x0frestartPriority\x88\x01\x01\x12\x1d\n" +
+	"\arestart\x18\x0f \x01(\tH\n" +
+	"R\arestart\x88\x01\x01\x124\n" +
+	"\rrestart_after\x18\x10 \x01(\v2\x0f.berth.v1.NamesR\frestartAfter\x12-\n" +
+	"\x10max_memory_bytes\x18\x11 \x01(\x03H\vR\x0emaxMemoryBytes\x88\x01\x01\x12 \n" +
+	"\tmax_vcpus\x18\x12 \x01(\x05H\fR\bmaxVcpus\x88\x01\x01B\x06\n" +
 	"\x04_vdcB\b\n" +
 	"\x06_offerB\b\n" +
 	"\x06_imageB\x0f\n" +
@@ -6381,7 +6768,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\a_withinB\x05\n" +
 	"\x03_haB\x0e\n" +
 	"\f_descriptionB\x13\n" +
-	"\x11_restart_priority\"\x1d\n" +
+	"\x11_restart_priorityB\n" +
+	"\n" +
+	"\b_restartB\x13\n" +
+	"\x11_max_memory_bytesB\f\n" +
+	"\n" +
+	"_max_vcpus\"\x1d\n" +
 	"\x05Names\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\"y\n" +
 	"\bRootDisk\x12\x14\n" +
@@ -6390,7 +6782,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x12\n" +
 	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x10\n" +
 	"\x03bus\x18\x04 \x01(\tR\x03bus\x12\x12\n" +
-	"\x04keep\x18\x05 \x01(\bR\x04keep\"\xc4\x02\n" +
+	"\x04keep\x18\x05 \x01(\bR\x04keep\"\x8b\x03\n" +
 	"\x06VMSpec\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x16\n" +
@@ -6404,7 +6796,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\bfirmware\x18\n" +
 	" \x01(\tR\bfirmware\x12\x10\n" +
 	"\x03cpu\x18\v \x01(\tR\x03cpu\x12\x1b\n" +
-	"\tuser_data\x18\f \x01(\tR\buserData\"\x8d\x01\n" +
+	"\tuser_data\x18\f \x01(\tR\buserData\x12(\n" +
+	"\x10max_memory_bytes\x18\r \x01(\x03R\x0emaxMemoryBytes\x12\x1b\n" +
+	"\tmax_vcpus\x18\x0e \x01(\x05R\bmaxVcpus\"\x8d\x01\n" +
 	"\x04Disk\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x10\n" +
@@ -6653,7 +7047,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x14DOMAIN_STATE_SHUTOFF\x10\x05\x12\x18\n" +
 	"\x14DOMAIN_STATE_CRASHED\x10\x06\x12\x18\n" +
 	"\x14DOMAIN_STATE_UNKNOWN\x10\a\x12\x17\n" +
-	"\x13DOMAIN_STATE_ORPHAN\x10\b*\xea\x04\n" +
+	"\x13DOMAIN_STATE_ORPHAN\x10\b*\x8d\x05\n" +
 	"\rConditionKind\x12\x1e\n" +
 	"\x1aCONDITION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CONDITION_KIND_OTHER\x10\x01\x12\x1e\n" +
@@ -6673,7 +7067,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x1aCONDITION_KIND_NOT_STOPPED\x10\x0e\x12!\n" +
 	"\x1dCONDITION_KIND_RUNS_ELSEWHERE\x10\x0f\x12\x1e\n" +
 	"\x1aCONDITION_KIND_HOST_BOOTED\x10\x15\x12\x1f\n" +
-	"\x1bCONDITION_KIND_STORAGE_LATE\x10\x16\x12\x1f\n" +
+	"\x1bCONDITION_KIND_STORAGE_LATE\x10\x16\x12!\n" +
+	"\x1dCONDITION_KIND_RESTART_BEHIND\x10\x17\x12\x1f\n" +
 	"\x1bCONDITION_KIND_RESTART_HELD\x10\x14*\xd3\x01\n" +
 	"\aVMState\x12\x18\n" +
 	"\x14VM_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -6710,7 +7105,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(BindingKind)(0),              // 1: berth.v1.BindingKind
@@ -6732,46 +7127,49 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Pressure)(nil),              // 17: berth.v1.Pressure
 	(*DomainTelemetry)(nil),       // 18: berth.v1.DomainTelemetry
 	(*Domain)(nil),                // 19: berth.v1.Domain
-	(*Bindings)(nil),              // 20: berth.v1.Bindings
-	(*Binding)(nil),               // 21: berth.v1.Binding
-	(*Devices)(nil),               // 22: berth.v1.Devices
-	(*Device)(nil),                // 23: berth.v1.Device
-	(*DiskSource)(nil),            // 24: berth.v1.DiskSource
-	(*Ending)(nil),                // 25: berth.v1.Ending
-	(*VM)(nil),                    // 26: berth.v1.VM
-	(*VMSize)(nil),                // 27: berth.v1.VMSize
-	(*PendingChange)(nil),         // 28: berth.v1.PendingChange
-	(*Drift)(nil),                 // 29: berth.v1.Drift
-	(*DriftedDevice)(nil),         // 30: berth.v1.DriftedDevice
-	(*Discard)(nil),               // 31: berth.v1.Discard
-	(*CopyView)(nil),              // 32: berth.v1.CopyView
-	(*VMDisk)(nil),                // 33: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 34: berth.v1.NewVM
-	(*VMChange)(nil),              // 35: berth.v1.VMChange
-	(*Names)(nil),                 // 36: berth.v1.Names
-	(*RootDisk)(nil),              // 37: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 38: berth.v1.VMSpec
-	(*Disk)(nil),                  // 39: berth.v1.Disk
-	(*Operation)(nil),             // 40: berth.v1.Operation
-	(*MigrationStats)(nil),        // 41: berth.v1.MigrationStats
-	(*Decision)(nil),              // 42: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 43: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 44: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 45: berth.v1.RankRow
-	(*RankCell)(nil),              // 46: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 47: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 48: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 49: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 50: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 51: berth.v1.Event
-	(*Member)(nil),                // 52: berth.v1.Member
-	(*ErrorDetail)(nil),           // 53: berth.v1.ErrorDetail
-	nil,                           // 54: berth.v1.Node.KeysEntry
-	nil,                           // 55: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 56: google.protobuf.Timestamp
-	(*Key)(nil),                   // 57: berth.v1.Key
-	(*CompiledKey)(nil),           // 58: berth.v1.CompiledKey
-	(*Problem)(nil),               // 59: berth.v1.Problem
+	(*LastRun)(nil),               // 20: berth.v1.LastRun
+	(*Bindings)(nil),              // 21: berth.v1.Bindings
+	(*Binding)(nil),               // 22: berth.v1.Binding
+	(*Devices)(nil),               // 23: berth.v1.Devices
+	(*Device)(nil),                // 24: berth.v1.Device
+	(*DiskSource)(nil),            // 25: berth.v1.DiskSource
+	(*Ending)(nil),                // 26: berth.v1.Ending
+	(*VM)(nil),                    // 27: berth.v1.VM
+	(*Snapshot)(nil),              // 28: berth.v1.Snapshot
+	(*SnapshotDisk)(nil),          // 29: berth.v1.SnapshotDisk
+	(*VMSize)(nil),                // 30: berth.v1.VMSize
+	(*PendingChange)(nil),         // 31: berth.v1.PendingChange
+	(*Drift)(nil),                 // 32: berth.v1.Drift
+	(*DriftedDevice)(nil),         // 33: berth.v1.DriftedDevice
+	(*Discard)(nil),               // 34: berth.v1.Discard
+	(*CopyView)(nil),              // 35: berth.v1.CopyView
+	(*VMDisk)(nil),                // 36: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 37: berth.v1.NewVM
+	(*VMChange)(nil),              // 38: berth.v1.VMChange
+	(*Names)(nil),                 // 39: berth.v1.Names
+	(*RootDisk)(nil),              // 40: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 41: berth.v1.VMSpec
+	(*Disk)(nil),                  // 42: berth.v1.Disk
+	(*Operation)(nil),             // 43: berth.v1.Operation
+	(*MigrationStats)(nil),        // 44: berth.v1.MigrationStats
+	(*Decision)(nil),              // 45: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 46: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 47: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 48: berth.v1.RankRow
+	(*RankCell)(nil),              // 49: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 50: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 51: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 52: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 53: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 54: berth.v1.Event
+	(*Member)(nil),                // 55: berth.v1.Member
+	(*ErrorDetail)(nil),           // 56: berth.v1.ErrorDetail
+	nil,                           // 57: berth.v1.Node.KeysEntry
+	nil,                           // 58: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 59: google.protobuf.Timestamp
+	(*Key)(nil),                   // 60: berth.v1.Key
+	(*CompiledKey)(nil),           // 61: berth.v1.CompiledKey
+	(*Problem)(nil),               // 62: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -6780,91 +7178,100 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	12, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	16, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	11, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	56, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	54, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	59, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	57, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	8,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	9,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	55, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	58, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
 	8,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	56, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	56, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	59, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	59, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	13, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	14, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	56, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	59, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	15, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	56, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	59, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	17, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	17, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	17, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	18, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	15, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	2,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	56, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	25, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	24, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	22, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
-	20, // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
-	21, // 30: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
-	1,  // 31: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
-	24, // 32: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
-	56, // 33: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
-	23, // 34: berth.v1.Devices.devices:type_name -> berth.v1.Device
-	24, // 35: berth.v1.Device.source:type_name -> berth.v1.DiskSource
-	38, // 36: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	4,  // 37: berth.v1.VM.state:type_name -> berth.v1.VMState
-	56, // 38: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	56, // 39: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	18, // 40: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	57, // 41: berth.v1.VM.keys:type_name -> berth.v1.Key
-	57, // 42: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	56, // 43: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	33, // 44: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	31, // 45: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	3,  // 46: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	29, // 47: berth.v1.VM.drift:type_name -> berth.v1.Drift
-	27, // 48: berth.v1.VM.running:type_name -> berth.v1.VMSize
-	28, // 49: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	56, // 50: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	56, // 51: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
-	30, // 52: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	2,  // 53: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 54: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	38, // 55: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	57, // 56: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	37, // 57: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	36, // 58: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	36, // 59: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	36, // 60: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	36, // 61: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	39, // 62: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	5,  // 63: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	56, // 64: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	56, // 65: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	56, // 66: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	41, // 67: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	32, // 68: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	56, // 69: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	6,  // 70: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	47, // 71: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	48, // 72: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	45, // 73: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	43, // 74: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	44, // 75: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	6,  // 76: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	46, // 77: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	58, // 78: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	58, // 79: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	49, // 80: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	50, // 81: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	56, // 82: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	56, // 83: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	42, // 84: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	59, // 85: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	86, // [86:86] is the sub-list for method output_type
-	86, // [86:86] is the sub-list for method input_type
-	86, // [86:86] is the sub-list for extension type_name
-	86, // [86:86] is the sub-list for extension extendee
-	0,  // [0:86] is the sub-list for field type_name
+	59, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	26, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	25, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	23, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
+	21, // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
+	20, // 30: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
+	23, // 31: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
+	22, // 32: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
+	1,  // 33: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
+	25, // 34: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
+	59, // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	24, // 36: berth.v1.Devices.devices:type_name -> berth.v1.Device
+	25, // 37: berth.v1.Device.source:type_name -> berth.v1.DiskSource
+	41, // 38: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	4,  // 39: berth.v1.VM.state:type_name -> berth.v1.VMState
+	59, // 40: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	59, // 41: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	18, // 42: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	60, // 43: berth.v1.VM.keys:type_name -> berth.v1.Key
+	60, // 44: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	59, // 45: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	36, // 46: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	34, // 47: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	3,  // 48: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	32, // 49: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	30, // 50: berth.v1.VM.running:type_name -> berth.v1.VMSize
+	31, // 51: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
+	59, // 52: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
+	31, // 53: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
+	28, // 54: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
+	59, // 55: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
+	29, // 56: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
+	59, // 57: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	59, // 58: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	33, // 59: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	59, // 60: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
+	2,  // 61: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 62: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	41, // 63: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	60, // 64: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	40, // 65: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	39, // 66: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	39, // 67: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	39, // 68: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	39, // 69: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	39, // 70: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
+	42, // 71: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	5,  // 72: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	59, // 73: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	59, // 74: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	59, // 75: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	44, // 76: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	35, // 77: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	59, // 78: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	6,  // 79: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	50, // 80: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	51, // 81: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	48, // 82: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	46, // 83: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	47, // 84: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	6,  // 85: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	49, // 86: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	61, // 87: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	61, // 88: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	52, // 89: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	53, // 90: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	59, // 91: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	59, // 92: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	45, // 93: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	62, // 94: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	95, // [95:95] is the sub-list for method output_type
+	95, // [95:95] is the sub-list for method input_type
+	95, // [95:95] is the sub-list for extension type_name
+	95, // [95:95] is the sub-list for extension extendee
+	0,  // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -6878,18 +7285,18 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[28].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[34].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[42].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[43].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[31].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[37].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[45].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[46].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

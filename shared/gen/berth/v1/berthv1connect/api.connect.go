@@ -104,6 +104,8 @@ const (
 	BerthServiceStopVMProcedure = "/berth.v1.BerthService/StopVM"
 	// BerthServiceRebootVMProcedure is the fully-qualified name of the BerthService's RebootVM RPC.
 	BerthServiceRebootVMProcedure = "/berth.v1.BerthService/RebootVM"
+	// BerthServiceActOnVMsProcedure is the fully-qualified name of the BerthService's ActOnVMs RPC.
+	BerthServiceActOnVMsProcedure = "/berth.v1.BerthService/ActOnVMs"
 	// BerthServiceMigrateVMProcedure is the fully-qualified name of the BerthService's MigrateVM RPC.
 	BerthServiceMigrateVMProcedure = "/berth.v1.BerthService/MigrateVM"
 	// BerthServiceDeleteVMProcedure is the fully-qualified name of the BerthService's DeleteVM RPC.
@@ -118,6 +120,12 @@ const (
 	// BerthServiceRevertDriftProcedure is the fully-qualified name of the BerthService's RevertDrift
 	// RPC.
 	BerthServiceRevertDriftProcedure = "/berth.v1.BerthService/RevertDrift"
+	// BerthServiceGetVMDocumentProcedure is the fully-qualified name of the BerthService's
+	// GetVMDocument RPC.
+	BerthServiceGetVMDocumentProcedure = "/berth.v1.BerthService/GetVMDocument"
+	// BerthServiceSetVMDocumentProcedure is the fully-qualified name of the BerthService's
+	// SetVMDocument RPC.
+	BerthServiceSetVMDocumentProcedure = "/berth.v1.BerthService/SetVMDocument"
 	// BerthServiceStartVMsProcedure is the fully-qualified name of the BerthService's StartVMs RPC.
 	BerthServiceStartVMsProcedure = "/berth.v1.BerthService/StartVMs"
 	// BerthServiceListGroupsProcedure is the fully-qualified name of the BerthService's ListGroups RPC.
@@ -274,6 +282,8 @@ type BerthServiceClient interface {
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
 	// RebootVM restarts the guest of a running VM where it is.
 	RebootVM(context.Context, *connect.Request[v1.RebootVMRequest]) (*connect.Response[v1.RebootVMResponse], error)
+	// ActOnVMs does one thing to several VMs where they run. What is refused of one is told of that one: the others are acted on.
+	ActOnVMs(context.Context, *connect.Request[v1.ActOnVMsRequest]) (*connect.Response[v1.ActOnVMsResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
 	// AdoptVMs takes running domains that are not Berth's under management. No guest notices.
@@ -284,6 +294,10 @@ type BerthServiceClient interface {
 	AcceptDrift(context.Context, *connect.Request[v1.AcceptDriftRequest]) (*connect.Response[v1.AcceptDriftResponse], error)
 	// RevertDrift has the next start of a VM use its record, and not what the VM ran with last. The guest that runs does not notice.
 	RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error)
+	// GetVMDocument gives the libvirt document of a VM, without secrets: as its node has it while it runs, or of its next start.
+	GetVMDocument(context.Context, *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error)
+	// SetVMDocument gives a VM that has a document another one, for its next start.
+	SetVMDocument(context.Context, *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
 	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
 	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
@@ -527,6 +541,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("RebootVM")),
 			connect.WithClientOptions(opts...),
 		),
+		actOnVMs: connect.NewClient[v1.ActOnVMsRequest, v1.ActOnVMsResponse](
+			httpClient,
+			baseURL+BerthServiceActOnVMsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ActOnVMs")),
+			connect.WithClientOptions(opts...),
+		),
 		migrateVM: connect.NewClient[v1.MigrateVMRequest, v1.MigrateVMResponse](
 			httpClient,
 			baseURL+BerthServiceMigrateVMProcedure,
@@ -561,6 +581,18 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceRevertDriftProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("RevertDrift")),
+			connect.WithClientOptions(opts...),
+		),
+		getVMDocument: connect.NewClient[v1.GetVMDocumentRequest, v1.GetVMDocumentResponse](
+			httpClient,
+			baseURL+BerthServiceGetVMDocumentProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GetVMDocument")),
+			connect.WithClientOptions(opts...),
+		),
+		setVMDocument: connect.NewClient[v1.SetVMDocumentRequest, v1.SetVMDocumentResponse](
+			httpClient,
+			baseURL+BerthServiceSetVMDocumentProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("SetVMDocument")),
 			connect.WithClientOptions(opts...),
 		),
 		startVMs: connect.NewClient[v1.StartVMsRequest, v1.StartVMsResponse](
@@ -836,12 +868,15 @@ type berthServiceClient struct {
 	startVM            *connect.Client[v1.StartVMRequest, v1.StartVMResponse]
 	stopVM             *connect.Client[v1.StopVMRequest, v1.StopVMResponse]
 	rebootVM           *connect.Client[v1.RebootVMRequest, v1.RebootVMResponse]
+	actOnVMs           *connect.Client[v1.ActOnVMsRequest, v1.ActOnVMsResponse]
 	migrateVM          *connect.Client[v1.MigrateVMRequest, v1.MigrateVMResponse]
 	deleteVM           *connect.Client[v1.DeleteVMRequest, v1.DeleteVMResponse]
 	adoptVMs           *connect.Client[v1.AdoptVMsRequest, v1.AdoptVMsResponse]
 	releaseVM          *connect.Client[v1.ReleaseVMRequest, v1.ReleaseVMResponse]
 	acceptDrift        *connect.Client[v1.AcceptDriftRequest, v1.AcceptDriftResponse]
 	revertDrift        *connect.Client[v1.RevertDriftRequest, v1.RevertDriftResponse]
+	getVMDocument      *connect.Client[v1.GetVMDocumentRequest, v1.GetVMDocumentResponse]
+	setVMDocument      *connect.Client[v1.SetVMDocumentRequest, v1.SetVMDocumentResponse]
 	startVMs           *connect.Client[v1.StartVMsRequest, v1.StartVMsResponse]
 	listGroups         *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
 	getGroup           *connect.Client[v1.GetGroupRequest, v1.GetGroupResponse]
@@ -1024,6 +1059,11 @@ func (c *berthServiceClient) RebootVM(ctx context.Context, req *connect.Request[
 	return c.rebootVM.CallUnary(ctx, req)
 }
 
+// ActOnVMs calls berth.v1.BerthService.ActOnVMs.
+func (c *berthServiceClient) ActOnVMs(ctx context.Context, req *connect.Request[v1.ActOnVMsRequest]) (*connect.Response[v1.ActOnVMsResponse], error) {
+	return c.actOnVMs.CallUnary(ctx, req)
+}
+
 // MigrateVM calls berth.v1.BerthService.MigrateVM.
 func (c *berthServiceClient) MigrateVM(ctx context.Context, req *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error) {
 	return c.migrateVM.CallUnary(ctx, req)
@@ -1052,6 +1092,16 @@ func (c *berthServiceClient) AcceptDrift(ctx context.Context, req *connect.Reque
 // RevertDrift calls berth.v1.BerthService.RevertDrift.
 func (c *berthServiceClient) RevertDrift(ctx context.Context, req *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error) {
 	return c.revertDrift.CallUnary(ctx, req)
+}
+
+// GetVMDocument calls berth.v1.BerthService.GetVMDocument.
+func (c *berthServiceClient) GetVMDocument(ctx context.Context, req *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error) {
+	return c.getVMDocument.CallUnary(ctx, req)
+}
+
+// SetVMDocument calls berth.v1.BerthService.SetVMDocument.
+func (c *berthServiceClient) SetVMDocument(ctx context.Context, req *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error) {
+	return c.setVMDocument.CallUnary(ctx, req)
 }
 
 // StartVMs calls berth.v1.BerthService.StartVMs.
@@ -1299,6 +1349,8 @@ type BerthServiceHandler interface {
 	StopVM(context.Context, *connect.Request[v1.StopVMRequest]) (*connect.Response[v1.StopVMResponse], error)
 	// RebootVM restarts the guest of a running VM where it is.
 	RebootVM(context.Context, *connect.Request[v1.RebootVMRequest]) (*connect.Response[v1.RebootVMResponse], error)
+	// ActOnVMs does one thing to several VMs where they run. What is refused of one is told of that one: the others are acted on.
+	ActOnVMs(context.Context, *connect.Request[v1.ActOnVMsRequest]) (*connect.Response[v1.ActOnVMsResponse], error)
 	MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error)
 	DeleteVM(context.Context, *connect.Request[v1.DeleteVMRequest]) (*connect.Response[v1.DeleteVMResponse], error)
 	// AdoptVMs takes running domains that are not Berth's under management. No guest notices.
@@ -1309,6 +1361,10 @@ type BerthServiceHandler interface {
 	AcceptDrift(context.Context, *connect.Request[v1.AcceptDriftRequest]) (*connect.Response[v1.AcceptDriftResponse], error)
 	// RevertDrift has the next start of a VM use its record, and not what the VM ran with last. The guest that runs does not notice.
 	RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error)
+	// GetVMDocument gives the libvirt document of a VM, without secrets: as its node has it while it runs, or of its next start.
+	GetVMDocument(context.Context, *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error)
+	// SetVMDocument gives a VM that has a document another one, for its next start.
+	SetVMDocument(context.Context, *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
 	StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error)
 	ListGroups(context.Context, *connect.Request[v1.ListGroupsRequest]) (*connect.Response[v1.ListGroupsResponse], error)
@@ -1548,6 +1604,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("RebootVM")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceActOnVMsHandler := connect.NewUnaryHandler(
+		BerthServiceActOnVMsProcedure,
+		svc.ActOnVMs,
+		connect.WithSchema(berthServiceMethods.ByName("ActOnVMs")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceMigrateVMHandler := connect.NewUnaryHandler(
 		BerthServiceMigrateVMProcedure,
 		svc.MigrateVM,
@@ -1582,6 +1644,18 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceRevertDriftProcedure,
 		svc.RevertDrift,
 		connect.WithSchema(berthServiceMethods.ByName("RevertDrift")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGetVMDocumentHandler := connect.NewUnaryHandler(
+		BerthServiceGetVMDocumentProcedure,
+		svc.GetVMDocument,
+		connect.WithSchema(berthServiceMethods.ByName("GetVMDocument")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceSetVMDocumentHandler := connect.NewUnaryHandler(
+		BerthServiceSetVMDocumentProcedure,
+		svc.SetVMDocument,
+		connect.WithSchema(berthServiceMethods.ByName("SetVMDocument")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceStartVMsHandler := connect.NewUnaryHandler(
@@ -1882,6 +1956,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceStopVMHandler.ServeHTTP(w, r)
 		case BerthServiceRebootVMProcedure:
 			berthServiceRebootVMHandler.ServeHTTP(w, r)
+		case BerthServiceActOnVMsProcedure:
+			berthServiceActOnVMsHandler.ServeHTTP(w, r)
 		case BerthServiceMigrateVMProcedure:
 			berthServiceMigrateVMHandler.ServeHTTP(w, r)
 		case BerthServiceDeleteVMProcedure:
@@ -1894,6 +1970,10 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceAcceptDriftHandler.ServeHTTP(w, r)
 		case BerthServiceRevertDriftProcedure:
 			berthServiceRevertDriftHandler.ServeHTTP(w, r)
+		case BerthServiceGetVMDocumentProcedure:
+			berthServiceGetVMDocumentHandler.ServeHTTP(w, r)
+		case BerthServiceSetVMDocumentProcedure:
+			berthServiceSetVMDocumentHandler.ServeHTTP(w, r)
 		case BerthServiceStartVMsProcedure:
 			berthServiceStartVMsHandler.ServeHTTP(w, r)
 		case BerthServiceListGroupsProcedure:
@@ -2095,6 +2175,10 @@ func (UnimplementedBerthServiceHandler) RebootVM(context.Context, *connect.Reque
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RebootVM is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) ActOnVMs(context.Context, *connect.Request[v1.ActOnVMsRequest]) (*connect.Response[v1.ActOnVMsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ActOnVMs is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) MigrateVM(context.Context, *connect.Request[v1.MigrateVMRequest]) (*connect.Response[v1.MigrateVMResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.MigrateVM is not implemented"))
 }
@@ -2117,6 +2201,14 @@ func (UnimplementedBerthServiceHandler) AcceptDrift(context.Context, *connect.Re
 
 func (UnimplementedBerthServiceHandler) RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RevertDrift is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GetVMDocument(context.Context, *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetVMDocument is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) SetVMDocument(context.Context, *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.SetVMDocument is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) StartVMs(context.Context, *connect.Request[v1.StartVMsRequest]) (*connect.Response[v1.StartVMsResponse], error) {

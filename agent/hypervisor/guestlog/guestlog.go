@@ -1,23 +1,24 @@
-package libvirt
+// Package guestlog reads what libvirtd has written down of how a guest has ended.
+package guestlog
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// defaultLogDir is where libvirt keeps the logs of its guests.
-const defaultLogDir = "/var/log/libvirt/qemu"
+// DefaultDir is where libvirt keeps the logs of its guests.
+const DefaultDir = "/var/log/libvirt/qemu"
 
 // logTail is how much of a guest's log is read: the command line of its process, and what it has said since.
 const logTail = 1 << 20
 
-// Left implements hypervisor.Hypervisor. libvirtd writes into the log of a guest how its process was started and why it has ended. It says
-// "migrated" only when the target has confirmed that it has the guest; one that ran on ends for another reason.
-func (h *migrations) Left(_ context.Context, uuid, name string) bool {
-	file, err := os.Open(filepath.Join(h.logDir, filepath.Base(name)+".log"))
+// Left tells whether the guest went to another node at its end, by its log in a directory. libvirtd writes there how its process was
+// started and why it has ended. It says "migrated" only when the target has confirmed that it has the guest; one that ran on ends for
+// another reason.
+func Left(directory, uuid, name string) bool {
+	file, err := os.Open(filepath.Join(directory, filepath.Base(name)+".log"))
 	if err != nil {
 		return false
 	}

@@ -1,4 +1,4 @@
-package libvirt
+package processes
 
 import (
 	"bytes"
@@ -11,65 +11,63 @@ import (
 	"time"
 )
 
-// defaultRunDir is where libvirt keeps the process IDs of its guests.
-const defaultRunDir = "/run/libvirt/qemu"
-
 // clockTick is what /proc counts CPU time in. It is 100 a second on every Linux, whatever the kernel's own rate.
 const clockTick = 10 * time.Millisecond
 
 var pageSize = int64(os.Getpagesize())
 
-// process is a guest's QEMU, held by its open stat file: reading that is one system call, and it fails, instead of
+// Process is a guest's QEMU, held by its open stat file: reading that is one system call, and it fails, instead of
 // telling of somebody else, when the process is gone and its number is used again.
-type process struct {
+type Process struct {
 	stat  *os.File
 	tasks string   // folder of its threads
 	vcpus []string // schedstat files of the threads that are vCPUs
 }
 
-// errNotHere means that the guest's process cannot be seen from here: it is in another namespace, hidden, or gone.
-var errNotHere = errors.New("the guest's process is not to be seen")
+// ErrNotHere means that the guest's process cannot be seen from here: it is in another namespace, hidden, or gone.
+var ErrNotHere = errors.New("the guest's process is not to be seen")
 
-// pidOf is the number that libvirt has written down of a domain's process. The error is errNotHere.
-func pidOf(runDir, name string) (int, error) {
+// PIDOf is the number that libvirt has written down of a domain's process. The error is ErrNotHere.
+func PIDOf(runDir, name string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(runDir, name+".pid"))
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errNotHere, err)
+		return 0, fmt.Errorf("%w: %w", ErrNotHere, err)
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errNotHere, err)
+		return 0, fmt.Errorf("%w: %w", ErrNotHere, err)
 	}
 	return pid, nil
 }
 
-// findProcess opens the process of a domain.
-func findProcess(runDir, name, uuid string) (*process, error) {
-	pid, err := pidOf(runDir, name)
+// Find opens the process of a domain.
+func Find(runDir, name, uuid string) (*Process, error) {
+	pid, err := PIDOf(runDir, name)
 	if err != nil {
 		return nil, err
 	}
 	folder := fmt.Sprintf("/proc/%d", pid)
 	stat, err := os.Open(folder + "/stat")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotHere, err)
+		return nil, fmt.Errorf("%w: %w", ErrNotHere, err)
 	}
 	// The file may be an old one's, and the number of another PID namespace: only the process itself knows its guest.
 	line, err := os.ReadFile(folder + "/cmdline")
 	if err != nil || !bytes.Contains(line, []byte(uuid)) {
 		_ = stat.Close()
-		return nil, fmt.Errorf("%w: process %d is not it", errNotHere, pid)
+		return nil, fmt.Errorf("%w: process %d is not it", ErrNotHere, pid)
 	}
-	return &process{stat: stat, tasks: folder + "/task"}, nil
+	return &Process{stat: stat, tasks: folder + "/task"}, nil
 }
 
-func (p *process) close() { _ = p.stat.Close() }
+// Close lets go of it.
+func (p *Process) Close() { _ = p.stat.Close() }
 
-// usage is what the process has used of the CPU, and the memory that it holds.
-func (p *process) usage(buffer []byte) (cpu time.Duration, rss int64, err error) {
+// Usage is what the process has used of the CPU, and the memory that it holds.
+func (p *Process) Usage(buffer []byte) (cpu time.Duration, rss int64, err error) {
 	n, err := p.stat.ReadAt(buffer, 0)
 	if n == 0 {
-		return 0, 0, fmt.Errorf("%w: %w", errNotHere, err)
+		return 0, 0, fmt.Errorf("%w: %w", ErrNotHere, err)
 	}
 	return parseStat(buffer[:n])
 }
@@ -79,19 +77,19 @@ func parseStat(line []byte) (cpu time.Duration, rss int64, err error) {
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	const user, system, resident = 11, 12, 21 // in proc(5): 14, 15 and 24
 	if len(fields) <= resident {
-		return 0, 0, fmt.Errorf("%w: its stat has %d fields", errNotHere, len(fields))
+		return 0, 0, fmt.Errorf("%w: its stat has %d fields", ErrNotHere, len(fields))
 	}
 	var numbers [3]int64
 	for i, field := range []int{user, system, resident} {
 		if numbers[i], err = strconv.ParseInt(string(fields[field]), 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("%w: %w", errNotHere, err)
+			return 0, 0, fmt.Errorf("%w: %w", ErrNotHere, err)
 		}
 	}
 	return time.Duration(numbers[0]+numbers[1]) * clockTick, numbers[2] * pageSize, nil
 }
 
-// delay is how long the vCPUs were ready and waited for a CPU, all together: what the guest sees as stolen time.
-func (p *process) delay(vcpus int) (time.Duration, error) {
+// Delay is how long the vCPUs were ready and waited for a CPU, all together: what the guest sees as stolen time.
+func (p *Process) Delay(vcpus int) (time.Duration, error) {
 	if len(p.vcpus) != vcpus { // the first time, or one was plugged in
 		if err := p.findVCPUs(); err != nil {
 			return 0, err
@@ -111,13 +109,13 @@ func (p *process) delay(vcpus int) (time.Duration, error) {
 		sum += one
 	}
 	if len(p.vcpus) == 0 {
-		return 0, errNotHere
+		return 0, ErrNotHere
 	}
 	return sum, nil
 }
 
 // findVCPUs finds the threads that libvirt has QEMU name after their vCPUs: "CPU 0/KVM".
-func (p *process) findVCPUs() error {
+func (p *Process) findVCPUs() error {
 	threads, err := os.ReadDir(p.tasks)
 	if err != nil {
 		return err

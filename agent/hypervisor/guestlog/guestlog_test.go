@@ -1,4 +1,4 @@
-package libvirt
+package guestlog
 
 import (
 	"os"
@@ -37,12 +37,12 @@ func TestWhetherAGuestLeftByItsLog(t *testing.T) {
 			t.Errorf("%s: left %t", name, left)
 		}
 	}
-	h := &migrations{logDir: t.TempDir()}
+	directory := t.TempDir()
 	log := strings.Repeat("x\n", logTail) + starts(uuid) + moves + ends("migrated")
-	if err := os.WriteFile(filepath.Join(h.logDir, "web.log"), []byte(log), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, "web.log"), []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !h.Left(t.Context(), uuid, "web") || h.Left(t.Context(), uuid, "db") || h.Left(t.Context(), other, "web") {
+	if !Left(directory, uuid, "web") || Left(directory, uuid, "db") || Left(directory, other, "web") {
 		t.Error("the end of a long log is not read, or that of another guest is")
 	}
 }

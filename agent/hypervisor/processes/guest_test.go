@@ -1,4 +1,4 @@
-package libvirt
+package processes
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func TestParseStat(t *testing.T) {
 		t.Errorf("got %s, %d, %v", cpu, rss, err)
 	}
 	for _, line := range []string{"", "1 (x) S 1 2", "1 (x) S a b c d e f g h i j k l m n o p q r s t u v w"} {
-		if _, _, err := parseStat([]byte(line)); !errors.Is(err, errNotHere) {
+		if _, _, err := parseStat([]byte(line)); !errors.Is(err, ErrNotHere) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
@@ -36,8 +36,6 @@ func TestParseSchedstat(t *testing.T) {
 		}
 	}
 }
-
-const guestUUID = "11111111-2222-4333-8444-555555555555"
 
 // A process stands for a guest's when it has the UUID on its command line.
 // TestStandsForAGuest is the process that TestProcessOfAGuest looks at. Run as a test it has nothing to do.
@@ -71,23 +69,23 @@ func TestProcessOfAGuest(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "web-1.pid"), []byte(strconv.Itoa(guest.Process.Pid)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := findProcess(dir, "web-1", guestUUID); !errors.Is(err, errNotHere) {
+	if _, err := Find(dir, "web-1", guestUUID); !errors.Is(err, ErrNotHere) {
 		t.Errorf("somebody else's process was taken for the guest's: %v", err)
 	}
-	p, err := findProcess(dir, "web-1", "1000") // what is on its command line
+	p, err := Find(dir, "web-1", "1000") // what is on its command line
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
+	defer p.Close()
 	var buffer [1024]byte
-	if cpu, rss, err := p.usage(buffer[:]); err != nil || rss <= 0 || cpu < 0 {
+	if cpu, rss, err := p.Usage(buffer[:]); err != nil || rss <= 0 || cpu < 0 {
 		t.Errorf("got %s, %d, %v", cpu, rss, err)
 	}
-	if _, err := p.delay(1); !errors.Is(err, errNotHere) {
+	if _, err := p.Delay(1); !errors.Is(err, ErrNotHere) {
 		t.Errorf("a delay without vCPUs: %v", err)
 	}
 	stop()
-	if cpu, rss, err := p.usage(buffer[:]); !errors.Is(err, errNotHere) {
+	if cpu, rss, err := p.Usage(buffer[:]); !errors.Is(err, ErrNotHere) {
 		t.Errorf("of a dead process: %s, %d, %v", cpu, rss, err)
 	}
 }
@@ -100,36 +98,8 @@ func TestNoProcess(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"garbled", "gone", "missing"} {
-		if _, err := findProcess(dir, name, guestUUID); !errors.Is(err, errNotHere) {
+		if _, err := Find(dir, name, guestUUID); !errors.Is(err, ErrNotHere) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// What is kept of a guest holds until libvirt tells of it, or until it is another one.
-func TestGuestsAreForgottenWhenThereIsNews(t *testing.T) {
-	var g guests
-	one := g.of(guestUUID, 7, "web-1", t.TempDir())
-	one.at, one.marked = time.Now(), true
-	if again := g.of(guestUUID, 7, "web-1", t.TempDir()); again != one || !again.marked {
-		t.Errorf("it was forgotten: %+v", again)
-	}
-	g.news.heard("another")
-	if again := g.of(guestUUID, 7, "web-1", t.TempDir()); !again.marked {
-		t.Error("another's news")
-	}
-	for what, event := range map[string]func(){"its news": func() { g.news.heard(guestUUID) }, "a new connection": g.news.reconnected} {
-		one.at, one.marked = time.Now(), true
-		event()
-		if again := g.of(guestUUID, 7, "web-1", t.TempDir()); again != one || again.marked || !again.at.IsZero() {
-			t.Errorf("%s: still known: %+v", what, again)
-		}
-	}
-	if again := g.of(guestUUID, 8, "web-1", t.TempDir()); again == one {
-		t.Error("another start is another guest")
-	}
-	g.keep(nil)
-	if len(g.known) != 0 {
-		t.Error("what is gone is kept")
 	}
 }

@@ -1,0 +1,53 @@
+package hypervisor
+
+import (
+	"crypto/sha256"
+	"strconv"
+	"strings"
+
+	"berth/shared/domxml"
+)
+
+// Ran is what a guest of Berth's runs with.
+type Ran struct {
+	Epoch   uint64
+	Devices []domxml.Device // nil: they cannot be told
+	Found   bool            // so it was found; it may have been changed before
+}
+
+// RanNews tells what of guests' devices is news in the files that libvirt keeps of their state. The zero value is ready.
+type RanNews struct {
+	told map[string][sha256.Size]byte // by guest
+}
+
+// In is the event that tells what a guest runs with, by libvirt's file of it. It is false if the file says nothing of that, or what it has
+// said before. A file without text is gone.
+func (r *RanNews) In(name, file string, found bool) (event Event, news bool) {
+	_, text, domain := strings.Cut(file, "<domain ")
+	end := strings.LastIndex(text, "</domain>")
+	if !domain || end < 0 {
+		delete(r.told, name)
+		return event, false
+	}
+	text = "<domain " + text[:end] + "</domain>"
+	mark, ours := domxml.Metadata(text)
+	devices := text[max(strings.Index(text, "<devices>"), 0):]
+	is := sha256.Sum256([]byte(strconv.FormatUint(mark.Epoch, 10) + devices))
+	if !ours || r.told[name] == is {
+		return event, false
+	}
+	if r.told == nil {
+		r.told = map[string][sha256.Size]byte{}
+	}
+	r.told[name] = is
+	attached, err := AttachedIn(text)
+	info, unread := domxml.Parse(text)
+	if unread != nil || info.UUID == "" {
+		return event, false
+	}
+	if err != nil {
+		attached.Devices = nil
+	}
+	ran := &Ran{Epoch: mark.Epoch, Devices: attached.Devices, Found: found}
+	return Event{UUID: info.UUID, Name: name, Kind: EventRan, Ran: ran}, true
+}

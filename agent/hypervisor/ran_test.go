@@ -1,0 +1,80 @@
+package hypervisor
+
+import (
+	"strings"
+	"testing"
+
+	"berth/shared/domxml"
+)
+
+// As libvirt 9 writes it, shortened.
+const statusFile = `<!--
+WARNING: THIS IS AN AUTO-GENERATED FILE.
+-->
+<domstatus state='running' reason='booted' pid='4711'>
+  <taint flag='custom-monitor'/>
+  <monitor path='/var/lib/libvirt/qemu/domain-1-web/monitor.sock' type='unix'/>
+  <domain type='kvm' id='1'>
+    <name>web</name>
+    <uuid>11111111-2222-4333-8444-555555555555</uuid>
+    <metadata>
+      <berth:vm xmlns:berth="NAMESPACE" epoch="7" operation="op" node="n1"/>
+    </metadata>
+    <memory unit='KiB'>65536</memory>
+    <vcpu placement='static'>1</vcpu>
+    <os><type arch='x86_64' machine='pc-q35-7.2'>hvm</type></os>
+    <devices>
+      <disk type='file' device='disk'>
+        <driver name='qemu' type='qcow2'/>
+        <source file='/srv/OVERLAY' index='4'>
+          <privateData><nodenames><nodename type='storage' name='libvirt-4-storage'/></nodenames></privateData>
+        </source>
+        <backingStore type='file' index='1'><format type='raw'/><source file='/srv/web.raw'/><backingStore/></backingStore>
+        <target dev='vda' bus='virtio'/>
+        <alias name='virtio-disk0'/>
+      </disk>
+      <interface type='network'>
+        <mac address='52:54:00:AA:BB:CC'/>
+        <source network='default' portid='8e9c' bridge='virbr0'/>
+        <actual type='bridge'><source bridge='virbr0'/></actual>
+        <target dev='vnet0'/>
+        <model type='virtio'/>
+      </interface>
+    </devices>
+  </domain>
+</domstatus>`
+
+func TestWhatAGuestRunsWithIsReadFromLibvirtsFile(t *testing.T) {
+	file := strings.ReplaceAll(statusFile, "NAMESPACE", domxml.Namespace)
+	var news RanNews
+	event, is := news.In("web", file, true)
+	if !is || event.UUID != "11111111-2222-4333-8444-555555555555" || event.Kind != EventRan || event.Ran.Epoch != 7 || !event.Ran.Found {
+		t.Fatalf("%t: %+v", is, event)
+	}
+	disk, network := event.Ran.Devices[0], event.Ran.Devices[1]
+	if disk.Source.Path != "/srv/OVERLAY" || disk.Format != "qcow2" || strings.Contains(disk.XML, "web.raw") ||
+		strings.Contains(disk.XML, "nodename") {
+		t.Errorf("the disk is %+v", disk)
+	}
+	if network.Network != "default" || network.Key != "52:54:00:aa:bb:cc" || strings.Contains(network.XML, "vnet0") {
+		t.Errorf("the interface is %+v", network)
+	}
+	if _, is := news.In("web", strings.Replace(file, "state='running'", "state='paused'", 1), false); is {
+		t.Error("it tells again what it has told")
+	}
+	event, is = news.In("web", strings.Replace(file, "OVERLAY", "other", 1), false)
+	if !is || event.Ran.Devices[0].Source.Path != "/srv/other" {
+		t.Errorf("after a change it tells %t: %+v", is, event)
+	}
+	news.In("web", "", false)
+	if _, is := news.In("web", strings.Replace(file, "OVERLAY", "other", 1), false); !is {
+		t.Error("of a guest that is back it tells nothing")
+	}
+	for name, text := range map[string]string{
+		"a guest of somebody else": strings.Replace(file, domxml.Namespace, "urn:other", 1), "half a file": file[:len(file)/2], "nothing": " ",
+	} {
+		if event, is := news.In(name, text, false); is {
+			t.Errorf("%s: %+v", name, event)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package vm
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+func attachCommand(a *term.App) *cobra.Command {
+	return term.Noun("attach COMMAND", "Give VMs a disk or a network interface", `
+Give VMs a disk or a network interface: their guests, if they run, and their next start.`,
+		attachDiskCommand(a), attachNICCommand(a))
+}
+
+func detachCommand(a *term.App) *cobra.Command {
+	return term.Noun("detach COMMAND", "Take a disk or a network interface from VMs", `
+Take a disk or a network interface from VMs: from their guests, if they run, and from their next start.`,
+		detachDiskCommand(a), detachNICCommand(a))
+}
+
+func mediaCommand(a *term.App) *cobra.Command {
+	return term.Noun("media COMMAND", "Change what is in a VM's drive for media", `
+Change what is in a VM's drive for media: as its guest sees it, if it runs, and at its next start on the same node.`,
+		insertCommand(a), ejectCommand(a))
+}
+
+// deviceCommand is a command that changes one device of VMs. Flag is what says which, and has to be given if it is needed.
+func deviceCommand(
+	a *term.App, cmd *cobra.Command, words deed, flag, usage string, needed bool, fill func(*berthv1.ActOnVMsRequest, string) error,
+) *cobra.Command {
+	var value string
+	flags := &acting{}
+	cmd.Args, cmd.ValidArgsFunction = someNames, a.VMNames()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if needed && value == "" {
+			return term.Usagef(cmd, "--%s is missing", flag)
+		}
+		request := &berthv1.ActOnVMsRequest{Vms: args}
+		if err := fill(request, value); err != nil {
+			return term.Usagef(cmd, "--%s %s: %w", flag, value, err)
+		}
+		return flags.act(a, cmd, request, words)
+	}
+	cmd.Flags().StringVar(&value, flag, "", usage)
+	term.Complete(cmd, flag, cobra.NoFileCompletions)
+	flags.flags(cmd)
+	return cmd
+}
+
+func attachDiskCommand(a *term.App) *cobra.Command {
+	return deviceCommand(a, &cobra.Command{
+		Use: "disk NAME...", Short: "Give VMs a disk that is there",
+		Long: `Give a VM a disk that is there: a file or a block device of its node, by its path, or a volume of a pool. It gets the
+first target that is free. A disk that another VM has is refused, unless it is read-only. A VM with a disk that is in no
+shared pool stays on its node: --dry-run says so.`,
+		Example: `  berth vm attach disk web1 --disk /srv/images/data.qcow2
+  berth vm attach disk web1 --disk fast/data.qcow2,bus=scsi --dry-run`,
+	}, "attached", "disk", "`SOURCE`: a path or POOL/VOLUME, then [,format=raw|qcow2][,bus=virtio|sata|scsi][,readonly]", true,
+		func(r *berthv1.ActOnVMsRequest, text string) error {
+			disk, err := parseSource(text)
+			r.Action = &berthv1.ActOnVMsRequest_Attach{Attach: &berthv1.AttachAction{Device: &berthv1.AttachAction_Disk{Disk: disk}}}
+			return err
+		})
+}
+
+func attachNICCommand(a *term.App) *cobra.Command {
+	return deviceCommand(a, &cobra.Command{
+		Use: "nic NAME...", Short: "Give VMs a network interface",
+		Long: `Give VMs a network interface in a network, with the first MAC address of their own that is free.`,
+		Example: `  berth vm attach nic web1 --network default
+  berth vm attach nic web1 web2 --network bridge:br0`,
+	}, "attached", "network", "`NETWORK`: a libvirt network's name, or bridge:NAME", true,
+		func(r *berthv1.ActOnVMsRequest, text string) error {
+			r.Action = &berthv1.ActOnVMsRequest_Attach{Attach: &berthv1.AttachAction{Device: &berthv1.AttachAction_Network{Network: text}}}
+			return nil
+		})
+}
+
+func detachDiskCommand(a *term.App) *cobra.Command {
+	return deviceCommand(a, &cobra.Command{
+		Use: "disk NAME...", Short: "Take a disk from VMs",
+		Long:    `Take a disk from VMs. What is on it stays. A guest that runs has half a minute to let go of it.`,
+		Example: `  berth vm detach disk web1 --target vdb`,
+	}, "detached", "target", "`TARGET` of the disk, as 'berth vm show' has it: vdb", true, detaching)
+}
+
+func detachNICCommand(a *term.App) *cobra.Command {
+	return deviceCommand(a, &cobra.Command{
+		Use: "nic NAME...", Short: "Take a network interface from VMs",
+		Long:    `Take a network interface from VMs. A guest that runs has half a minute to let go of it.`,
+		Example: `  berth vm detach nic web1 --mac 52:54:00:12:34:56`,
+	}, "detached", "mac", "`ADDRESS` of the interface", true, detaching)
+}
+
+func detaching(r *berthv1.ActOnVMsRequest, device string) error {
+	r.Action = &berthv1.ActOnVMsRequest_Detach{Detach: &berthv1.DetachAction{Device: device}}
+	return nil
+}
+
+func insertCommand(a *term.App) *cobra.Command {
+	var target string
+	cmd := deviceCommand(a, &cobra.Command{
+		Use: "insert NAME...", Short: "Put an ISO image into the drive of VMs",
+		Long: `Put an ISO image into the drive of VMs, by its path on their nodes or as a volume of a pool, in place of what is in it.
+While other nodes are not known to have it the VM stays where it is: 'berth vm media eject' lets it go.`,
+		Example: `  berth vm media insert web1 --iso /srv/iso/rescue.iso
+  berth vm media insert web1 web2 --iso isos/rescue.iso
+  berth vm media insert web1 --iso /srv/iso/rescue.iso --target sda`,
+	}, "inserted", "iso", "`SOURCE`: a path on the node, or POOL/VOLUME", true, func(r *berthv1.ActOnVMsRequest, text string) error {
+		action := &berthv1.MediaAction{Target: target, Path: text}
+		if !strings.HasPrefix(text, "/") {
+			pool, volume, both := strings.Cut(text, "/")
+			if !both || pool == "" || volume == "" {
+				return errSource
+			}
+			action.Path, action.Pool, action.Volume = "", pool, volume
+		}
+		r.Action = &berthv1.ActOnVMsRequest_Media{Media: action}
+		return nil
+	})
+	cmd.Flags().StringVar(&target, "target", "", "`TARGET` of the drive: sda; without it the only one")
+	term.Complete(cmd, "target", cobra.NoFileCompletions)
+	return cmd
+}
+
+func ejectCommand(a *term.App) *cobra.Command {
+	return deviceCommand(a, &cobra.Command{
+		Use: "eject NAME...", Short: "Take out what is in the drive of VMs",
+		Long: `Take out what is in the drive of VMs, so that it keeps none of them on its node.`,
+		Example: `  berth vm media eject web1
+  berth vm media eject web1 --target sda`,
+	}, "ejected", "target", "`TARGET` of the drive: sda; without it the only one", false,
+		func(r *berthv1.ActOnVMsRequest, target string) error {
+			r.Action = &berthv1.ActOnVMsRequest_Media{Media: &berthv1.MediaAction{Target: target}}
+			return nil
+		})
+}
+
+// parseSource reads a disk as parseDisk does, or a volume of a pool: POOL/VOLUME.
+func parseSource(text string) (*berthv1.Disk, error) {
+	disk, err := parseDisk(text)
+	if err != nil || strings.HasPrefix(disk.GetPath(), "/") {
+		return disk, err
+	}
+	pool, volume, both := strings.Cut(disk.GetPath(), "/")
+	if !both || pool == "" || volume == "" {
+		return nil, errSource
+	}
+	disk.Path, disk.Pool, disk.Volume = "", pool, volume
+	return disk, nil
+}

@@ -1,0 +1,173 @@
+package admin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"berth/integration/lab"
+	"berth/integration/writer"
+)
+
+// history is what a seed has come to.
+type history struct {
+	name  string
+	ha    bool
+	done  []done
+	runs  []lab.Run     // of the guest, oldest first
+	twice []string      // what the observer says of two processes that executed it at the same time
+	lines []writer.Line // what it has said
+	kept  []string      // what Berth said was done, and was not
+	look  look          // at the guest and at what Berth shows of it, when all was quiet
+	quiet time.Time     // when that was
+	off   bool          // it had no process then
+	stuck string        // why it could not be stopped and started in the end; empty: it could
+}
+
+// done is a step that was done.
+type done struct {
+	step
+	begun, ended time.Time
+	code         int
+	said         string
+}
+
+// breach is a rule that was broken, and how.
+type breach struct{ rule, how string }
+
+func (b breach) String() string { return b.rule + ": " + b.how }
+
+// judge says which rules a history breaks.
+func judge(h *history) []breach {
+	var found []breach
+	add := func(rule, format string, args ...any) {
+		found = append(found, breach{rule, fmt.Sprintf(format, args...)})
+	}
+	numbers(h.lines, add)
+	for _, overlap := range h.twice {
+		add("twice", "%s", overlap)
+	}
+	for _, one := range h.seen() {
+		if !h.explained(one) {
+			add("unwanted", "it %s at %s on %s, and nobody has done anything that leads there", one.effect, clock(one.at), one.where)
+		}
+	}
+	for _, text := range h.kept {
+		add("unkept", "%s", text)
+	}
+	for _, text := range h.look.unexplained() {
+		add("unexplained", "%s", text)
+	}
+	if h.stuck != "" {
+		add("stuck", "%s", h.stuck)
+	}
+	return found
+}
+
+// numbers follows what the guest has said of its disk.
+func numbers(lines []writer.Line, add func(rule, format string, args ...any)) {
+	var boot, written uint32
+	over := map[uint32]bool{} // boots that another one has followed
+	for _, line := range lines {
+		if over[line.Boot] {
+			add("twice", "boot %08x says %q %d, and boot %08x has begun since: two write to one disk", line.Boot, line.Word, line.Number, boot)
+			continue
+		}
+		switch line.Word {
+		case writer.Boots:
+			if line.Number < written {
+				add("lost", "boot %08x finds %d, and %d was written", line.Boot, line.Number, written)
+			}
+			if line.Other > 0 {
+				add("lost", "boot %08x finds %d, and %d of the numbers before it are not there", line.Boot, line.Number, line.Other)
+			}
+			if boot != 0 && line.Boot != boot {
+				over[boot] = true
+			}
+			boot, written = line.Boot, line.Number
+		case writer.Lost:
+			add("lost", "boot %08x has written up to %d, and reads %d where it has written another number", line.Boot, line.Number, line.Other)
+		case writer.Wrote:
+			if line.Boot != boot {
+				add("twice", "a boot %08x writes that has never begun, beside %08x", line.Boot, boot)
+			} else if line.Number != written+1 {
+				add("lost", "boot %08x writes %d after %d", line.Boot, line.Number, written)
+			}
+			written = max(written, line.Number)
+		}
+	}
+}
+
+// event is something that became of a guest.
+type event struct {
+	effect effect
+	at     time.Time
+	where  string
+	since  time.Time // of a beginning: when the process before was gone. It may have stood still for a while before it was let run
+	until  time.Time // of an end: when the next process began. It may have stood still for a while before its process was gone
+}
+
+// seen are the events of a guest but for its first beginning and its last end, which are the suite's own. If it was off when all was
+// quiet, its end was not.
+func (h *history) seen() []event {
+	var events []event
+	for i, run := range h.runs {
+		if i+1 == len(h.runs) {
+			if h.off && !run.To.IsZero() {
+				events = append(events, event{effect: ends, at: run.To, where: run.Host, until: h.quiet})
+			}
+			break
+		}
+		next := h.runs[i+1]
+		switch {
+		case next.PID == run.PID && next.Host == run.Host:
+			events = append(events, event{effect: pauses, at: run.To, where: run.Host}, event{effect: resumes, at: next.From, where: next.Host})
+		case next.Incoming && next.Host != run.Host:
+			events = append(events, event{effect: moves, at: next.From, where: next.Host})
+		default:
+			events = append(events, event{effect: ends, at: run.To, where: run.Host, until: next.From},
+				event{effect: begins, at: next.From, where: next.Host, since: run.To})
+		}
+	}
+	return events
+}
+
+// late is how long after the end of a step its effect may show: a guest that is asked to shut down takes a moment, the clock of a
+// process's start has hundredths of a second, and a busy machine tells late of what was earlier.
+const late = 3 * time.Second
+
+// explained tells whether somebody has done something that leads to an event.
+func (h *history) explained(e event) bool {
+	if h.did(e.effect, e.at, e.at) {
+		return true
+	}
+	switch e.effect {
+	case ends:
+		return h.did(pauses, e.at, e.at) && h.did(ends, e.at, e.until)
+	case begins:
+		return h.did(resumes, e.at, e.at) && h.did(begins, e.since, e.at) || h.ha && !h.stopped(e.at)
+	default:
+		return false
+	}
+}
+
+// did tells whether something was done between two times that may have an effect.
+func (h *history) did(e effect, from, to time.Time) bool {
+	return slices.ContainsFunc(h.done, func(d done) bool {
+		return d.verb.may&e != 0 && !to.Before(d.begun.Add(-late)) && !from.After(d.ended.Add(late))
+	})
+}
+
+// stopped tells whether Berth was asked to stop the guest, and not to start it since.
+func (h *history) stopped(at time.Time) bool {
+	last := ""
+	for _, d := range h.done {
+		if d.begun.Before(at) && (strings.HasPrefix(d.verb.name, "berth stop") || d.verb.name == "berth start") {
+			last = d.verb.name
+		}
+	}
+	return strings.HasPrefix(last, "berth stop")
+}
+
+func clock(at time.Time) string { return at.Format("15:04:05.000") }

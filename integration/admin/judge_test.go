@@ -1,0 +1,186 @@
+package admin
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/integration/lab"
+	"berth/integration/writer"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+
+// did is a step that was done in these seconds.
+func did(name string, from, to int) done {
+	return done{step: step{verb: verbNamed(name)}, begun: at(from), ended: at(to)}
+}
+
+// ran is a time in which a process of the guest executed it; to 0: it does still.
+func ran(host string, pid, from, to int) lab.Run {
+	run := lab.Run{Name: "w1", Host: host, PID: pid, From: at(from)}
+	if to != 0 {
+		run.To = at(to)
+	}
+	return run
+}
+
+func boots(boot, found uint32) writer.Line {
+	return writer.Line{Word: writer.Boots, Boot: boot, Number: found}
+}
+
+func wrote(boot, number uint32) writer.Line {
+	return writer.Line{Word: writer.Wrote, Boot: boot, Number: number}
+}
+
+// quiet is a history in which nothing is wrong: the guest is moved, stopped, and started again.
+func quiet() *history {
+	arrived := ran("node2", 2, 21, 40)
+	arrived.Incoming = true
+	return &history{
+		name: "w1",
+		done: []done{did("berth migrate", 19, 22), did("berth stop --force", 38, 41), did("berth start", 60, 62)},
+		runs: []lab.Run{ran("node1", 1, 0, 20), arrived, ran("node3", 3, 61, 0)},
+		lines: []writer.Line{
+			boots(0xa, 0), wrote(0xa, 1), wrote(0xa, 2), boots(0xb, 2), wrote(0xb, 3), boots(0xb, 3), wrote(0xb, 4),
+		},
+		look: look{
+			host: "node3", disks: map[string]string{"vda": "/srv/a"}, recorded: map[string]string{"vda": "/srv/a"}, vcpus: 1, most: 4,
+			shown: shown{state: "RUNNING", node: "node3", vcpus: 4, text: "state running"},
+		},
+		quiet: at(80),
+	}
+}
+
+// Each rule is broken by one change of a history in which nothing is wrong.
+func TestEachRuleCanBeBroken(t *testing.T) {
+	if found := judge(quiet()); len(found) > 0 {
+		t.Fatalf("nothing is wrong, and the judge finds %v", found)
+	}
+	for _, tc := range []struct {
+		name, rule, says string
+		change           func(*history)
+	}{
+		{"a write is not there", "lost", "finds 1, and 2 was written", func(h *history) { h.lines[3].Number, h.lines[4].Number = 1, 2 }},
+		{"a number below it is not there", "lost", "3 of the numbers", func(h *history) { h.lines[3].Other = 3 }},
+		{"it reads another number than it wrote", "lost", "another number", func(h *history) {
+			h.lines = append(h.lines, writer.Line{Word: writer.Lost, Boot: 0xb, Number: 5, Other: 1})
+		}},
+		{"it leaves a number out", "lost", "writes 9 after 4", func(h *history) { h.lines = append(h.lines, wrote(0xb, 9)) }},
+		{"an earlier boot goes on", "twice", "boot 0000000b has begun since", func(h *history) { h.lines = append(h.lines, wrote(0xa, 3)) }},
+		{"one that never booted writes", "twice", "never begun", func(h *history) { h.lines = append(h.lines, wrote(0xc, 5)) }},
+		{"two execute it", "twice", "node1 and node2", func(h *history) { h.twice = []string{"on node1 and node2"} }},
+		{"it moves by itself", "unwanted", "moves", func(h *history) { h.done[0] = did("virsh setmem", 19, 22) }},
+		{"it moves when that was given up", "unwanted", "moves", func(h *history) { h.done[0] = did("berth migrate", 2, 4) }},
+		{"it ends by itself", "unwanted", "ends", func(h *history) { h.done[1] = did("virsh suspend", 38, 41) }},
+		{"it is started by nobody", "unwanted", "begins", func(h *history) { h.done[2] = did("berth accept", 60, 62) }},
+		{"a start is carried out late", "unwanted", "begins", func(h *history) { h.done[2] = did("berth start", 44, 46) }},
+		{"one with HA is started though it was stopped", "unwanted", "begins", func(h *history) {
+			h.ha = true
+			h.done = h.done[:2]
+		}},
+		{"it goes on though somebody has suspended it", "unwanted", "goes on", func(h *history) {
+			h.done = append(h.done, did("virsh suspend", 69, 71))
+			h.runs[2].To = at(70)
+			h.runs = append(h.runs, ran("node3", 3, 78, 0))
+		}},
+		{"it stands still for a while", "unwanted", "stands still", func(h *history) {
+			h.runs[2].To = at(70)
+			h.runs = append(h.runs, ran("node3", 3, 71, 0))
+		}},
+		{"it is off when all is quiet", "unwanted", "ends", func(h *history) { h.runs[2].To, h.off, h.look.host = at(75), true, "" }},
+		{"Berth has not done what it says", "unkept", "stop", func(h *history) { h.kept = []string{"stop"} }},
+		{"it cannot be started", "stuck", "because", func(h *history) { h.stuck = "because" }},
+		{"it is shown on another host", "unexplained", "on node3", func(h *history) { h.look.shown.node = "node1" }},
+		{"it is shown stopped", "unexplained", "shown STOPPED", func(h *history) { h.look.shown.state = "STOPPED" }},
+		{"it is shown running, and stands still", "unexplained", "paused", func(h *history) { h.look.paused = true }},
+		{"it is shown, and is not there", "unexplained", "no process", func(h *history) { h.look.host = "" }},
+		{"it runs from another disk", "unexplained", "/srv/a.snap", func(h *history) { h.look.disks["vda"] = "/srv/a.snap" }},
+		{"it has a disk more", "unexplained", "/srv/b", func(h *history) { h.look.disks["vdb"] = "/srv/b" }},
+		{"it has a disk less", "unexplained", "no disk vdb", func(h *history) { h.look.recorded["vdb"] = "/srv/b" }},
+		{"it has an interface more", "unexplained", "52:54", func(h *history) { h.look.nics = []string{"52:54:00:00:00:01"} }},
+		{"it has more vCPUs", "unexplained", "8 vCPUs", func(h *history) { h.look.vcpus, h.look.most = 8, 8 }},
+		{"its host starts it at a boot", "unexplained", "autostart", func(h *history) { h.look.autostart = []string{"node1"} }},
+		{"it was undefined", "unexplained", "no definition", func(h *history) { h.look.adopted = true }},
+		{"its memory is kept", "unexplained", "saved on node1", func(h *history) {
+			h.look.host, h.look.saved, h.look.shown.state = "", []string{"node1"}, "STOPPED"
+		}},
+	} {
+		h := quiet()
+		tc.change(h)
+		found := judge(h)
+		if !slices.ContainsFunc(found, func(b breach) bool { return b.rule == tc.rule && strings.Contains(b.how, tc.says) }) {
+			t.Errorf("%s: the judge finds %v, want %s: %s", tc.name, found, tc.rule, tc.says)
+		}
+	}
+}
+
+// What somebody has done is no breach.
+func TestWhatIsExplainedIsNoBreach(t *testing.T) {
+	for name, change := range map[string]func(*history){
+		"HA starts one that somebody has destroyed": func(h *history) {
+			h.ha = true
+			h.done = []done{h.done[0], did("virsh destroy", 39, 41)}
+		},
+		"it was destroyed while it stood still": func(h *history) {
+			h.done = append(h.done[:1:1], did("virsh suspend", 39, 41), did("virsh destroy", 50, 51), h.done[2])
+		},
+		"it was restored standing still, and resumed": func(h *history) {
+			h.done = append(h.done[:2:2], did("virsh start", 50, 51), did("virsh resume", 61, 61))
+		},
+		"Berth tells of the disk": func(h *history) { h.look.disks["vda"], h.look.shown.text = "/srv/b", "runs with /srv/b" },
+		"Berth tells where it was started": func(h *history) {
+			h.look.shown.state, h.look.shown.condition, h.look.shown.text = "STOPPED", "on node3", "on node3"
+		},
+		"it is reset": func(h *history) {
+			h.done = append(h.done, did("virsh reset", 70, 70))
+			h.lines = append(h.lines, boots(0xd, 4), wrote(0xd, 5))
+		},
+	} {
+		h := quiet()
+		change(h)
+		if found := judge(h); len(found) > 0 {
+			t.Errorf("%s: the judge finds %v", name, found)
+		}
+	}
+}
+
+// A seed is always the same script, and all that can be done is done by some seed of those that a run plays.
+func TestScripts(t *testing.T) {
+	tried := map[string]int{}
+	for seed := range uint64(100) {
+		first, again := draw(seed), draw(seed)
+		if first.String() != again.String() {
+			t.Fatalf("seed %d is %s and then %s", seed, &first, &again)
+		}
+		for _, step := range first.steps {
+			tried[step.verb.name]++
+		}
+	}
+	for i := range verbs {
+		if tried[verbs[i].name] == 0 {
+			t.Errorf("no seed tries: %s", verbs[i].name)
+		}
+	}
+}
+
+// What a person does next follows from what Berth says.
+func TestAPersonDoesWhatBerthSays(t *testing.T) {
+	for _, tc := range []struct {
+		look look
+		next string
+	}{
+		{look{}, "berth start"},
+		{look{host: "node1"}, "berth stop --force"},
+		{look{host: "node1", shown: shown{text: "'berth vm adopt w1' takes it over"}}, "berth adopt"},
+		{look{host: "node1", paused: true, shown: shown{text: "'virsh resume w1' there and then 'berth vm adopt w1'"}}, "virsh resume"},
+		{look{saved: []string{"node1"}}, "virsh start"},
+	} {
+		if next := tc.look.next(); next != tc.next {
+			t.Errorf("%+v: %s, want %s", tc.look, next, tc.next)
+		}
+	}
+}

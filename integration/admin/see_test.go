@@ -1,0 +1,111 @@
+package admin
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// domain is what is of interest of a domain's XML.
+type domain struct {
+	VCPU struct {
+		Current int `xml:"current,attr"`
+		Most    int `xml:",chardata"`
+	} `xml:"vcpu"`
+	Disks []struct {
+		Source struct {
+			File string `xml:"file,attr"`
+		} `xml:"source"`
+		Target struct {
+			Dev string `xml:"dev,attr"`
+		} `xml:"target"`
+	} `xml:"devices>disk"`
+	NICs []struct {
+		MAC struct {
+			Address string `xml:"address,attr"`
+		} `xml:"mac"`
+	} `xml:"devices>interface"`
+}
+
+// see looks at the guest on all hosts, and at what Berth shows of it.
+func (p *play) see(ctx context.Context) (look, error) {
+	l := look{disks: map[string]string{}, recorded: map[string]string{}, adopted: p.script.adopted}
+	host, err := p.lab.HostOf(p.name)
+	if err == nil {
+		l.host = host.Name
+	}
+	for _, h := range p.lab.Hosts {
+		text, err := h.Exec(ctx, "sh", "-c", `virsh -q list --all --name | grep -qx "$0" || exit 0; virsh -q "dominfo $0; dumpxml $0"`, p.name)
+		if err != nil {
+			return l, err
+		}
+		if err := l.read(h.Name, text); err != nil {
+			return l, fmt.Errorf("%s on %s: %w", p.name, h.Name, err)
+		}
+	}
+	var answer berthv1.GetVMResponse
+	if err := p.lab.Ask(ctx, &answer, "vm", "show", p.name); err != nil {
+		return l, err
+	}
+	vm := answer.GetVm()
+	l.shown = shown{
+		state: strings.TrimPrefix(vm.GetState().String(), "VM_STATE_"), node: vm.GetNode(), condition: vm.GetCondition(),
+		vcpus: int(vm.GetRunning().GetVcpus()),
+	}
+	l.busy = vm.GetOperationId() != ""
+	var record domain
+	if err := xml.Unmarshal([]byte(vm.GetSpec().GetXml()), &record); err != nil {
+		return l, fmt.Errorf("the record of %s: %w", p.name, err)
+	}
+	for _, disk := range record.Disks {
+		l.recorded[disk.Target.Dev] = disk.Source.File
+	}
+	for _, nic := range record.NICs {
+		l.recordedNICs = append(l.recordedNICs, nic.MAC.Address)
+	}
+	l.shown.text, err = p.lab.Berth(ctx, "vm", "show", p.name)
+	return l, err
+}
+
+// read takes in what libvirt on one host says of the guest.
+func (l *look) read(host, text string) error {
+	facts, document, found := strings.Cut(text, "<domain")
+	if !found {
+		return nil // it does not know it
+	}
+	said := map[string]string{}
+	for line := range strings.Lines(facts) {
+		name, value, _ := strings.Cut(line, ":")
+		said[name] = strings.TrimSpace(value)
+	}
+	if said["Persistent"] == "yes" {
+		l.defined = append(l.defined, host)
+	}
+	if said["Autostart"] == "enable" {
+		l.autostart = append(l.autostart, host)
+	}
+	if said["Managed save"] == "yes" {
+		l.saved = append(l.saved, host)
+	}
+	if l.host != host {
+		return nil
+	}
+	l.paused = said["State"] == "paused"
+	var d domain
+	if err := xml.Unmarshal([]byte("<domain"+document), &d); err != nil {
+		return err
+	}
+	if l.vcpus, l.most = d.VCPU.Current, d.VCPU.Most; l.vcpus == 0 {
+		l.vcpus = l.most
+	}
+	for _, disk := range d.Disks {
+		l.disks[disk.Target.Dev] = disk.Source.File
+	}
+	for _, nic := range d.NICs {
+		l.nics = append(l.nics, nic.MAC.Address)
+	}
+	return nil
+}

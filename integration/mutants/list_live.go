@@ -1,0 +1,90 @@
+package main
+
+// liveMutants break what people do to guests that run.
+var liveMutants = []mutant{
+	{
+		name: "a-guest-is-resumed-beside-another", file: "coordinator/api/guests/act.go", suite: inAPI.only("NotResumedBesideAnother"),
+		is: "case vm.Holder != \"\" && len(others) > 0:", becomes: "case vm.Holder != \"\" && len(others) > 99:",
+	},
+	{
+		name: "no-room-counts-as-a-pause", file: "agent/jobs/pause.go", suite: inJobs.only("PauseAndUnpause"),
+		is: "if seen.domain.Reason == hypervisor.ReasonIOError {", becomes: "if seen.domain.Reason == \"\" {",
+	},
+	{
+		name: "a-pause-in-doubt-is-over", file: "coordinator/operation/amend.go", suite: inOperation.only("PauseAndAResume"),
+		is: "	case OutcomeAmbiguous:\n		return false\n", becomes: "",
+	},
+	{
+		name: "a-pause-outlives-its-guest", file: "coordinator/operation/start.go", suite: inOperation.only("APausedVMRun"),
+		is: "	t.VM.Paused = model.Stand{}\n", becomes: "",
+	},
+	{
+		name: "a-pause-by-order-is-an-alarm", file: "coordinator/evidence/outofband.go", suite: inEvidence.only("PauseByOrder"),
+		is: "domain.State == model.DomainPaused && !vm.StandsByOrder(domain):", becomes: "domain.State == model.DomainPaused:",
+	},
+	{
+		name: "a-disk-of-a-stopped-vm-is-attached", file: "coordinator/control/lifecycle/amend.go", suite: inControl.only("DiskOfAnotherVM"),
+		is: "if other.ID != vm.ID && near && ", becomes: "if other.ID != vm.ID && other.Holder != \"\" && near && ",
+	},
+	{
+		name: "a-disk-in-use-is-attached", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("DiskOfAnotherVM"),
+		is: "if len(vm.Disks)+len(vm.Spec.Disks)+len(vm.Drifted()) == 0 && ", becomes: "if len(vm.Disks)+len(vm.Spec.Disks) == 0 && ",
+	},
+	{
+		name: "a-device-is-replaced-by-another", file: "agent/jobs/amend.go", suite: inJobs.only("TestAmend"),
+		is: "case !live.Media || !wanted.Media:", becomes: "case !live.Media && live.Key == \"\":",
+	},
+	{
+		name: "a-change-with-berth-is-nobodys", file: "coordinator/drift/drift.go", suite: suite{pkg: "./coordinator/drift"},
+		is: "edits[i].By, edits[i].At = old.By, old.At", becomes: "_ = old",
+	},
+	{
+		name: "an-old-listing-takes-a-disk-away", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("DiskIsAttachedNow"),
+		is:      "(after.Drift == nil || after.Drift == vm.Drift) && !amended(&vm) {",
+		becomes: "after.Drift == nil || after.Drift == vm.Drift {",
+	},
+	{
+		name: "what-a-guest-keeps-is-promised-again", file: "coordinator/model/size.go", suite: inControl.only("ASizeIsChangedNow"),
+		is: "	return min(counted, domain.Memory)\n", becomes: "	return 0 * counted\n",
+	},
+	{
+		name: "a-balloon-is-believed", file: "coordinator/model/size.go", suite: inModel.only("BalloonThatIsNotKept"),
+		is: "counted = *domain.Resident", becomes: "counted += 0",
+	},
+	{
+		name: "room-to-grow-counts-at-once", file: "coordinator/operation/start.go", suite: inControl.only("ASizeIsChangedNow"),
+		is: "order.Spec.MaxMemory > order.Spec.Memory", becomes: "order.Spec.MaxMemory < 0",
+	},
+	{
+		name: "a-guest-grows-without-room", file: "coordinator/control/lifecycle/resize.go", suite: inControl.only("GrowsOnlyWhere"),
+		is: "return roomToGrow(l, snapshot, vm, after, request.Caller)", becomes: "_ = after",
+	},
+	{
+		name: "the-smaller-size-is-held-meanwhile", file: "coordinator/control/lifecycle/resize.go", suite: inControl.only("GrowsOnlyWhere"),
+		is: "op.Memory, op.VCPUs = max(now.Memory, after.Memory),", becomes: "op.Memory, op.VCPUs = min(now.Memory, after.Memory),",
+	},
+	{
+		name: "a-guest-is-resized-by-halves", file: "agent/hypervisor/hypervisor.go", suite: inJobs.only("TestResize"),
+		is: "if vcpus > mostVCPUs {", becomes: "if vcpus > mostVCPUs && memoryBytes == 0 {",
+	},
+	{
+		name: "a-vm-starts-half-reverted", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("GoesOnWithARevert"),
+		is: `	if vm.Reverting != "" {`, becomes: `	if vm.Reverting != "" && !exists {`,
+	},
+	{
+		name: "a-failed-revert-is-forgotten", file: "coordinator/operation/snapshot.go", suite: inControl.only("GoesOnWithARevert"),
+		is: "	t.VM.Reverting = t.Operation.Snapshot.Before\n", becomes: "	t.VM.Reverting = \"\"\n",
+	},
+	{
+		name: "a-frozen-guest-is-left-so", file: "agent/jobs/jobs.go", suite: inJobs.only("TestAGuestIsAlwaysThawed"),
+		is: "	j.thawLeft(frozen)\n", becomes: "	_ = frozen\n",
+	},
+	{
+		name: "a-snapshot-of-another-file", file: "agent/jobs/snapshot.go", suite: inJobs.only("TestSnapshotsOfAGuestThatRuns"),
+		is: "if here != files[at] {", becomes: "if here != files[at] && here == \"\" {",
+	},
+	{
+		name: "a-paused-guest-is-moved", file: "coordinator/binding/binding.go", suite: inAPI.only("StandsStill"),
+		is: "	if stands {\n", becomes: "	if stands && len(all) > 0 {\n",
+	},
+}
