@@ -83,7 +83,9 @@ func one[Row, Out any](t tables, table, index, key string, clone func(*Row) Out)
 	return none, false
 }
 
-func either[T any](ref string, byID, byName func(string) (T, bool)) (T, bool) {
+// either finds a record by ID or by name. Both may have their kind before them, as events and '-o name' write them: vm/web-1.
+func either[T any](kind, ref string, byID, byName func(string) (T, bool)) (T, bool) {
+	ref = strings.TrimPrefix(ref, kind+"/")
 	if found, ok := byID(ref); ok {
 		return found, true
 	}

@@ -75,6 +75,12 @@ func TestReads(t *testing.T) {
 	if byName, _ := x.VMByRef("web"); byName.ID != "v3" {
 		t.Errorf("web is %q", byName.ID)
 	}
+	if withKind, _ := x.VMByRef("vm/web"); withKind.ID != "v3" {
+		t.Errorf("found %+v by kind and name", withKind)
+	}
+	if other, found := x.VMByRef("node/web"); found {
+		t.Errorf("found %+v by the kind of something else", other)
+	}
 	if n, ok := x.NodeByRef("alpha"); !ok || n.ID != "n2" {
 		t.Errorf("alpha is %q", n.ID)
 	}

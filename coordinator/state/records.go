@@ -24,7 +24,7 @@ func (r Records) NodeByName(name string) (model.Node, bool) {
 
 // NodeByRef is the node with this ID, or else with this name.
 func (r Records) NodeByRef(ref string) (model.Node, bool) {
-	return either(ref, r.Node, r.NodeByName)
+	return either("node", ref, r.Node, r.NodeByName)
 }
 
 // VMs are all VMs, by name.
@@ -39,7 +39,7 @@ func (r Records) VMByName(name string) (model.VM, bool) {
 }
 
 // VMByRef is the VM with this ID, or else with this name.
-func (r Records) VMByRef(ref string) (model.VM, bool) { return either(ref, r.VM, r.VMByName) }
+func (r Records) VMByRef(ref string) (model.VM, bool) { return either("vm", ref, r.VM, r.VMByName) }
 
 // VMsOn are the VMs that the node with this ID holds, by name.
 func (r Records) VMsOn(node string) []model.VM {

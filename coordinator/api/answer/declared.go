@@ -25,6 +25,7 @@ func (p *Moment) Declared() estate.State {
 
 // NamedResource finds a resource of a kind by name or ID. What is there without being declared is at revision 0.
 func (p *Moment) NamedResource(kind model.Kind, ref string) (model.Resource, error) {
+	ref = strings.TrimPrefix(ref, string(kind)+"/")
 	if found, known := p.Resource(ref); known && found.Kind == kind {
 		return found, nil
 	}

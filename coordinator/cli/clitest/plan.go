@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/rpc"
 )
 
 // planFake answers about plans.
@@ -66,10 +68,16 @@ func cannedPlanAnswers() planFake {
 			}
 			return &berthv1.ProposePlanResponse{SchemaVersion: "1", Plan: plan}, nil
 		},
-		applyPlan: func(*berthv1.ApplyPlanRequest) (*berthv1.ApplyPlanResponse, error) {
+		applyPlan: func(r *berthv1.ApplyPlanRequest) (*berthv1.ApplyPlanResponse, error) {
+			if r.GetId() != Evening("").GetId() {
+				return nil, rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{Code: rpc.Conflict}, "plan %q does not wait", r.GetId())
+			}
 			return &berthv1.ApplyPlanResponse{SchemaVersion: "1", Plan: Evening("running")}, nil
 		},
-		discardPlan: func(*berthv1.DiscardPlanRequest) (*berthv1.DiscardPlanResponse, error) {
+		discardPlan: func(r *berthv1.DiscardPlanRequest) (*berthv1.DiscardPlanResponse, error) {
+			if r.GetId() != Evening("").GetId() {
+				return nil, rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{Code: rpc.Conflict}, "plan %q does not wait", r.GetId())
+			}
 			return &berthv1.DiscardPlanResponse{SchemaVersion: "1", Plan: Evening("discarded")}, nil
 		},
 		OnCancelPlan: func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 )
 
 // maxPlanMoves bounds what can be asked of one plan.
@@ -168,9 +169,10 @@ func applyCommand(a *term.App) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "apply ID", Short: "Carry out a plan that waits", Args: term.Arguments(1, "ID"),
-		Long: `Carry out a plan that waits. The target of each move is decided anew when its turn comes, so that nothing moves to where
-it does not fit any more. An interrupt (Ctrl-C) stops the plan: no further move begins, and those that copy are let end;
-a second one leaves them to themselves. The exit code is 1 when a VM could not be moved; it then runs on where it was.`,
+		Long: `Carry out a plan that waits; 'last' is the newest of those. The target of each move is decided anew when its turn comes,
+so that nothing moves to where it does not fit any more. An interrupt (Ctrl-C) stops the plan: no further move begins,
+and those that copy are let end; a second one leaves them to themselves. The exit code is 1 when a VM could not be
+moved; it then runs on where it was.`,
 		Example: `  berth plan apply last
   berth plan apply 3nqk7d2m0p1ab --parallel 4
   berth plan apply last --no-wait`,
@@ -186,8 +188,12 @@ a second one leaves them to themselves. The exit code is 1 when a VM could not b
 				return err
 			}
 			defer s.Close()
+			id, err := newest(cmd.Context(), s, args[0], proposed)
+			if err != nil {
+				return err
+			}
 			answer, err := term.Ask(context.WithoutCancel(cmd.Context()), s, term.Client.ApplyPlan,
-				&berthv1.ApplyPlanRequest{Id: args[0], Parallel: parallel, RequestId: term.RequestID()})
+				&berthv1.ApplyPlanRequest{Id: id, Parallel: parallel, RequestId: term.RequestID()})
 			if err != nil {
 				return err
 			}
@@ -204,12 +210,22 @@ a second one leaves them to themselves. The exit code is 1 when a VM could not b
 func discardCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "discard ID", Short: "Drop a plan that waits", Args: term.Arguments(1, "ID"),
-		Long: `Drop a plan that waits. Where balancing is manual, the next pass proposes the moves again if they still would help.`,
+		Long: `Drop a plan that waits; 'last' is the newest of those. Where balancing is manual, the next pass proposes the moves again
+if they still would help.`,
 		Example: `  berth plan discard last
   berth plan discard 3nqk7d2m0p1ab`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			answer, err := term.AskOnce(a, cmd, term.Client.DiscardPlan,
-				&berthv1.DiscardPlanRequest{Id: args[0], RequestId: term.RequestID()})
+			s, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			id, err := newest(cmd.Context(), s, args[0], proposed)
+			if err != nil {
+				return err
+			}
+			answer, err := term.Ask(cmd.Context(), s, term.Client.DiscardPlan,
+				&berthv1.DiscardPlanRequest{Id: id, RequestId: term.RequestID()})
 			if err != nil {
 				return err
 			}
@@ -227,7 +243,7 @@ func cancelCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cancel ID", Short: "Stop a plan that runs: no further move begins", Args: term.Arguments(1, "ID"),
 		Long: `Stop a plan that runs: no further move begins. Moves that copy are let end; --abort stops them too, and their VMs run on
-where they are. ID may be node/NAME, for the drain of a node.`,
+where they are. ID may be node/NAME, for the drain of a node; 'last' is the newest plan that runs.`,
 		Example: `  berth plan cancel last
   berth plan cancel node/node1 --abort`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -236,7 +252,11 @@ where they are. ID may be node/NAME, for the drain of a node.`,
 				return err
 			}
 			defer s.Close()
-			return follow.CancelPlan(a, cmd, s, args[0], abort)
+			id, err := newest(cmd.Context(), s, args[0], running)
+			if err != nil {
+				return err
+			}
+			return follow.CancelPlan(a, cmd, s, id, abort)
 		},
 		ValidArgsFunction: term.CompleteFirst(iDs(a)),
 	}
@@ -283,6 +303,34 @@ plan.`,
 	}
 	wait.TimeoutFlag(cmd)
 	return cmd
+}
+
+// A plan that can be applied, discarded or cancelled is in one of these states.
+const (
+	proposed = string(model.PlanProposed)
+	running  = string(model.PlanRunning)
+)
+
+// newest is the ID of the newest plan in that state where ref is 'last', so that a plan of another kind that was made meanwhile, or has
+// ended, is not taken for it. It is found here and not by the coordinator: a call that is repeated must mean the same plan.
+func newest(ctx context.Context, s *term.Session, ref, state string) (string, error) {
+	if ref != term.LastDecision {
+		return ref, nil
+	}
+	answer, err := term.AskAll(ctx, s, term.Client.ListPlans, &berthv1.ListPlansRequest{LiveOnly: true}, term.Everything)
+	if err != nil {
+		return "", err
+	}
+	for _, plan := range answer.GetPlans() {
+		if plan.GetState() == state {
+			return plan.GetId(), nil
+		}
+	}
+	verb := "waits"
+	if state == running {
+		verb = "runs"
+	}
+	return "", term.Failf(rpc.NotFound, "see 'berth plan list'", "no plan %s", verb)
 }
 
 func iDs(a *term.App) cobra.CompletionFunc {

@@ -44,3 +44,25 @@ func TestGoldenPlans(t *testing.T) {
 		})
 	}
 }
+
+// A plan that has been cancelled in the meantime, or a drain that runs, is not what 'apply last' means: the canned coordinator lists a
+// drain that runs before the plan that waits, and refuses to apply anything else.
+func TestTheLastPlanIsTheNewestThatWaits(t *testing.T) {
+	w, _ := clitest.NewSite(t, clitest.Steady())
+	for _, args := range [][]string{
+		{"plan", "apply", "last", "--no-wait"}, {"plan", "discard", "last"}, {"plan", "discard", "plan/last"}, {"plan", "cancel", "last"},
+	} {
+		if said := w.Run(args...); said.Exit != term.Done {
+			t.Errorf("%v: exit %d, %s", args, said.Exit, said.ErrOut)
+		}
+	}
+}
+
+// What '-o name' prints is taken as it is: berth node list -o name | xargs -n1 berth node undrain.
+func TestANameMayHaveItsKind(t *testing.T) {
+	w, _ := clitest.NewSite(t, clitest.Steady())
+	plain, kind := w.Run("node", "undrain", "node1"), w.Run("node", "undrain", "node/node1")
+	if plain.Exit != term.Done || kind.Exit != term.Done || plain.Out != kind.Out {
+		t.Errorf("%q and %q: %s", plain.Out, kind.Out, kind.ErrOut)
+	}
+}

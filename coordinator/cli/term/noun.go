@@ -54,6 +54,37 @@ func Arguments(least int, names ...string) cobra.PositionalArgs {
 		case empty >= 0:
 			return Usagef(cmd, "%s is empty", names[empty])
 		}
+		for i := range args {
+			args[i] = withoutKind(cmd, names[i], args[i])
+		}
 		return nil
 	}
+}
+
+// WithoutKinds takes the kind off names that have it, as '-o name' prints them: vm/db-2 is db-2 in a command of VMs.
+func WithoutKinds(cmd *cobra.Command, args []string) {
+	for i := range args {
+		args[i] = withoutKind(cmd, "NAME", args[i])
+	}
+}
+
+// withoutKind takes the kind off one argument. What a NAME or an ID is of follows from the command's noun.
+func withoutKind(cmd *cobra.Command, argument, value string) string {
+	kind, name, found := strings.Cut(value, "/")
+	if !found || name == "" {
+		return value
+	}
+	switch argument {
+	case "NAME", "ID":
+		for noun := cmd.Parent(); noun != nil && noun.HasParent(); noun = noun.Parent() {
+			if noun.Name() == kind {
+				return name
+			}
+		}
+	case "VM", "NODE", "CLUSTER", "POLICY":
+		if strings.ToLower(argument) == kind {
+			return name
+		}
+	}
+	return value
 }

@@ -16,6 +16,7 @@ import (
 
 // severalNames accepts any number of names, none of them empty and none twice.
 func severalNames(cmd *cobra.Command, args []string) error {
+	term.WithoutKinds(cmd, args)
 	for i, name := range args {
 		switch {
 		case name == "":
