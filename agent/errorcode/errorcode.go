@@ -40,6 +40,7 @@ var codes = []struct {
 	{hypervisor.ErrNoPool, berthv1.AgentErrorCode_AGENT_ERROR_CODE_NO_POOL},
 	{hypervisor.ErrNoVolume, berthv1.AgentErrorCode_AGENT_ERROR_CODE_NO_VOLUME},
 	{hypervisor.ErrInUse, berthv1.AgentErrorCode_AGENT_ERROR_CODE_IN_USE},
+	{hypervisor.ErrHeld, berthv1.AgentErrorCode_AGENT_ERROR_CODE_IN_USE},
 	{hypervisor.ErrExists, berthv1.AgentErrorCode_AGENT_ERROR_CODE_EXISTS},
 	{hypervisor.ErrInvalidXML, berthv1.AgentErrorCode_AGENT_ERROR_CODE_INVALID_XML},
 	{hypervisor.ErrAmbiguous, berthv1.AgentErrorCode_AGENT_ERROR_CODE_AMBIGUOUS},

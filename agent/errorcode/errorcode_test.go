@@ -29,6 +29,7 @@ func TestEveryCodeKeepsItsWord(t *testing.T) {
 		{hypervisor.ErrNoPool, "no_pool"},
 		{hypervisor.ErrNoVolume, "no_volume"},
 		{hypervisor.ErrInUse, "in_use"},
+		{hypervisor.ErrHeld, "in_use"},
 		{hypervisor.ErrExists, "exists"},
 		{hypervisor.ErrInvalidXML, "invalid_xml"},
 		{hypervisor.ErrAmbiguous, "ambiguous"},

@@ -33,6 +33,7 @@ var (
 	ErrNoVolume     = errors.New("no such volume")
 	ErrNoSpace      = errors.New("no space left in the storage pool")
 	ErrInUse        = errors.New("volume is in use")
+	ErrHeld         = errors.New("held by another QEMU") // the image of a disk
 	ErrOrphan       = errors.New("it runs here, and the hypervisor has forgotten it")
 )
 
@@ -163,6 +164,11 @@ const (
 
 	DetailMigrated = "migrated"
 	DetailSaved    = "saved"
+
+	DetailShutDown  = "shut down"
+	DetailDestroyed = "destroyed"
+	DetailCrashed   = "crashed"         // the guest has told that it cannot go on
+	DetailFailed    = "failed to start" // also of a guest that ran: its process has ended without a word
 )
 
 // EventMetadata is the kind of event that tells of a domain's metadata, which may be Berth's mark, and EventDevices of its devices or what

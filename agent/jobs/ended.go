@@ -42,6 +42,7 @@ type ending struct {
 	// tells that ranSince is when it came here, by a start or by a migration.
 	ranSince time.Time
 	whole    bool
+	detail   string // the hypervisor's word for why it ended
 }
 
 // saw takes an event. Lists tells that a listing of the guests has to follow.
@@ -75,7 +76,7 @@ func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
 		case event.Detail == hypervisor.DetailMigrated, was.told == toldStands:
 			e.tell(event.UUID, ending{told: toldLeft, at: now})
 		case was.told == toldRuns:
-			e.tell(event.UUID, ending{told: toldEnded, at: now, ranSince: was.ranSince, whole: was.whole})
+			e.tell(event.UUID, ending{told: toldEnded, at: now, ranSince: was.ranSince, whole: was.whole, detail: event.Detail})
 		default:
 			delete(e.guests, event.UUID)
 		}
@@ -167,7 +168,9 @@ func (e *endings) lately(now time.Time) []telemetry.Ending {
 	var all []telemetry.Ending
 	for vm, guest := range e.guests {
 		if ago := now.Sub(guest.at); guest.told == toldEnded && ago <= endingsTold {
-			all = append(all, telemetry.Ending{UUID: vm, Ago: ago, Watched: now.Sub(guest.ranSince), Whole: guest.whole})
+			all = append(all, telemetry.Ending{
+				UUID: vm, Ago: ago, Watched: now.Sub(guest.ranSince), Whole: guest.whole, Detail: guest.detail,
+			})
 		}
 	}
 	slices.SortFunc(all, func(a, b telemetry.Ending) int { return cmp.Compare(a.UUID, b.UUID) })

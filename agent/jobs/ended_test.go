@@ -121,7 +121,7 @@ func TestHowLongAGuestWasWatchedThatHasEnded(t *testing.T) {
 			t.Errorf("%s: %+v", name, all)
 			continue
 		}
-		want := telemetry.Ending{UUID: vm, Watched: time.Duration(tc.watched) * time.Minute, Whole: tc.whole}
+		want := telemetry.Ending{UUID: vm, Watched: time.Duration(tc.watched) * time.Minute, Whole: tc.whole, Detail: crashed.Detail}
 		if len(all) == 1 && all[0] != want {
 			t.Errorf("%s: %+v, want %+v", name, all[0], want)
 		}

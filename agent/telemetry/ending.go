@@ -3,6 +3,7 @@ package telemetry
 import (
 	"time"
 
+	"berth/agent/hypervisor"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -12,6 +13,7 @@ type Ending struct {
 	Ago     time.Duration // that it ended
 	Watched time.Duration // ago that the watch of it began: from then on it ran without a pause
 	Whole   bool          // the watch began when the guest came here
+	Detail  string        // the hypervisor's word for why it ended
 }
 
 // AddEndings tells of the domains in a report that are off, and of those that are not in it, how their guests ended.
@@ -39,5 +41,15 @@ func AddEnding(domain *berthv1.Domain, one Ending) {
 		return
 	}
 	domain.EndedHere = true
-	domain.Ending = &berthv1.Ending{WatchedSeconds: one.Watched.Seconds(), EndedSeconds: one.Ago.Seconds(), Whole: one.Whole}
+	domain.Ending = &berthv1.Ending{
+		WatchedSeconds: one.Watched.Seconds(), EndedSeconds: one.Ago.Seconds(), Whole: one.Whole, Cause: causes[one.Detail],
+	}
+}
+
+// causes are why guests end, by the hypervisor's word. A guest that ran and "failed" is one whose process has ended without a word.
+var causes = map[string]berthv1.EndingCause{
+	hypervisor.DetailShutDown:  berthv1.EndingCause_ENDING_CAUSE_SHUT_DOWN,
+	hypervisor.DetailDestroyed: berthv1.EndingCause_ENDING_CAUSE_DESTROYED,
+	hypervisor.DetailCrashed:   berthv1.EndingCause_ENDING_CAUSE_PANICKED,
+	hypervisor.DetailFailed:    berthv1.EndingCause_ENDING_CAUSE_PROCESS_DIED,
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/agent/hypervisor"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -13,7 +14,7 @@ func TestAReportTellsHowGuestsEnded(t *testing.T) {
 		{Uuid: "off", State: berthv1.DomainState_DOMAIN_STATE_SHUTOFF}, {Uuid: "runs", State: berthv1.DomainState_DOMAIN_STATE_RUNNING},
 	}}
 	endings := []Ending{
-		{UUID: "gone", Ago: time.Second, Watched: time.Minute, Whole: true},
+		{UUID: "gone", Ago: time.Second, Watched: time.Minute, Whole: true, Detail: hypervisor.DetailFailed},
 		{UUID: "off", Watched: time.Hour},
 		{UUID: "runs", Watched: time.Hour},
 	}
@@ -24,11 +25,12 @@ func TestAReportTellsHowGuestsEnded(t *testing.T) {
 	}
 	gone := found["gone"]
 	if gone.GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT || !gone.GetEndedHere() || gone.GetEnding().GetWatchedSeconds() != 60 ||
-		gone.GetEnding().GetEndedSeconds() != 1 || !gone.GetEnding().GetWhole() {
+		gone.GetEnding().GetEndedSeconds() != 1 || !gone.GetEnding().GetWhole() ||
+		gone.GetEnding().GetCause() != berthv1.EndingCause_ENDING_CAUSE_PROCESS_DIED {
 		t.Errorf("one that is gone: %v", gone)
 	}
 	off := found["off"].GetEnding()
-	if off.GetWatchedSeconds() != 3600 || off.GetWhole() || found["runs"].GetEnding() != nil || len(found) != 3 {
+	if off.GetWatchedSeconds() != 3600 || off.GetWhole() || off.GetCause() != berthv1.EndingCause_ENDING_CAUSE_UNSPECIFIED || found["runs"].GetEnding() != nil || len(found) != 3 {
 		t.Errorf("told %v", report.GetDomains())
 	}
 	unknown := &berthv1.InventoryReport{DomainsUnknown: true}

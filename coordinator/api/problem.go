@@ -122,6 +122,12 @@ func (p problems) parked() []string {
 	return lines
 }
 
+// besideKinds are those of model.Condition.Beside.
+var besideKinds = []berthv1.ConditionKind{
+	berthv1.ConditionKind_CONDITION_KIND_OUT_OF_BAND, berthv1.ConditionKind_CONDITION_KIND_NO_ROOM,
+	berthv1.ConditionKind_CONDITION_KIND_GUEST_PANICKED, berthv1.ConditionKind_CONDITION_KIND_PROCESS_DIED,
+}
+
 func (p problems) vmProblems() []string {
 	if p.Meta(state.MetaQuarantine) != "" {
 		return nil // the records are claims of the past: what differs is set right when it ends
@@ -132,11 +138,11 @@ func (p problems) vmProblems() []string {
 		seen := vmMessage(p.Moment, vm, running)
 		lost := seen.GetState() == berthv1.VMState_VM_STATE_LOST
 		switch kind := seen.GetConditionKind(); {
-		case lost && kind != berthv1.ConditionKind_CONDITION_KIND_OUT_OF_BAND && kind != berthv1.ConditionKind_CONDITION_KIND_RUNS_TWICE:
+		case lost && !slices.Contains(besideKinds, kind) && kind != berthv1.ConditionKind_CONDITION_KIND_RUNS_TWICE:
 			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(seen.GetCondition(), "no node runs it")))
 		case vm.Operation == "" && evidence.IsOutOfBand(vm.Condition):
 			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition.Text))
-		case vm.Operation == "" && kind == berthv1.ConditionKind_CONDITION_KIND_OUT_OF_BAND: // seen now, and not yet by two looks
+		case vm.Operation == "" && slices.Contains(besideKinds, kind): // seen now, and not yet by two looks
 			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, seen.GetCondition()))
 		}
 	}

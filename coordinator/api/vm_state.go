@@ -26,7 +26,7 @@ func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 	state, condition := settledState(o)
 	missing := !o.VM.Whereabouts.Missing.IsZero()
 	vague := condition.Is(model.NotRunning, model.Paused) || missing && condition.Is(model.HolderOff, model.NodeSilent)
-	if vague && o.VM.Condition.Is(model.OutOfBand) {
+	if vague && o.VM.Condition.Beside() {
 		condition = model.Condition{} // what the watch has found out says more, and what ends it
 	}
 	if missing && state == berthv1.VMState_VM_STATE_LOST {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 )
 
 // FAULTS.md, W8. While a stranger's domain writes to a disk of a VM the VM is started nowhere: the refusal names the domain, the node and
@@ -35,4 +37,46 @@ func TestAStartWaitsForADiskThatAnotherDomainHas(t *testing.T) {
 			t.Errorf("when the stray has ended: %v", err)
 		}
 	})
+}
+
+// A domain that took the disk after the check of a start makes QEMU refuse it. The failure says who holds the disk, and what ends that; of a
+// process that no node shows it says what the node itself has found.
+func TestAFailedStartSaysWhoHoldsTheDisk(t *testing.T) {
+	for name, shown := range map[string]bool{"a node shows it": true, "nobody does": false} {
+		synctest.Test(t, func(t *testing.T) {
+			var w *world
+			w = newWorld(t, func(order operation.Order) *operation.Answer {
+				if order.Action != operation.ActStart {
+					return obedient(order)
+				}
+				if shown {
+					w.foreign("n2", "aaaaaaaa-0000-4000-8000-000000000001", "stray", func(d *model.Domain) {
+						d.Sources = []model.DiskSource{{Path: "/srv/db.qcow2"}}
+					})
+				}
+				return &operation.Answer{
+					Outcome: operation.OutcomeFailed, Code: operation.InUse, Error: "disk /srv/db.qcow2 is held by another QEMU",
+					Seen: operation.Observation{State: model.DomainAbsent},
+				}
+			})
+			defer func() { w.lose() }()
+			started, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "db", Caller: "operator/admin", Node: "n1", VM: &model.VM{
+				Spec: model.VMSpec{Memory: 1 << 30, VCPUs: 1, Disks: []model.Disk{{Path: "/srv/db.qcow2", Format: "qcow2", Bus: "virtio"}}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			n1, _ := w.Store.Snapshot().Node("n1")
+			n2, _ := w.Store.Snapshot().Node("n2")
+			want := fmt.Sprintf("%s: disk /srv/db.qcow2 is held by another QEMU", n1.Name)
+			if shown {
+				want = fmt.Sprintf("its disk /srv/db.qcow2 is held by %[1]s, where domain \"stray\" has it: end that domain "+
+					"('virsh shutdown stray' on %[1]s), or take the disk from it ('virsh detach-disk') or from the VM", n2.Name)
+			}
+			if op := w.operation(started.Operation.ID); op.Result != operation.Failed || op.Message != want {
+				t.Errorf("%s: %s, %q, want %q", name, op.Result, op.Message, want)
+			}
+		})
+	}
 }

@@ -794,7 +794,7 @@ func TestRestartsThatDoNotHelpComeToRest(t *testing.T) {
 			t.Fatalf("after the last: %+v", after)
 		}
 		time.Sleep(evidence.RestartWindow)
-		if after := w.guest(vm.ID); after.Holder == "" || after.Restarts != 1 {
+		if after := w.guest(vm.ID); after.Holder == "" || after.Restarts != evidence.MaxRestarts+1 {
 			t.Fatalf("after its rest: %+v", after)
 		}
 		gone()

@@ -63,6 +63,9 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 	seen.HolderOff, seen.HolderLacks = holder.worth == off, holder.worth == heard && s.Lacks(*vm)
 	seen.HolderSilent = holder.worth != off && holder.worth != heard
 	seen.HolderLeft = seen.HolderSilent && holder.seenWithout(vm) && !holder.sawEnd(vm)
+	if holder.sawEnd(vm) {
+		seen.Cause = holder.facts.Endings[vm.ID].Cause
+	}
 	if seen.HolderOff || seen.HolderLacks {
 		seen.Answer = s.Of(vm)
 	}

@@ -16,11 +16,12 @@ type Sighting struct {
 	HolderOff   bool
 	// HolderSilent tells that its holder does not say what it has, and HolderLeft that it showed the VM no more when it did last.
 	HolderSilent, HolderLeft bool
-	Holder                   string   // name of the holder
-	SincePause               bool     // the holder has listed its domains since somebody paused the VM with Berth
-	Starved                  *starved // of its holder's copy that stands still for want of space; nil: it does not
-	Astray                   string   // why its disks are not where it is; empty: they are
-	Answer                   Answer   // of one that its holder lacks, or that is missing: whether it may be started
+	Holder                   string            // name of the holder
+	SincePause               bool              // the holder has listed its domains since somebody paused the VM with Berth
+	Starved                  *starved          // of its holder's copy that stands still for want of space; nil: it does not
+	Astray                   string            // why its disks are not where it is; empty: they are
+	Cause                    model.EndingCause // why its guest ended there, if its holder tells
+	Answer                   Answer            // of one that its holder lacks, or that is missing: whether it may be started
 }
 
 // Verdict is what has become of a VM beside Berth.
@@ -190,9 +191,26 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 			Verdict: StoppedHere, Why: why, Condition: model.Condition{Kind: model.HostBooted, About: vm.Holder, Text: why},
 		}
 	}
-	finding := alarm(vm.Holder, "it stopped on %s, and not by Berth: 'berth vm start %s' starts it, 'berth vm stop %s' leaves it off",
-		seen.Holder, vm.Name, vm.Name)
-	finding.Verdict = StoppedHere
+	return besideEnded(vm, seen)
+}
+
+// besideEnded judges a guest that has ended where it should be, and runs nowhere.
+func besideEnded(vm model.VM, seen Sighting) Finding {
+	how, kind, look := "it stopped on %s, and not by Berth", model.OutOfBand, ""
+	switch seen.Cause {
+	case model.CauseShutDown:
+		how = "its guest has shut down on %s, and not by Berth"
+	case model.CauseDestroyed:
+		how = "somebody has ended it on %s with virsh destroy or the like"
+	case model.CausePanicked:
+		how, kind, look = "its guest has crashed on %s", model.GuestPanicked, "look at its console and its own logs; "
+	case model.CauseProcessDied:
+		how, kind = "its QEMU process on %s has died", model.ProcessDied
+		look = fmt.Sprintf("/var/log/libvirt/qemu/%s.log and the kernel's log there may say why (out of memory?); ", vm.Name)
+	case model.CauseUnknown:
+	}
+	finding := alarm(vm.Holder, how+": %s'berth vm start %s' starts it, 'berth vm stop %s' leaves it off", seen.Holder, look, vm.Name, vm.Name)
+	finding.Verdict, finding.Condition.Kind = StoppedHere, kind
 	return finding
 }
 
@@ -264,10 +282,10 @@ func changedBeside(vm *model.VM) string {
 // look.
 func besideStarved(vm model.VM, here Copy, s *starved) Finding {
 	if s.pool == "" {
-		return alarm(here.Node, "paused on %s because a disk of it failed or found no room: make room where its disks are, and 'virsh resume "+
+		return alarmOf(model.NoRoom, here.Node, "paused on %s because a disk of it failed or found no room: make room where its disks are, and 'virsh resume "+
 			"%s' there lets it run", here.Name, vm.Name)
 	}
-	finding := alarm(here.Node, "paused on %s because a disk of it failed or found no room: when pool %s there is less than %d %% full it "+
+	finding := alarmOf(model.NoRoom, here.Node, "paused on %s because a disk of it failed or found no room: when pool %s there is less than %d %% full it "+
 		"runs on by itself; delete or move disks, or make the pool larger; 'virsh resume %s' there lets it run at once",
 		here.Name, s.pool, roomFrom, vm.Name)
 	if s.room {
@@ -280,11 +298,11 @@ func besideStarved(vm model.VM, here Copy, s *starved) Finding {
 // available it makes way for a restart.
 func besideCrashed(vm model.VM, here Copy) Finding {
 	if vm.Guarded() && vm.Desired == model.Running {
-		finding := alarm(here.Node, "its guest has crashed on %s: what is left of it there is removed, and it is restarted", here.Name)
+		finding := alarmOf(model.GuestPanicked, here.Node, "its guest has crashed on %s: what is left of it there is removed, and it is restarted", here.Name)
 		finding.Verdict, finding.Node = HasCrashed, here.Node
 		return finding
 	}
-	return alarm(here.Node, "its guest has crashed on %s, which keeps its memory for whoever wants to look into it ('virsh dump %s FILE "+
+	return alarmOf(model.GuestPanicked, here.Node, "its guest has crashed on %s, which keeps its memory for whoever wants to look into it ('virsh dump %s FILE "+
 		"--memory-only' there): 'berth vm stop %s' ends that, and 'berth vm start %s' starts it again", here.Name, vm.Name, vm.Name, vm.Name)
 }
 
@@ -309,8 +327,15 @@ func alarm(node, format string, args ...any) Finding {
 	}
 }
 
-// IsOutOfBand tells whether a VM's condition says that somebody has changed it without Berth, or that it runs twice: those the
+// alarmOf is an alarm of a kind of its own.
+func alarmOf(kind model.ConditionKind, node, format string, args ...any) Finding {
+	finding := alarm(node, format, args...)
+	finding.Condition.Kind = kind
+	return finding
+}
+
+// IsOutOfBand tells whether a VM's condition says what has become of it without Berth, or that it runs twice: those the
 // watch for such changes has written, and only those it takes back.
 func IsOutOfBand(condition model.Condition) bool {
-	return condition.Is(model.OutOfBand, model.RunsTwice)
+	return condition.Beside() || condition.Is(model.RunsTwice)
 }

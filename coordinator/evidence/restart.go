@@ -11,8 +11,9 @@ import (
 
 // Bounds of restarts that nobody has asked for.
 const (
-	MaxRestarts   = 3 // of a VM, before it rests
-	RestartWindow = 10 * time.Minute
+	MaxRestarts   = 3                // of a VM, before it rests
+	RestartWindow = 10 * time.Minute // for which a VM has to run for the count to begin anew, and its first rest; each next one is twice as long
+	LastRestart   = 6                // after as many in a row only a person starts it
 
 	restartRest = 15 * time.Second // before a VM is tried again that no node had room for
 )
@@ -20,7 +21,7 @@ const (
 // Restartable are the VMs that again says are to be started again, and that positively run nowhere: a holder is only taken from a record by
 // evidence. After a restore those that no node shows wait for somebody's word. High restart priorities come first. Within one, those with
 // most memory do, while there is room for them: smaller ones fit between. Resting are those that were restarted too often lately, with
-// what is to be said of them, and those that are held because host after host was lost with them.
+// what is to be said of them, and those that only a person starts: host after host was lost with them, or they end again and again.
 func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (ready []model.VM, resting map[string]model.Condition) {
 	resting = map[string]model.Condition{}
 	for i := range vms {
@@ -39,11 +40,19 @@ func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (rea
 		if vm.Condition.Is(model.NowhereSeen) {
 			continue // nobody knows whether it was stopped after the backup that was restored
 		}
-		if since := now.Sub(vm.RestartedAt); vm.Restarts >= MaxRestarts && since < RestartWindow {
+		if vm.Restarts >= LastRestart && ranSince(vm) && endsSoon(vm, now) {
+			resting[vm.ID] = model.Condition{Kind: model.RestartHeld, About: vm.LastNode, Text: fmt.Sprintf(
+				"it is not restarted any more, because it was restarted %d times, and has ended again within minutes each time: look into its "+
+					"guest, its console and its nodes; 'berth vm start %s' starts it again",
+				vm.Restarts, vm.Name,
+			)}
+			continue
+		}
+		if rests := rest(vm); now.Sub(vm.RestartedAt) < rests && endsSoon(vm, now) {
 			resting[vm.ID] = model.Condition{Kind: model.RestartRests, About: vm.LastNode, Text: fmt.Sprintf(
 				"it was restarted %d times within minutes, and is gone again: look into its guest and its nodes; it is tried again in %s, or by "+
 					"'berth vm start %s'",
-				vm.Restarts, RestartWindow, vm.Name,
+				vm.Restarts, rests, vm.Name,
 			)}
 			continue
 		}
@@ -67,9 +76,29 @@ func turn(vm *model.VM) int {
 	}
 }
 
+// rest is for how long a VM is left alone after its last restart, if it was restarted so often in a row. One that does not even start
+// need not be at fault.
+func rest(vm *model.VM) time.Duration {
+	switch {
+	case vm.Restarts < MaxRestarts:
+		return 0
+	case !ranSince(vm):
+		return RestartWindow
+	}
+	return RestartWindow << (min(vm.Restarts, LastRestart) - MaxRestarts)
+}
+
+// ranSince tells whether a VM has come to run by its last restart.
+func ranSince(vm *model.VM) bool { return !vm.StartedAt.Before(vm.RestartedAt) }
+
+// endsSoon tells whether a VM that runs nowhere has ended soon after its last restart. Once it rests its condition says so.
+func endsSoon(vm *model.VM, now time.Time) bool {
+	return vm.Condition.Is(model.RestartRests, model.RestartHeld) || now.Sub(vm.RestartedAt) < RestartWindow
+}
+
 // Restarted counts a restart. The count begins anew once a VM has run for long enough.
 func Restarted(vm *model.VM, now time.Time) {
-	if now.Sub(vm.RestartedAt) >= RestartWindow {
+	if !endsSoon(vm, now) {
 		vm.Restarts = 0
 	}
 	vm.Restarts++

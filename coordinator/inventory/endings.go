@@ -40,6 +40,14 @@ func (n *node) ended(wire *berthv1.Domain, now time.Time) {
 	n.endings = next
 }
 
+// causes are why guests end. One that only a later agent knows is not known.
+var causes = map[berthv1.EndingCause]model.EndingCause{
+	berthv1.EndingCause_ENDING_CAUSE_SHUT_DOWN:    model.CauseShutDown,
+	berthv1.EndingCause_ENDING_CAUSE_DESTROYED:    model.CauseDestroyed,
+	berthv1.EndingCause_ENDING_CAUSE_PANICKED:     model.CausePanicked,
+	berthv1.EndingCause_ENDING_CAUSE_PROCESS_DIED: model.CauseProcessDied,
+}
+
 // endingOf reads how a guest ended. A report is late by what it took to come, so that what is computed from its ages is later than
 // it was: the watch of the guest seems shorter, never longer.
 func endingOf(wire *berthv1.Domain, now time.Time) (model.Ending, bool) {
@@ -52,7 +60,7 @@ func endingOf(wire *berthv1.Domain, now time.Time) (model.Ending, bool) {
 	if !isAge || !also || at > ran {
 		return model.Ending{}, false
 	}
-	return model.Ending{At: now.Add(-at), RanSince: now.Add(-ran), Whole: told.GetWhole()}, true
+	return model.Ending{At: now.Add(-at), RanSince: now.Add(-ran), Whole: told.GetWhole(), Cause: causes[told.GetCause()]}, true
 }
 
 // ago reads an age. What cannot be one is refused.

@@ -14,7 +14,7 @@ import (
 func gone(uuid string, ended, watched float64, whole bool) *berthv1.Domain {
 	return &berthv1.Domain{
 		Uuid: uuid, State: berthv1.DomainState_DOMAIN_STATE_ABSENT, EndedHere: true,
-		Ending: &berthv1.Ending{EndedSeconds: ended, WatchedSeconds: watched, Whole: whole},
+		Ending: &berthv1.Ending{EndedSeconds: ended, WatchedSeconds: watched, Whole: whole, Cause: berthv1.EndingCause_ENDING_CAUSE_PANICKED},
 	}
 }
 
@@ -25,7 +25,7 @@ func TestHowGuestsEndedIsKept(t *testing.T) {
 		a := connect(t, store, "n1")
 		known := func() map[string]model.Ending { return store.Facts("n1", time.Now()).Endings }
 		a.inventory(running("u1"), gone("u2", 5, 60, true))
-		is := model.Ending{At: time.Now().Add(-5 * time.Second), RanSince: time.Now().Add(-time.Minute), Whole: true}
+		is := model.Ending{At: time.Now().Add(-5 * time.Second), RanSince: time.Now().Add(-time.Minute), Whole: true, Cause: model.CausePanicked}
 		if facts := store.Facts("n1", time.Now()); len(facts.Endings) != 1 || facts.Endings["u2"] != is || len(facts.Domains) != 1 {
 			t.Errorf("listed %+v", facts)
 		}

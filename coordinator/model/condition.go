@@ -28,7 +28,10 @@ const (
 	RestartRests   ConditionKind = "restart_rests"   // it was restarted too often lately
 	HostBooted     ConditionKind = "host_booted"     // its host has booted anew, so it is to be started again
 	StorageLate    ConditionKind = "storage_late"    // the storage that it has its disks on is not there yet
-	RestartHeld    ConditionKind = "restart_held"    // host after host was lost with it: only a person starts it again
+	RestartHeld    ConditionKind = "restart_held"    // hosts were lost with it, or it ended again and again: only a person starts it again
+	NoRoom         ConditionKind = "no_room"         // its hypervisor has paused it, because a disk of it failed or found no room
+	GuestPanicked  ConditionKind = "guest_panicked"  // its guest has crashed
+	ProcessDied    ConditionKind = "process_died"    // its QEMU has ended without a word
 	RestartBehind  ConditionKind = "restart_behind"  // VMs that it is to start after do not run yet
 	Parked         ConditionKind = "parked"          // its operation waits for a person's decision
 	LostMoving     ConditionKind = "lost_moving"     // it ended during a migration
@@ -79,6 +82,9 @@ func (c Condition) What() ConditionKind {
 
 // Is tells whether the condition is of one of the kinds.
 func (c Condition) Is(kinds ...ConditionKind) bool { return slices.Contains(kinds, c.What()) }
+
+// Beside tells whether the condition says what has become of a VM without an order of Berth.
+func (c Condition) Beside() bool { return c.Is(OutOfBand, NoRoom, GuestPanicked, ProcessDied) }
 
 // Same tells whether two conditions say the same to people. One of them may come from an earlier release, which kept the text
 // alone.

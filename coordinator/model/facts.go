@@ -174,7 +174,20 @@ type Ending struct {
 	At       time.Time
 	RanSince time.Time // from then on the agent has watched it run without a pause, so it cannot have left for another node
 	Whole    bool      // RanSince is when it was started on the node or came there
+	Cause    EndingCause
 }
+
+// EndingCause is why a guest ended, as its hypervisor tells it.
+type EndingCause string
+
+// The causes of an end.
+const (
+	CauseUnknown     EndingCause = ""
+	CauseShutDown    EndingCause = "shut_down"    // by the guest itself
+	CauseDestroyed   EndingCause = "destroyed"    // by somebody
+	CausePanicked    EndingCause = "panicked"     // the guest's kernel has told that it cannot go on
+	CauseProcessDied EndingCause = "process_died" // QEMU ended without a word
+)
 
 // LastRun is what a guest ran with when it ended, of one whose devices were changed while it ran.
 type LastRun struct {

@@ -15,7 +15,7 @@ const (
 	NoSpace      ErrorCode = "no_space" // in a storage pool
 	NoPool       ErrorCode = "no_pool"  // there is no such pool, or it is not active
 	NoVolume     ErrorCode = "no_volume"
-	InUse        ErrorCode = "in_use" // a domain has the volume
+	InUse        ErrorCode = "in_use" // a domain has the volume, or another QEMU a disk
 	Exists       ErrorCode = "exists"
 	InvalidXML   ErrorCode = "invalid_xml"
 	Ambiguous    ErrorCode = "ambiguous"   // nobody knows what came of it

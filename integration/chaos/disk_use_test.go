@@ -45,3 +45,36 @@ func TestAVMIsNotStartedBesideADomainWithItsDisk(t *testing.T) {
 	})
 	s.runsOnce("db", host)
 }
+
+// Somebody runs a QEMU of their own, which no libvirt knows, on a VM's disk. QEMU's lock refuses the VM, and the failure says what has the
+// disk, and not what libvirt says.
+func TestAStartOnADiskThatAQEMUOfSomebodyHas(t *testing.T) {
+	s := begin(t)
+	host, there := s.lab.Hosts[0], s.lab.Hosts[1]
+	disk := filepath.Join(lab.SharedDir, "held.img")
+	on := host.Path(disk)
+	s.must(os.WriteFile(on, nil, 0o600))
+	s.must(os.Truncate(on, 16*mebibyte))
+	const pidFile = "/run/loose.pid"
+	_, err := there.Exec(t.Context(), "qemu-system-x86_64", "-name", "loose", "-uuid", "5a5ddf0f-6b46-4f7c-9a4c-3f2f3a0b1c2d", "-S",
+		"-display", "none", "-m", "16", "-drive", "file="+disk+",format=raw,if=virtio", "-daemonize", "-pidfile", pidFile)
+	s.must(err)
+	end := func() { _, _ = there.Exec(s.background(), "sh", "-c", "kill $(cat "+pidFile+") && rm -f "+pidFile) }
+	s.Cleanup(end)
+	start := func(node *lab.Host) []string {
+		return []string{
+			"vm", "start", "db", "--memory", "128M", "--vcpus", "1", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline,
+			"--disk", disk + ",format=raw", "--node", node.Name,
+		}
+	}
+	s.answers(start(there), 1, there.Name+": ", "disk "+disk+" is held by another QEMU: process ", `guest "loose"`)
+	s.answers([]string{"vm", "start", "db", "--node", host.Name}, 1, host.Name+": ", "disk "+disk+" is held by another QEMU; ", "other hosts")
+	end()
+	s.within(time.Minute, "the VM starts when that has ended", func() error {
+		if result := s.berth("vm", "start", "db", "--node", host.Name); result.Code != 0 {
+			return fmt.Errorf("%s%s", result.Stdout, result.Stderr)
+		}
+		return nil
+	})
+	s.runsOnce("db", host)
+}

@@ -265,9 +265,9 @@ func (r *rules) judge() {
 			}
 			runs, held := d.State == hypervisor.Running || d.State == hypervisor.Starting, vm.Holder == h.ID && !d.ByOwner
 			switch {
-			case !runs && (!held || vm.Condition.Is(model.OutOfBand) && d.StandsBeside(r.truth(d.UUID))):
+			case !runs && (!held || vm.Condition.Beside() && d.StandsBeside(r.truth(d.UUID))):
 				// A leftover of which the evidence tells, nobody resumes its epoch; or somebody has started it elsewhere, which is told.
-			case runs && (vm.Condition.Is(model.OutOfBand) && vm.Holder == "" || d.Is(machine.ByHand) && !vm.Condition.Is(model.NoCondition)):
+			case runs && (vm.Condition.Beside() && vm.Holder == "" || d.Is(machine.ByHand) && !vm.Condition.Is(model.NoCondition)):
 				// Somebody has moved or started it: that is said, beside what was said before, and left to people.
 			case runs && !r.byHand[d.UUID].IsZero() && r.vmWaits(snapshot, &vm):
 				// The node that had it cannot be asked.

@@ -154,8 +154,8 @@ func (r *rules) waiting() []model.VM {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity() && (vm.Home == "" || vm.Home == h.ID)
 		})
-		told := vm.Condition.Is(model.OutOfBand) // nobody can say that its end came from its host
-		last := r.host(vm.LastNode)              // without ha, it is started again only when that is back
+		told := vm.Condition.Beside() // nobody can say that its end came from its host
+		last := r.host(vm.LastNode)   // without ha, it is started again only when that is back
 		again := r.ran[vm.ID] && !told && (last == nil || !last.Lost)
 		down := (vm.HA || again) && vm.Desired == model.Running && vm.Operation == "" && r.truth(vm.ID) == nil
 		held := vm.LostTooMany() && vm.Condition.Is(model.RestartHeld) // until somebody starts it

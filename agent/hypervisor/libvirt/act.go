@@ -12,7 +12,11 @@ import (
 )
 
 // Start implements hypervisor.Hypervisor.
-func (h *domains) Start(ctx context.Context, xml string) error {
+func (h *Hypervisor) Start(ctx context.Context, xml string) error {
+	return h.withHolder(ctx, h.start(ctx, xml))
+}
+
+func (h *domains) start(ctx context.Context, xml string) error {
 	info, err := domxml.Parse(xml)
 	if err != nil {
 		return fmt.Errorf("%w: %w", hypervisor.ErrInvalidXML, err)

@@ -235,6 +235,7 @@ func TestExplain(t *testing.T) {
 		{libvirtgo.ERR_MIGRATE_UNSAFE, "m", hypervisor.ErrUnsafe},
 		{libvirtgo.ERR_ACCESS_DENIED, "m", hypervisor.ErrDenied},
 		{libvirtgo.ERR_INTERNAL_ERROR, "qemu: Cannot allocate memory", hypervisor.ErrNoMemory},
+		{libvirtgo.ERR_INTERNAL_ERROR, "No space left on device", hypervisor.ErrNoSpace},
 	} {
 		err := explain(fmt.Errorf("call: %w", libvirtgo.Error{Code: c.code, Message: c.message}))
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.message) {
@@ -244,6 +245,18 @@ func TestExplain(t *testing.T) {
 	plain := explain(libvirtgo.Error{Code: libvirtgo.ERR_OPERATION_FAILED, Message: "some words"})
 	if plain.Error() != "some words" {
 		t.Errorf("got %q: this number means nothing by itself", plain)
+	}
+}
+
+// QEMU's words about a disk that another process has locked become an error that names the disk, and libvirt's own text is gone.
+func TestADiskThatAnotherQEMUHasIsHeld(t *testing.T) {
+	for _, lock := range []string{`"write"`, `shared "write"`, `"consistent read"`} {
+		err := explain(libvirtgo.Error{Code: libvirtgo.ERR_INTERNAL_ERROR, Message: "internal error: process exited while connecting to " +
+			"monitor: 2026-11-24T12:00:00.1Z qemu-system-x86_64: -blockdev {...}: Failed to get " + lock + " lock\n" +
+			"Is another process using the image [/srv/images/db [1.qcow2]?"})
+		if !errors.Is(err, hypervisor.ErrHeld) || err.Error() != "disk /srv/images/db [1.qcow2 is held by another QEMU" {
+			t.Errorf("%s: %v", lock, err)
+		}
 	}
 }
 

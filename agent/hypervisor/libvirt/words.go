@@ -102,12 +102,12 @@ var startedDetails = map[libvirtgo.DomainEventStartedDetailType]string{
 }
 
 var stoppedDetails = map[libvirtgo.DomainEventStoppedDetailType]string{
-	libvirtgo.DOMAIN_EVENT_STOPPED_SHUTDOWN:      "shut down",
-	libvirtgo.DOMAIN_EVENT_STOPPED_DESTROYED:     "destroyed",
-	libvirtgo.DOMAIN_EVENT_STOPPED_CRASHED:       "crashed",
+	libvirtgo.DOMAIN_EVENT_STOPPED_SHUTDOWN:      hypervisor.DetailShutDown,
+	libvirtgo.DOMAIN_EVENT_STOPPED_DESTROYED:     hypervisor.DetailDestroyed,
+	libvirtgo.DOMAIN_EVENT_STOPPED_CRASHED:       hypervisor.DetailCrashed,
 	libvirtgo.DOMAIN_EVENT_STOPPED_MIGRATED:      "migrated",
 	libvirtgo.DOMAIN_EVENT_STOPPED_SAVED:         "saved",
-	libvirtgo.DOMAIN_EVENT_STOPPED_FAILED:        "failed to start",
+	libvirtgo.DOMAIN_EVENT_STOPPED_FAILED:        hypervisor.DetailFailed,
 	libvirtgo.DOMAIN_EVENT_STOPPED_FROM_SNAPSHOT: "from snapshot",
 }
 

@@ -157,6 +157,62 @@ func (BindingKind) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_resources_proto_rawDescGZIP(), []int{1}
 }
 
+// EndingCause is why a guest ended.
+type EndingCause int32
+
+const (
+	EndingCause_ENDING_CAUSE_UNSPECIFIED  EndingCause = 0 // not known
+	EndingCause_ENDING_CAUSE_SHUT_DOWN    EndingCause = 1 // by the guest itself
+	EndingCause_ENDING_CAUSE_DESTROYED    EndingCause = 2 // by somebody
+	EndingCause_ENDING_CAUSE_PANICKED     EndingCause = 3 // the guest's kernel has told that it cannot go on
+	EndingCause_ENDING_CAUSE_PROCESS_DIED EndingCause = 4 // QEMU ended without a word
+)
+
+// Enum value maps for EndingCause.
+var (
+	EndingCause_name = map[int32]string{
+		0: "ENDING_CAUSE_UNSPECIFIED",
+		1: "ENDING_CAUSE_SHUT_DOWN",
+		2: "ENDING_CAUSE_DESTROYED",
+		3: "ENDING_CAUSE_PANICKED",
+		4: "ENDING_CAUSE_PROCESS_DIED",
+	}
+	EndingCause_value = map[string]int32{
+		"ENDING_CAUSE_UNSPECIFIED":  0,
+		"ENDING_CAUSE_SHUT_DOWN":    1,
+		"ENDING_CAUSE_DESTROYED":    2,
+		"ENDING_CAUSE_PANICKED":     3,
+		"ENDING_CAUSE_PROCESS_DIED": 4,
+	}
+)
+
+func (x EndingCause) Enum() *EndingCause {
+	p := new(EndingCause)
+	*p = x
+	return p
+}
+
+func (x EndingCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EndingCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_resources_proto_enumTypes[2].Descriptor()
+}
+
+func (EndingCause) Type() protoreflect.EnumType {
+	return &file_berth_v1_resources_proto_enumTypes[2]
+}
+
+func (x EndingCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EndingCause.Descriptor instead.
+func (EndingCause) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+}
+
 type DomainState int32
 
 const (
@@ -210,11 +266,11 @@ func (x DomainState) String() string {
 }
 
 func (DomainState) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[2].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[3].Descriptor()
 }
 
 func (DomainState) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[2]
+	return &file_berth_v1_resources_proto_enumTypes[3]
 }
 
 func (x DomainState) Number() protoreflect.EnumNumber {
@@ -223,7 +279,7 @@ func (x DomainState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DomainState.Descriptor instead.
 func (DomainState) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
 }
 
 // ConditionKind says what sort of thing is wrong with a VM, or unusual about it.
@@ -249,7 +305,10 @@ const (
 	ConditionKind_CONDITION_KIND_HOST_BOOTED     ConditionKind = 21 // its host has booted anew, so it is to be started again
 	ConditionKind_CONDITION_KIND_STORAGE_LATE    ConditionKind = 22 // the storage that it has its disks on is not there yet
 	ConditionKind_CONDITION_KIND_RESTART_BEHIND  ConditionKind = 23 // VMs that it is to start after do not run yet
-	ConditionKind_CONDITION_KIND_RESTART_HELD    ConditionKind = 20 // host after host was lost with it: only a person starts it again
+	ConditionKind_CONDITION_KIND_RESTART_HELD    ConditionKind = 20 // hosts were lost with it, or it ended again and again: only a person starts it again
+	ConditionKind_CONDITION_KIND_NO_ROOM         ConditionKind = 24 // libvirt has paused it, because a disk of it failed or found no room
+	ConditionKind_CONDITION_KIND_GUEST_PANICKED  ConditionKind = 25 // its guest has crashed
+	ConditionKind_CONDITION_KIND_PROCESS_DIED    ConditionKind = 26 // its QEMU has ended without a word
 )
 
 // Enum value maps for ConditionKind.
@@ -275,6 +334,9 @@ var (
 		22: "CONDITION_KIND_STORAGE_LATE",
 		23: "CONDITION_KIND_RESTART_BEHIND",
 		20: "CONDITION_KIND_RESTART_HELD",
+		24: "CONDITION_KIND_NO_ROOM",
+		25: "CONDITION_KIND_GUEST_PANICKED",
+		26: "CONDITION_KIND_PROCESS_DIED",
 	}
 	ConditionKind_value = map[string]int32{
 		"CONDITION_KIND_UNSPECIFIED":     0,
@@ -297,6 +359,9 @@ var (
 		"CONDITION_KIND_STORAGE_LATE":    22,
 		"CONDITION_KIND_RESTART_BEHIND":  23,
 		"CONDITION_KIND_RESTART_HELD":    20,
+		"CONDITION_KIND_NO_ROOM":         24,
+		"CONDITION_KIND_GUEST_PANICKED":  25,
+		"CONDITION_KIND_PROCESS_DIED":    26,
 	}
 )
 
@@ -311,11 +376,11 @@ func (x ConditionKind) String() string {
 }
 
 func (ConditionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[3].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[4].Descriptor()
 }
 
 func (ConditionKind) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[3]
+	return &file_berth_v1_resources_proto_enumTypes[4]
 }
 
 func (x ConditionKind) Number() protoreflect.EnumNumber {
@@ -324,7 +389,7 @@ func (x ConditionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConditionKind.Descriptor instead.
 func (ConditionKind) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
 }
 
 type VMState int32
@@ -378,11 +443,11 @@ func (x VMState) String() string {
 }
 
 func (VMState) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[4].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[5].Descriptor()
 }
 
 func (VMState) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[4]
+	return &file_berth_v1_resources_proto_enumTypes[5]
 }
 
 func (x VMState) Number() protoreflect.EnumNumber {
@@ -391,7 +456,7 @@ func (x VMState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VMState.Descriptor instead.
 func (VMState) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
 }
 
 type OperationResult int32
@@ -433,11 +498,11 @@ func (x OperationResult) String() string {
 }
 
 func (OperationResult) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[5].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[6].Descriptor()
 }
 
 func (OperationResult) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[5]
+	return &file_berth_v1_resources_proto_enumTypes[6]
 }
 
 func (x OperationResult) Number() protoreflect.EnumNumber {
@@ -446,7 +511,7 @@ func (x OperationResult) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationResult.Descriptor instead.
 func (OperationResult) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{6}
 }
 
 type DecisionOutcome int32
@@ -485,11 +550,11 @@ func (x DecisionOutcome) String() string {
 }
 
 func (DecisionOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_resources_proto_enumTypes[6].Descriptor()
+	return file_berth_v1_resources_proto_enumTypes[7].Descriptor()
 }
 
 func (DecisionOutcome) Type() protoreflect.EnumType {
-	return &file_berth_v1_resources_proto_enumTypes[6]
+	return &file_berth_v1_resources_proto_enumTypes[7]
 }
 
 func (x DecisionOutcome) Number() protoreflect.EnumNumber {
@@ -498,7 +563,7 @@ func (x DecisionOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DecisionOutcome.Descriptor instead.
 func (DecisionOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{7}
 }
 
 // Node is a hypervisor host with an agent.
@@ -2584,6 +2649,7 @@ type Ending struct {
 	WatchedSeconds float64                `protobuf:"fixed64,1,opt,name=watched_seconds,json=watchedSeconds,proto3" json:"watched_seconds,omitempty"` // how long ago the agent's watch of the running guest began; from then on it was not even paused
 	EndedSeconds   float64                `protobuf:"fixed64,2,opt,name=ended_seconds,json=endedSeconds,proto3" json:"ended_seconds,omitempty"`       // how long ago it ended
 	Whole          bool                   `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`                                          // the watch began when the guest was started here or came here
+	Cause          EndingCause            `protobuf:"varint,4,opt,name=cause,proto3,enum=berth.v1.EndingCause" json:"cause,omitempty"`                // as libvirt tells it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2637,6 +2703,13 @@ func (x *Ending) GetWhole() bool {
 		return x.Whole
 	}
 	return false
+}
+
+func (x *Ending) GetCause() EndingCause {
+	if x != nil {
+		return x.Cause
+	}
+	return EndingCause_ENDING_CAUSE_UNSPECIFIED
 }
 
 // VM is a guest that Berth manages.
@@ -6596,11 +6669,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"DiskSource\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x03 \x01(\tR\x06volume\"l\n" +
+	"\x06volume\x18\x03 \x01(\tR\x06volume\"\x99\x01\n" +
 	"\x06Ending\x12'\n" +
 	"\x0fwatched_seconds\x18\x01 \x01(\x01R\x0ewatchedSeconds\x12#\n" +
 	"\rended_seconds\x18\x02 \x01(\x01R\fendedSeconds\x12\x14\n" +
-	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xb4\x0e\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\x12+\n" +
+	"\x05cause\x18\x04 \x01(\x0e2\x15.berth.v1.EndingCauseR\x05cause\"\xb4\x0e\n" +
 	"\x02VM\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12$\n" +
@@ -7037,7 +7111,13 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x16BINDING_KIND_SNAPSHOTS\x10\b\x12\x14\n" +
 	"\x10BINDING_KIND_JOB\x10\t\x12\x1a\n" +
 	"\x16BINDING_KIND_BLOCK_JOB\x10\n" +
-	"*\x81\x02\n" +
+	"*\x9d\x01\n" +
+	"\vEndingCause\x12\x1c\n" +
+	"\x18ENDING_CAUSE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16ENDING_CAUSE_SHUT_DOWN\x10\x01\x12\x1a\n" +
+	"\x16ENDING_CAUSE_DESTROYED\x10\x02\x12\x19\n" +
+	"\x15ENDING_CAUSE_PANICKED\x10\x03\x12\x1d\n" +
+	"\x19ENDING_CAUSE_PROCESS_DIED\x10\x04*\x81\x02\n" +
 	"\vDomainState\x12\x1c\n" +
 	"\x18DOMAIN_STATE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13DOMAIN_STATE_ABSENT\x10\x01\x12\x18\n" +
@@ -7047,7 +7127,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x14DOMAIN_STATE_SHUTOFF\x10\x05\x12\x18\n" +
 	"\x14DOMAIN_STATE_CRASHED\x10\x06\x12\x18\n" +
 	"\x14DOMAIN_STATE_UNKNOWN\x10\a\x12\x17\n" +
-	"\x13DOMAIN_STATE_ORPHAN\x10\b*\x8d\x05\n" +
+	"\x13DOMAIN_STATE_ORPHAN\x10\b*\xed\x05\n" +
 	"\rConditionKind\x12\x1e\n" +
 	"\x1aCONDITION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CONDITION_KIND_OTHER\x10\x01\x12\x1e\n" +
@@ -7069,7 +7149,10 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x1aCONDITION_KIND_HOST_BOOTED\x10\x15\x12\x1f\n" +
 	"\x1bCONDITION_KIND_STORAGE_LATE\x10\x16\x12!\n" +
 	"\x1dCONDITION_KIND_RESTART_BEHIND\x10\x17\x12\x1f\n" +
-	"\x1bCONDITION_KIND_RESTART_HELD\x10\x14*\xd3\x01\n" +
+	"\x1bCONDITION_KIND_RESTART_HELD\x10\x14\x12\x1a\n" +
+	"\x16CONDITION_KIND_NO_ROOM\x10\x18\x12!\n" +
+	"\x1dCONDITION_KIND_GUEST_PANICKED\x10\x19\x12\x1f\n" +
+	"\x1bCONDITION_KIND_PROCESS_DIED\x10\x1a*\xd3\x01\n" +
 	"\aVMState\x12\x18\n" +
 	"\x14VM_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10VM_STATE_STOPPED\x10\x01\x12\x15\n" +
@@ -7104,174 +7187,176 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 	return file_berth_v1_resources_proto_rawDescData
 }
 
-var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
 var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(BindingKind)(0),              // 1: berth.v1.BindingKind
-	(DomainState)(0),              // 2: berth.v1.DomainState
-	(ConditionKind)(0),            // 3: berth.v1.ConditionKind
-	(VMState)(0),                  // 4: berth.v1.VMState
-	(OperationResult)(0),          // 5: berth.v1.OperationResult
-	(DecisionOutcome)(0),          // 6: berth.v1.DecisionOutcome
-	(*Node)(nil),                  // 7: berth.v1.Node
-	(*FenceDevice)(nil),           // 8: berth.v1.FenceDevice
-	(*Fencing)(nil),               // 9: berth.v1.Fencing
-	(*NodeSettings)(nil),          // 10: berth.v1.NodeSettings
-	(*NodeLedgers)(nil),           // 11: berth.v1.NodeLedgers
-	(*NodeInventory)(nil),         // 12: berth.v1.NodeInventory
-	(*StoragePool)(nil),           // 13: berth.v1.StoragePool
-	(*Network)(nil),               // 14: berth.v1.Network
-	(*ReadingError)(nil),          // 15: berth.v1.ReadingError
-	(*NodeTelemetry)(nil),         // 16: berth.v1.NodeTelemetry
-	(*Pressure)(nil),              // 17: berth.v1.Pressure
-	(*DomainTelemetry)(nil),       // 18: berth.v1.DomainTelemetry
-	(*Domain)(nil),                // 19: berth.v1.Domain
-	(*LastRun)(nil),               // 20: berth.v1.LastRun
-	(*Bindings)(nil),              // 21: berth.v1.Bindings
-	(*Binding)(nil),               // 22: berth.v1.Binding
-	(*Devices)(nil),               // 23: berth.v1.Devices
-	(*Device)(nil),                // 24: berth.v1.Device
-	(*DiskSource)(nil),            // 25: berth.v1.DiskSource
-	(*Ending)(nil),                // 26: berth.v1.Ending
-	(*VM)(nil),                    // 27: berth.v1.VM
-	(*Snapshot)(nil),              // 28: berth.v1.Snapshot
-	(*SnapshotDisk)(nil),          // 29: berth.v1.SnapshotDisk
-	(*VMSize)(nil),                // 30: berth.v1.VMSize
-	(*PendingChange)(nil),         // 31: berth.v1.PendingChange
-	(*Drift)(nil),                 // 32: berth.v1.Drift
-	(*DriftedDevice)(nil),         // 33: berth.v1.DriftedDevice
-	(*Discard)(nil),               // 34: berth.v1.Discard
-	(*CopyView)(nil),              // 35: berth.v1.CopyView
-	(*VMDisk)(nil),                // 36: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 37: berth.v1.NewVM
-	(*VMChange)(nil),              // 38: berth.v1.VMChange
-	(*Names)(nil),                 // 39: berth.v1.Names
-	(*RootDisk)(nil),              // 40: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 41: berth.v1.VMSpec
-	(*Disk)(nil),                  // 42: berth.v1.Disk
-	(*Operation)(nil),             // 43: berth.v1.Operation
-	(*MigrationStats)(nil),        // 44: berth.v1.MigrationStats
-	(*Decision)(nil),              // 45: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 46: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 47: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 48: berth.v1.RankRow
-	(*RankCell)(nil),              // 49: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 50: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 51: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 52: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 53: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 54: berth.v1.Event
-	(*Member)(nil),                // 55: berth.v1.Member
-	(*ErrorDetail)(nil),           // 56: berth.v1.ErrorDetail
-	nil,                           // 57: berth.v1.Node.KeysEntry
-	nil,                           // 58: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 59: google.protobuf.Timestamp
-	(*Key)(nil),                   // 60: berth.v1.Key
-	(*CompiledKey)(nil),           // 61: berth.v1.CompiledKey
-	(*Problem)(nil),               // 62: berth.v1.Problem
+	(EndingCause)(0),              // 2: berth.v1.EndingCause
+	(DomainState)(0),              // 3: berth.v1.DomainState
+	(ConditionKind)(0),            // 4: berth.v1.ConditionKind
+	(VMState)(0),                  // 5: berth.v1.VMState
+	(OperationResult)(0),          // 6: berth.v1.OperationResult
+	(DecisionOutcome)(0),          // 7: berth.v1.DecisionOutcome
+	(*Node)(nil),                  // 8: berth.v1.Node
+	(*FenceDevice)(nil),           // 9: berth.v1.FenceDevice
+	(*Fencing)(nil),               // 10: berth.v1.Fencing
+	(*NodeSettings)(nil),          // 11: berth.v1.NodeSettings
+	(*NodeLedgers)(nil),           // 12: berth.v1.NodeLedgers
+	(*NodeInventory)(nil),         // 13: berth.v1.NodeInventory
+	(*StoragePool)(nil),           // 14: berth.v1.StoragePool
+	(*Network)(nil),               // 15: berth.v1.Network
+	(*ReadingError)(nil),          // 16: berth.v1.ReadingError
+	(*NodeTelemetry)(nil),         // 17: berth.v1.NodeTelemetry
+	(*Pressure)(nil),              // 18: berth.v1.Pressure
+	(*DomainTelemetry)(nil),       // 19: berth.v1.DomainTelemetry
+	(*Domain)(nil),                // 20: berth.v1.Domain
+	(*LastRun)(nil),               // 21: berth.v1.LastRun
+	(*Bindings)(nil),              // 22: berth.v1.Bindings
+	(*Binding)(nil),               // 23: berth.v1.Binding
+	(*Devices)(nil),               // 24: berth.v1.Devices
+	(*Device)(nil),                // 25: berth.v1.Device
+	(*DiskSource)(nil),            // 26: berth.v1.DiskSource
+	(*Ending)(nil),                // 27: berth.v1.Ending
+	(*VM)(nil),                    // 28: berth.v1.VM
+	(*Snapshot)(nil),              // 29: berth.v1.Snapshot
+	(*SnapshotDisk)(nil),          // 30: berth.v1.SnapshotDisk
+	(*VMSize)(nil),                // 31: berth.v1.VMSize
+	(*PendingChange)(nil),         // 32: berth.v1.PendingChange
+	(*Drift)(nil),                 // 33: berth.v1.Drift
+	(*DriftedDevice)(nil),         // 34: berth.v1.DriftedDevice
+	(*Discard)(nil),               // 35: berth.v1.Discard
+	(*CopyView)(nil),              // 36: berth.v1.CopyView
+	(*VMDisk)(nil),                // 37: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 38: berth.v1.NewVM
+	(*VMChange)(nil),              // 39: berth.v1.VMChange
+	(*Names)(nil),                 // 40: berth.v1.Names
+	(*RootDisk)(nil),              // 41: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 42: berth.v1.VMSpec
+	(*Disk)(nil),                  // 43: berth.v1.Disk
+	(*Operation)(nil),             // 44: berth.v1.Operation
+	(*MigrationStats)(nil),        // 45: berth.v1.MigrationStats
+	(*Decision)(nil),              // 46: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 47: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 48: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 49: berth.v1.RankRow
+	(*RankCell)(nil),              // 50: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 51: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 52: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 53: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 54: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 55: berth.v1.Event
+	(*Member)(nil),                // 56: berth.v1.Member
+	(*ErrorDetail)(nil),           // 57: berth.v1.ErrorDetail
+	nil,                           // 58: berth.v1.Node.KeysEntry
+	nil,                           // 59: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 60: google.protobuf.Timestamp
+	(*Key)(nil),                   // 61: berth.v1.Key
+	(*CompiledKey)(nil),           // 62: berth.v1.CompiledKey
+	(*Problem)(nil),               // 63: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
-	10, // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
-	10, // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
-	12, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
-	16, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
-	11, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	59, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	57, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
-	8,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
-	9,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	58, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	8,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	59, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	59, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
-	13, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	14, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	59, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	15, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	59, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	17, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	17, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	17, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	18, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	15, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	2,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	59, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	26, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	25, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	23, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
-	21, // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
-	20, // 30: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
-	23, // 31: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
-	22, // 32: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
+	11, // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
+	11, // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
+	13, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
+	17, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
+	12, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
+	60, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	58, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	9,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
+	10, // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
+	59, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	9,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
+	60, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	60, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	14, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	15, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	60, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	16, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	60, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	18, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	18, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	18, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	19, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	16, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	3,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	60, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	27, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	26, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	24, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
+	22, // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
+	21, // 30: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
+	24, // 31: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
+	23, // 32: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
 	1,  // 33: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
-	25, // 34: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
-	59, // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
-	24, // 36: berth.v1.Devices.devices:type_name -> berth.v1.Device
-	25, // 37: berth.v1.Device.source:type_name -> berth.v1.DiskSource
-	41, // 38: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	4,  // 39: berth.v1.VM.state:type_name -> berth.v1.VMState
-	59, // 40: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	59, // 41: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	18, // 42: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	60, // 43: berth.v1.VM.keys:type_name -> berth.v1.Key
-	60, // 44: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	59, // 45: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	36, // 46: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	34, // 47: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	3,  // 48: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	32, // 49: berth.v1.VM.drift:type_name -> berth.v1.Drift
-	30, // 50: berth.v1.VM.running:type_name -> berth.v1.VMSize
-	31, // 51: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	59, // 52: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
-	31, // 53: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
-	28, // 54: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
-	59, // 55: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
-	29, // 56: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
-	59, // 57: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	59, // 58: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
-	33, // 59: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	59, // 60: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
-	2,  // 61: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 62: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	41, // 63: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	60, // 64: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	40, // 65: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	39, // 66: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	39, // 67: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	39, // 68: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	39, // 69: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	39, // 70: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
-	42, // 71: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	5,  // 72: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	59, // 73: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	59, // 74: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	59, // 75: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	44, // 76: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	35, // 77: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	59, // 78: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	6,  // 79: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	50, // 80: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	51, // 81: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	48, // 82: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	46, // 83: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	47, // 84: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	6,  // 85: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	49, // 86: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	61, // 87: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	61, // 88: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	52, // 89: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	53, // 90: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	59, // 91: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	59, // 92: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	45, // 93: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	62, // 94: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	95, // [95:95] is the sub-list for method output_type
-	95, // [95:95] is the sub-list for method input_type
-	95, // [95:95] is the sub-list for extension type_name
-	95, // [95:95] is the sub-list for extension extendee
-	0,  // [0:95] is the sub-list for field type_name
+	26, // 34: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
+	60, // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	25, // 36: berth.v1.Devices.devices:type_name -> berth.v1.Device
+	26, // 37: berth.v1.Device.source:type_name -> berth.v1.DiskSource
+	2,  // 38: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
+	42, // 39: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	5,  // 40: berth.v1.VM.state:type_name -> berth.v1.VMState
+	60, // 41: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	60, // 42: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	19, // 43: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	61, // 44: berth.v1.VM.keys:type_name -> berth.v1.Key
+	61, // 45: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	60, // 46: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	37, // 47: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	35, // 48: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	4,  // 49: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	33, // 50: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	31, // 51: berth.v1.VM.running:type_name -> berth.v1.VMSize
+	32, // 52: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
+	60, // 53: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
+	32, // 54: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
+	29, // 55: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
+	60, // 56: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
+	30, // 57: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
+	60, // 58: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	60, // 59: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	34, // 60: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	60, // 61: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
+	3,  // 62: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,  // 63: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	42, // 64: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	61, // 65: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	41, // 66: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	40, // 67: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	40, // 68: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	40, // 69: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	40, // 70: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	40, // 71: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
+	43, // 72: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	6,  // 73: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	60, // 74: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	60, // 75: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	60, // 76: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	45, // 77: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	36, // 78: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	60, // 79: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	7,  // 80: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	51, // 81: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	52, // 82: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	49, // 83: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	47, // 84: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	48, // 85: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	7,  // 86: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	50, // 87: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	62, // 88: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	62, // 89: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	53, // 90: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	54, // 91: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	60, // 92: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	60, // 93: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	46, // 94: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	63, // 95: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	96, // [96:96] is the sub-list for method output_type
+	96, // [96:96] is the sub-list for method input_type
+	96, // [96:96] is the sub-list for extension type_name
+	96, // [96:96] is the sub-list for extension extendee
+	0,  // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -7295,7 +7380,7 @@ func file_berth_v1_resources_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      8,
 			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   0,
