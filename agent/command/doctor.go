@@ -22,6 +22,7 @@ import (
 
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
+	"berth/agent/tasks"
 	"berth/agent/watchdog"
 	"berth/shared/destination"
 	"berth/shared/domxml"
@@ -185,6 +186,7 @@ func examineLibvirt(ctx context.Context, settings *Settings) []finding {
 	}}
 	findings = append(findings, examineGuests(ctx, h)...)
 	findings = append(findings, examineStorage(info, exec.LookPath)...)
+	findings = append(findings, examineShared(info.Pools, tasks.NewSharedPools(settings.sharedPath()))...)
 	caps, err := domxml.ParseCapabilities(info.CapabilitiesXML)
 	if err != nil {
 		return append(findings, finding{"capabilities", err.Error(), "virsh capabilities", bad})
@@ -225,6 +227,34 @@ func examineStorage(info hypervisor.HostInfo, find func(string) (string, error))
 			findings,
 			finding{"qemu-img", "not found: libvirt makes no qcow2 volumes without it", "install qemu-utils (Debian) or qemu-img", warning},
 		)
+	}
+	return findings
+}
+
+// examineShared tells of pools that the cluster calls shared, as this host has seen them when coordinators tried that last.
+func examineShared(pools []hypervisor.Pool, kept *tasks.SharedPools) (findings []finding) {
+	seen, err := kept.Read()
+	if err != nil {
+		return []finding{{"shared pools", err.Error(), "", warning}}
+	}
+	for _, pool := range pools {
+		is, tried := seen[pool.Name]
+		at := is.At.UTC().Format("2006-01-02 15:04:05 MST")
+		switch check := "shared pool " + pool.Name; {
+		case !tried:
+		case !is.Found:
+			findings = append(findings, finding{
+				check, "it is called shared, and at " + at + " this host did not see what another one had just made there",
+				"mount the same storage here as elsewhere, or declare the pool anew with --scope local: 'berth pool show' says who sees what", bad,
+			})
+		case !is.Held:
+			findings = append(findings, finding{
+				check, "this host sees the files of others, and at " + at + " not their locks: two QEMUs could write to one disk",
+				"mount it with locks (NFS: without nolock), or set lock_manager in /etc/libvirt/qemu.conf", warning,
+			})
+		default:
+			findings = append(findings, finding{check, "this host saw the files and the locks of another one at " + at, "", good})
+		}
 	}
 	return findings
 }

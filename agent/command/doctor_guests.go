@@ -52,11 +52,16 @@ func examineGuest(domain *hypervisor.Domain) (findings []finding) {
 	if domain.Autostart && domain.Managed {
 		warn("libvirt starts it when this host boots, even if it runs elsewhere by then", "virsh autostart --disable "+domain.Name)
 	}
-	var kept []string
+	var kept, media []string
 	for i := range domain.Bindings {
-		if one := &domain.Bindings[i]; one.Kind != domxml.MediaBinding { // other nodes may have it, which only the coordinator knows
+		if one := &domain.Bindings[i]; one.Kind == domxml.MediaBinding {
+			media = append(media, one.Text())
+		} else {
 			kept = append(kept, one.Text())
 		}
+	}
+	if len(media) > 0 { // other nodes may have it, which only the coordinator knows
+		warn("moves only to hosts that have the same file: "+strings.Join(media, "; "), "berth vm media eject "+domain.Name)
 	}
 	if len(kept) > 0 {
 		warn("cannot move while it runs: "+strings.Join(kept, "; "), "'berth vm show' says what lets it go; a drain leaves it here")

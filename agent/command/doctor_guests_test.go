@@ -32,6 +32,7 @@ func TestTheDoctorTellsOfGuestsThatCannotMove(t *testing.T) {
 		},
 	}
 	const want = "guest web1|warn|libvirt starts it when this host boots, even if it runs elsewhere by then|virsh autostart --disable web1\n" +
+		"guest web1|warn|moves only to hosts that have the same file: media cdrom sda (/srv/x.iso)|berth vm media eject web1\n" +
 		"guest web1|warn|cannot move while it runs: job backup|" +
 		"'berth vm show' says what lets it go; a drain leaves it here\n" +
 		"guest web1|warn|disk vdb has cache mode unsafe: what the guest has synced is lost with the host's power|" +

@@ -104,7 +104,8 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		},
 		Jobs: work,
 		Tasks: &tasks.Tasks{
-			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed, Logger: log.Named("tasks"),
+			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed,
+			Shared: tasks.NewSharedPools(settings.sharedPath()), Logger: log.Named("tasks"),
 		},
 		Logger: log.Named("session"),
 	}

@@ -161,6 +161,7 @@ const (
 	EventResumed   = "resumed"
 	EventSuspended = "suspended"
 	EventStopped   = "stopped"
+	EventCrashed   = "crashed" // the guest has told that it cannot go on; what follows is an event of its own
 
 	DetailMigrated = "migrated"
 	DetailSaved    = "saved"

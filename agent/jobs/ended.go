@@ -43,6 +43,10 @@ type ending struct {
 	ranSince time.Time
 	whole    bool
 	detail   string // the hypervisor's word for why it ended
+
+	// Of one that its hypervisor stops because it has panicked, until it is ended for that: it has not left, and stops nowhere else.
+	panicked bool
+	ran      *ending // as which it ran before it stood still
 }
 
 // saw takes an event. Lists tells that a listing of the guests has to follow.
@@ -67,9 +71,21 @@ func (e *endings) saw(event hypervisor.Event, now time.Time) (lists bool) {
 	case hypervisor.EventSuspended:
 		was := e.guests[event.UUID]
 		arrives := was.told == toldStands && was.whole // it has not run here yet
-		e.tell(event.UUID, ending{told: toldStands, at: now, whole: arrives})
+		stands := ending{told: toldStands, at: now, whole: arrives, panicked: was.panicked}
+		if was.told == toldRuns {
+			stands.ran = &was
+		}
+		e.tell(event.UUID, stands)
+	case hypervisor.EventCrashed:
+		if was, known := e.guests[event.UUID]; known {
+			was.panicked = true
+			e.guests[event.UUID] = was
+		}
 	case hypervisor.EventStopped:
 		was := e.guests[event.UUID]
+		if was.panicked && was.ran != nil && event.Detail == hypervisor.DetailCrashed {
+			was = *was.ran
+		}
 		switch {
 		case event.Detail == hypervisor.DetailSaved:
 			delete(e.guests, event.UUID) // its memory is kept: it has not ended, and whoever starts it lets it run on

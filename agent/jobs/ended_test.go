@@ -86,7 +86,7 @@ func TestHowLongAGuestWasWatchedThatHasEnded(t *testing.T) {
 	started, resumed := on(hypervisor.EventStarted, "booted"), on(hypervisor.EventResumed, "")
 	arrives, suspended := on(hypervisor.EventStarted, hypervisor.DetailMigrated), on(hypervisor.EventSuspended, "")
 	left, crashed := on(hypervisor.EventStopped, hypervisor.DetailMigrated), on(hypervisor.EventStopped, "crashed")
-	gap := hypervisor.Event{Kind: hypervisor.EventReconnected}
+	panicked, gap := on(hypervisor.EventCrashed, ""), hypervisor.Event{Kind: hypervisor.EventReconnected}
 	for name, tc := range map[string]struct {
 		events  []hypervisor.Event // a minute apart
 		listed  bool               // as running, before them
@@ -102,6 +102,11 @@ func TestHowLongAGuestWasWatchedThatHasEnded(t *testing.T) {
 		"it came here and was paused": {[]hypervisor.Event{arrives, resumed, suspended, resumed, crashed}, false, 1, false},
 		"it ran when the agent came":  {[]hypervisor.Event{crashed}, true, 1, false},
 		"a migration that came back":  {[]hypervisor.Event{suspended, resumed, crashed}, true, 1, false},
+		"it panicked":                 {[]hypervisor.Event{started, suspended, panicked, crashed}, false, 3, true},
+		"it panicked, told first":     {[]hypervisor.Event{started, panicked, suspended, crashed}, false, 3, true},
+		"it panicked, and stood":      {[]hypervisor.Event{started, suspended, resumed, panicked, suspended, crashed}, false, 3, false},
+		"it left as it panicked":      {[]hypervisor.Event{started, suspended, panicked, left}, false, -1, false},
+		"it panicked after a gap":     {[]hypervisor.Event{started, gap, suspended, panicked, crashed}, false, -1, false},
 		"it left":                     {[]hypervisor.Event{started, suspended, left}, false, -1, false},
 		"it was started again":        {[]hypervisor.Event{started, crashed, started}, false, -1, false},
 		"it ended in a gap":           {[]hypervisor.Event{started, gap, crashed}, false, -1, false},

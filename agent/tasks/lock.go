@@ -29,7 +29,11 @@ func (t *Tasks) lock(ctx context.Context, order *berthv1.LockTask) (held bool, e
 	case berthv1.LockStep_LOCK_STEP_HOLD:
 		return false, t.holdLock(ctx, pool, volume)
 	case berthv1.LockStep_LOCK_STEP_LOOK:
-		return t.Hypervisor.LockHeld(ctx, pool, volume)
+		held, err = t.Hypervisor.LockHeld(ctx, pool, volume)
+		if failure := t.Shared.saw(pool, held, err, time.Now()); failure != nil {
+			t.Logger.Warn("what was seen of a shared pool could not be written down", "pool", pool, "error", failure)
+		}
+		return held, err
 	case berthv1.LockStep_LOCK_STEP_RELEASE:
 		return false, t.releaseLock(ctx, pool, volume)
 	default:

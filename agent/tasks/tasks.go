@@ -43,7 +43,9 @@ type Tasks struct {
 	Discard func(ctx context.Context, vm string, epoch uint64) error
 	// EndCrashed removes what is left of a guest that has crashed. Package jobs implements it.
 	EndCrashed func(ctx context.Context, vm string, epoch uint64) error
-	Logger     hclog.Logger
+	// Shared keeps what was seen of pools that are called shared; nil: nobody wants to know.
+	Shared *SharedPools
+	Logger hclog.Logger
 
 	mu       sync.Mutex
 	fetching map[string]chan struct{} // by volume; closed when the fetch has ended

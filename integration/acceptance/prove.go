@@ -15,7 +15,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		install, formCluster, prepareMigration, joinNodes, moveVM, upgrade, removeAll,
+		install, formCluster, prepareMigration, joinNodes, moveVM, cutPower, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -223,6 +223,69 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 		return err
 	}
 	return s.coord.do(ctx, "berth decision list")
+}
+
+// cutPower takes the power from all machines at once, and gives it back.
+func cutPower(ctx context.Context, s *site, _ string) error {
+	step("Cut the power of all machines and give it back: what ran runs again, once, in the order that was asked for; what was stopped does not")
+	if err := s.coord.do(ctx,
+		"berth vm set load-1 --label first",
+		"berth vm set web-1 --restart-after first",
+		"berth vm start off-1 --memory 64M",
+		"berth vm stop off-1 --force",
+	); err != nil {
+		return err
+	}
+	for _, m := range s.machines() {
+		if err := m.powerOff(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.machines() {
+		if err := m.powerOn(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.machines() {
+		if err := m.ready(ctx); err != nil {
+			return err
+		}
+	}
+	began := map[string]string{}
+	err := wait(ctx, 2*time.Minute, func() error {
+		for _, vm := range []string{"load-1", "web-1"} {
+			on, err := s.nodeOf(ctx, vm)
+			if err != nil {
+				return err
+			}
+			// libvirt writes this file when it starts the guest's process. All machines have one clock.
+			if began[vm], err = on.try(ctx, "stat --format=%.9Y /run/libvirt/qemu/"+vm+".pid"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if began["load-1"] >= began["web-1"] {
+		return fmt.Errorf("web-1 began at %s, before load-1 at %s", began["web-1"], began["load-1"])
+	}
+	for _, vm := range []string{"load-1", "web-1"} {
+		on, err := s.nodeOf(ctx, vm)
+		if err == nil {
+			err = s.runsOnlyOn(ctx, vm, on)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, node := range s.nodes {
+		if err := node.do(ctx, "! virsh --quiet list --all --name | grep --line-regexp off-1"); err != nil {
+			return err
+		}
+	}
+	return s.coord.do(ctx, "berth vm delete off-1 --yes", "berth vm list")
 }
 
 // guests are the process IDs of all QEMUs of a node: a guest that was touched has another one, or none.

@@ -68,10 +68,10 @@ func TestAStartOnADiskThatAQEMUOfSomebodyHas(t *testing.T) {
 		}
 	}
 	s.answers(start(there), 1, there.Name+": ", "disk "+disk+" is held by another QEMU: process ", `guest "loose"`)
-	s.answers([]string{"vm", "start", "db", "--node", host.Name}, 1, host.Name+": ", "disk "+disk+" is held by another QEMU; ", "other hosts")
+	s.answers(start(host), 1, host.Name+": ", "disk "+disk+" is held by another QEMU; ", "other hosts")
 	end()
 	s.within(time.Minute, "the VM starts when that has ended", func() error {
-		if result := s.berth("vm", "start", "db", "--node", host.Name); result.Code != 0 {
+		if result := s.berth(start(host)...); result.Code != 0 {
 			return fmt.Errorf("%s%s", result.Stdout, result.Stderr)
 		}
 		return nil

@@ -90,7 +90,7 @@ var eventKinds = map[libvirtgo.DomainEventType]string{
 	libvirtgo.DOMAIN_EVENT_STOPPED:     "stopped",
 	libvirtgo.DOMAIN_EVENT_SHUTDOWN:    "shutdown",
 	libvirtgo.DOMAIN_EVENT_PMSUSPENDED: "pmsuspended",
-	libvirtgo.DOMAIN_EVENT_CRASHED:     "crashed",
+	libvirtgo.DOMAIN_EVENT_CRASHED:     hypervisor.EventCrashed,
 }
 
 var startedDetails = map[libvirtgo.DomainEventStartedDetailType]string{
