@@ -15,16 +15,18 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/time/rate"
 
+	"berth/coordinator/doorkeeper"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
 
 const (
 	handshakeLimit = 5 * time.Second
-	// handshakes at a time; strangers cannot take more than this.
-	handshakes = 64
-	alpn       = "berth-raft"
+	alpn           = "berth-raft"
 )
+
+// handshakes at a time. A member dials a few connections at once.
+var handshakes = doorkeeper.Limits{Address: 16, All: 256}
 
 // admission decides who may speak to this member, and who a dialled address has to be.
 type admission interface {
@@ -32,6 +34,8 @@ type admission interface {
 	admit(member string) error
 	// memberAt is the ID of the member that Raft expects at an address; empty when it expects none.
 	memberAt(address raft.ServerAddress) string
+	// memberFrom tells whether connections from an address may be those of a member.
+	memberFrom(address string) bool
 }
 
 // listener is the raft.StreamLayer: TLS 1.3, both sides with a certificate of role peer of this cluster. The role is
@@ -48,7 +52,7 @@ type listener struct {
 	logger    hclog.Logger
 
 	accepted chan net.Conn
-	slots    chan struct{}
+	door     *doorkeeper.Keeper
 	open     context.Context // until Close
 	close    context.CancelFunc
 	working  sync.WaitGroup // accept and handshakes
@@ -109,7 +113,7 @@ func listen(cfg *Config, members admission) (*listener, error) {
 	l := &listener{
 		Listener: plain, advertise: address(cfg.Advertise), server: server, client: client, clusterID: cfg.ClusterID,
 		names: cmp.Or(cfg.Names, rpc.NewNames("")), members: members, logger: cfg.Logger.Named("transport"),
-		accepted: make(chan net.Conn), slots: make(chan struct{}, handshakes),
+		accepted: make(chan net.Conn), door: doorkeeper.New(handshakes, members.memberFrom, cfg.Logger.Named("transport")),
 		refusals: rate.Sometimes{First: 10, Interval: time.Second},
 		conns:    make(map[*inbound]struct{}),
 	}
@@ -174,15 +178,8 @@ func (l *listener) acceptAll() {
 				return
 			}
 		}
-		select {
-		case l.slots <- struct{}{}:
-			l.working.Go(func() {
-				defer func() { <-l.slots }()
-				l.handshake(conn)
-			})
-		default:
-			conn.Close()
-		}
+		l.door.Came(conn) // what is too many is closed, and its handshake fails
+		l.working.Go(func() { l.handshake(conn) })
 	}
 }
 
@@ -190,7 +187,9 @@ func (l *listener) handshake(plain net.Conn) {
 	ctx, cancel := context.WithTimeout(l.open, handshakeLimit)
 	defer cancel()
 	secure := tls.Server(plain, l.server)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	err := secure.HandshakeContext(ctx)
+	l.door.Left(plain)
+	if err != nil {
 		plain.Close()
 		l.refusals.Do(func() {
 			l.logger.Warn("refused a connection to the Raft port", "from", plain.RemoteAddr().String(), "reason", err)
@@ -202,6 +201,7 @@ func (l *listener) handshake(plain net.Conn) {
 		secure.Close()
 		return
 	}
+	l.door.Knows(plain)
 	conn := &inbound{Conn: secure, member: member, from: l}
 	l.mu.Lock()
 	if l.over {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"berth/coordinator/doorkeeper"
 )
 
 // When a joined member may vote: it has answered within reachable, its log is at most maxBehind entries short, and both
@@ -209,3 +213,29 @@ func (c *membership) memberAt(address raft.ServerAddress) string {
 	}
 	return ""
 }
+
+// memberFrom implements admission.
+func (c *membership) memberFrom(address string) bool {
+	if c.raft.Load() == nil {
+		return false
+	}
+	for _, server := range c.servers() {
+		host, _, err := net.SplitHostPort(string(server.Address))
+		if err != nil {
+			continue
+		}
+		last := []string{host}
+		if net.ParseIP(host) == nil && c.cfg.Names != nil {
+			last = c.cfg.Names.Last(host)
+		}
+		for _, one := range last {
+			if at, err := netip.ParseAddr(one); err == nil && doorkeeper.Source(at) == address {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// MemberFrom tells whether connections from an address, as a doorkeeper counts it, may be those of a member.
+func (c *membership) MemberFrom(address string) bool { return c.memberFrom(address) }

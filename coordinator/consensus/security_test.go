@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +49,7 @@ type everybody struct{}
 
 func (everybody) admit(string) error                 { return nil }
 func (everybody) memberAt(raft.ServerAddress) string { return "" }
+func (everybody) memberFrom(string) bool             { return false }
 
 // Two clusters may have one authority by mistake, and members of one name: what a certificate says of its cluster counts.
 func TestAMemberOfAnotherClusterIsForeignWhoeverSigned(t *testing.T) {
@@ -161,3 +164,69 @@ type stranger struct{}
 
 func (stranger) admit(string) error                 { return nil }
 func (stranger) memberAt(raft.ServerAddress) string { return "m7" }
+func (stranger) memberFrom(string) bool             { return false }
+
+// besiege keeps connections to a port that say nothing, or a byte at a time, and opens each anew that is closed.
+func besiege(ctx context.Context, t *testing.T, at string, most int) (opened *atomic.Int64) {
+	opened = new(atomic.Int64)
+	var work sync.WaitGroup
+	t.Cleanup(work.Wait)
+	for i := range most {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%250))}}
+		work.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := dialer.DialContext(ctx, "tcp", at)
+				if err != nil {
+					time.Sleep(50 * time.Millisecond)
+					continue
+				}
+				opened.Add(1)
+				stop := context.AfterFunc(ctx, func() { conn.Close() })
+				if i%2 == 0 { // the beginning of a ClientHello, and then a byte now and then
+					for _, one := range []byte{22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3} {
+						if _, err := conn.Write([]byte{one}); err != nil {
+							break
+						}
+						time.Sleep(300 * time.Millisecond)
+					}
+				}
+				_, _ = conn.Read(make([]byte, 1))
+				stop()
+				conn.Close()
+				time.Sleep(20 * time.Millisecond) // or this machine would do nothing else
+			}
+		})
+	}
+	return opened
+}
+
+// The leader goes while each port for Raft is held by more than a thousand connections. The others still elect one, and it commits.
+func TestConnectionsThatSayNothingStopNoElection(t *testing.T) {
+	all := newTeam(t, newAuthority(t, "c1"), 3)
+	first := all.leader()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for _, p := range all {
+		opened := besiege(ctx, t, p.cfg.Bind, 1200)
+		eventually(t, "the siege of "+p.cfg.MemberID, func() bool { return opened.Load() >= 1200 })
+	}
+	for _, p := range all { // whatever the members hold, they have to open anew
+		p.transport.CloseStreams()
+		p.stream.mu.Lock()
+		for conn := range p.stream.conns {
+			_ = conn.Conn.Close()
+		}
+		p.stream.mu.Unlock()
+	}
+	first.kill()
+	leader := all.running().leader()
+	leader.mustPropose(enrol("n1"))
+	all.running().agree()
+	open := 0
+	for _, p := range all.running() {
+		open += p.stream.door.Waiting()
+	}
+	if most := 2 * handshakes.All; open > most {
+		t.Errorf("%d handshakes at a time, more than %d", open, most)
+	}
+}

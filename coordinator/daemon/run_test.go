@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -244,35 +242,4 @@ func TestAFatalFaultEndsIt(t *testing.T) {
 	}
 	m.check(d.closeConsensus()) // the process would be gone by now
 	d.peers.CloseIdleConnections()
-}
-
-func TestDoorkeeper(t *testing.T) {
-	k := newDoorkeeper(hclog.NewNullLogger())
-	open := func() net.Conn {
-		here, there := net.Pipe()
-		t.Cleanup(func() { here.Close(); there.Close() })
-		k.watch(here, http.StateNew)
-		return here
-	}
-	closed := func(c net.Conn) bool {
-		c.SetDeadline(time.Now().Add(time.Millisecond))
-		_, err := c.Write([]byte("x"))
-		return !errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "closed")
-	}
-	var silent []net.Conn
-	for range maxNew {
-		silent = append(silent, open())
-	}
-	if closed(silent[maxNew-1]) {
-		t.Error("the last allowed connection was closed")
-	}
-	if !closed(open()) {
-		t.Error("one too many was let in")
-	}
-	k.watch(silent[0], http.StateActive) // it has said something
-	k.watch(silent[1], http.StateClosed)
-	k.watch(silent[1], http.StateClosed) // twice is once
-	if closed(open()) {
-		t.Error("a new one was not let in although two places are free")
-	}
 }

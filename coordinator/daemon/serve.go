@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/coordinator/api/gate"
+	"berth/coordinator/doorkeeper"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -84,7 +85,7 @@ func (d *daemon) server(requests context.Context, handler http.Handler, auth tls
 	}
 	server := rpc.NewServer("", handler, settings, d.log.Named("http"))
 	server.BaseContext = func(net.Listener) context.Context { return requests }
-	server.ConnState = newDoorkeeper(d.log).watch
+	server.ConnState = doorkeeper.New(doorkeeper.Share(doorkeeper.Files()), d.consensus.MemberFrom, d.log).Watch
 	return server, nil
 }
 

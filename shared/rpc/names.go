@@ -118,6 +118,9 @@ func (n *Names) addresses(ctx context.Context, host string) ([]string, error) {
 	}
 }
 
+// Last are the addresses that a name had last; none if nobody has dialled it.
+func (n *Names) Last(host string) []string { return n.remembered(host) }
+
 // remembered are the addresses that a name had last.
 func (n *Names) remembered(host string) []string {
 	n.mu.Lock()

@@ -1,0 +1,36 @@
+package doorkeeper
+
+import "syscall"
+
+// Limits are numbers of connections on one listener.
+type Limits struct {
+	Address int // of one address, before they prove who they are
+	All     int // of all addresses that nobody is known from, likewise
+	Holder  int // of one certificate
+	Known   int // of all certificates; members do not count
+}
+
+const (
+	mostOfAddress = 512
+	mostOfHolder  = 1024
+	// MostOfAgent is how many connections one node's agent may have. It needs one, and two while it changes to another.
+	MostOfAgent = 64
+	// leastFiles is what is taken for the limit of files where the system does not tell it.
+	leastFiles = 1024
+)
+
+// Files is how many files this process may have open.
+func Files() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return leastFiles
+	}
+	return int(min(limit.Cur, 1<<20))
+}
+
+// Share are the limits of each of two listeners in a process that may have so many files open. A quarter of the files is never theirs.
+func Share(files int) Limits {
+	all := files / 8
+	half := max(all/2, 1)
+	return Limits{Address: min(mostOfAddress, half), All: max(all, 1), Holder: min(mostOfHolder, half), Known: max(files/4, 1)}
+}
