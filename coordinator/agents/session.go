@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/control/lead"
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -137,7 +138,11 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, from string, st
 	log := s.Log.With("node", caller.Name, "node_id", x.node)
 	log.Info("session opened", "version", first.GetHello().GetVersion(), "incarnation", first.GetHello().GetIncarnation())
 	var writing sync.WaitGroup
-	writing.Go(func() { x.write(stream) })
+	writing.Go(func() {
+		if err := lead.Survive(log, "writing to node "+caller.Name, func() error { x.write(stream); return nil }); err != nil {
+			x.end(err)
+		}
+	})
 	patience := x.pace.Unreachable()
 	if x.removed != nil {
 		log.Warn("a node that was removed speaks: it is given no orders")
@@ -152,7 +157,7 @@ func (s *Server) serve(ctx context.Context, caller pki.Identity, from string, st
 			x.end(err)
 			break
 		}
-		if err := s.take(x, message); err != nil {
+		if err := lead.Survive(log, "taking in what node "+caller.Name+" says", func() error { return s.take(x, message) }); err != nil {
 			x.end(err)
 			break
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/hashicorp/go-hclog"
 
 	"berth/coordinator/control/lead"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -142,7 +143,7 @@ func (s *Server) carry(caller pki.Identity, stream pipe, interrupt func()) error
 	if t.content != nil {
 		return t.feed(stream)
 	}
-	t.join(stream, interrupt)
+	t.join(s.Log, stream, interrupt)
 	return nil
 }
 
@@ -173,20 +174,22 @@ func (t *tunnel) feed(stream pipe) error {
 }
 
 // join carries bytes both ways until either side ends, and ends the other one.
-func (t *tunnel) join(stream pipe, interrupt func()) {
+func (t *tunnel) join(log hclog.Logger, stream pipe, interrupt func()) {
 	var typed sync.WaitGroup
 	typed.Go(func() {
-		piece := make([]byte, consolePiece)
-		for {
-			n, err := t.console.Read(piece)
-			if n > 0 && stream.Send(&berthv1.TunnelResponse{Data: piece[:n]}) != nil {
-				break
+		defer interrupt()
+		_ = lead.Survive(log, "a console", func() error {
+			piece := make([]byte, consolePiece)
+			for {
+				n, err := t.console.Read(piece)
+				if n > 0 && stream.Send(&berthv1.TunnelResponse{Data: piece[:n]}) != nil {
+					return nil
+				}
+				if err != nil {
+					return nil
+				}
 			}
-			if err != nil {
-				break
-			}
-		}
-		interrupt()
+		})
 	})
 	for {
 		shown, err := stream.Receive()

@@ -70,7 +70,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 		"what others do": c.outOfBand.Follow, "copies": c.outOfBand.WatchCopies, "changed devices": c.drifts.Follow,
 		"restarts": c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,
 	} {
-		loops.Go(func() { c.Keep(ctx, what, loop) })
+		c.Beside(&loops, what, func() { c.Keep(ctx, what, loop) })
 	}
 	c.Keep(ctx, "taking up", c.goOn) // to the end of the leadership
 	loops.Wait()

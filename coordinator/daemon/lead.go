@@ -59,18 +59,19 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	registered := make(chan struct{})
 	go func() {
 		defer close(registered)
-		d.register(ctx)
+		d.control.Keep(ctx, "this member's record", d.register)
 	}()
 	watched := make(chan struct{})
 	d.agents.Lead(term)
 	go func() {
 		defer close(watched)
-		d.inventory.Watch(ctx, d.nodes)
+		d.control.Keep(ctx, "telemetry", func(ctx context.Context) { d.inventory.Watch(ctx, d.nodes) })
 	}()
 	leased := make(chan struct{})
 	go func() {
 		defer close(leased)
-		d.agents.GiveLeases(ctx, agents.Leases{Lasts: evidence.LeaseDuration, Verify: d.consensus.VerifyRead, Given: d.control.Leased})
+		leases := agents.Leases{Lasts: evidence.LeaseDuration, Verify: d.consensus.VerifyRead, Given: d.control.Leased}
+		d.control.Keep(ctx, "leases", func(ctx context.Context) { d.agents.GiveLeases(ctx, leases) })
 	}()
 	d.control.Lead(ctx, term)
 	d.agents.Follow()

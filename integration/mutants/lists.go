@@ -17,4 +17,5 @@ var mutants = slices.Concat(
 	boundMutants,
 	readinessMutants,
 	liveMutants,
+	intakeMutants,
 )

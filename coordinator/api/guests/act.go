@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -81,7 +82,13 @@ func (s *ActCalls) ActOnVMs(
 		turn <- struct{}{}
 		working.Go(func() {
 			defer func() { <-turn }()
-			response.Acted[i] = s.act(ctx, p, &vms[i], ask, message)
+			if err := lead.Survive(s.Log, "acting on VM "+vms[i].Name, func() error {
+				response.Acted[i] = s.act(ctx, p, &vms[i], ask, message)
+				return nil
+			}); err != nil {
+				refused := refusal.Of(err)
+				response.Acted[i] = &berthv1.ActedVM{Vm: vms[i].Name, Error: rpc.Detail(refused), Message: refused.Message()}
+			}
 		})
 	}
 	working.Wait()

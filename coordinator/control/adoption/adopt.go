@@ -39,7 +39,13 @@ func (a *Adoption) AdoptVMs(ctx context.Context, request AdoptVMs) ([]AdoptedVM,
 	group.SetLimit(describeAtOnce)
 	for i := range found {
 		group.Go(func() error {
-			results[i] = a.adoptOne(ctx, request, found[i], shown)
+			one := found[i]
+			if err := lead.Survive(a.Logger, "adopting domain "+one.Domain.Name, func() error {
+				results[i] = a.adoptOne(ctx, request, one, shown)
+				return nil
+			}); err != nil {
+				results[i] = AdoptedVM{Name: one.Domain.Name, ID: one.Domain.UUID, Node: one.Name, Problem: err.Error(), NextStep: "try again"}
+			}
 			return nil
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
@@ -40,7 +41,7 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 	}
 	leading, _ := c.Leadership()
 	c.Logger.Warn("a node is fenced", "node", node.Name, "program", node.Fence.Title(), "attempt", node.Fencing.Attempt, "why", why)
-	c.work.Go(func() {
+	c.Beside(&c.work, "fencing node "+node.Name, func() {
 		defer end()
 		late := ""
 		moment := c.Moment(c.Store.Snapshot())
@@ -53,10 +54,13 @@ func (c *Fencing) askDevice(ctx context.Context, node model.Node, caller, why st
 			return
 		}
 		c.endTrial()
-		err := c.devices.Off(leading, node.Fence)
-		if err == nil {
-			err = c.doubt(leading, &node)
-		}
+		// A panic is a device that did not answer: another attempt follows.
+		err := lead.Survive(c.Logger, "fencing node "+node.Name, func() error {
+			if err := c.devices.Off(leading, node.Fence); err != nil {
+				return err
+			}
+			return c.doubt(leading, &node)
+		})
 		if leading.Err() != nil {
 			return // the next leader lets it come to its end, and asks again
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
@@ -23,7 +24,7 @@ func (c *Fencing) checkAnew(ctx context.Context, node model.Node) bool {
 func (c *Fencing) check(ctx context.Context, node model.Node, older time.Duration) (begun bool) {
 	c.with(func(f *Fencer) { begun = f.Begin(&node, older, c.Now()) })
 	if begun {
-		c.work.Go(func() { c.identify(ctx, &node) })
+		c.Beside(&c.work, "asking which machine fences node "+node.Name, func() { c.identify(ctx, &node) })
 	}
 	return begun
 }
@@ -33,7 +34,11 @@ func (c *Fencing) identify(ctx context.Context, node *model.Node) (is model.Fenc
 	defer func() { <-c.checks }()
 	var said model.FenceIdentities
 	for _, device := range node.Fence.All() {
-		machine, err := c.devices.Identity(ctx, device)
+		machine := ""
+		err := lead.Survive(c.Logger, "asking which machine fences node "+node.Name, func() (err error) {
+			machine, err = c.devices.Identity(ctx, device)
+			return err
+		})
 		one := model.FenceIdentity{Machine: machine}
 		if err != nil {
 			one = model.FenceIdentity{Why: err.Error()}

@@ -3,6 +3,7 @@ package fencing
 import (
 	"context"
 
+	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
@@ -21,10 +22,16 @@ func (c *Fencing) tryDevice(ctx context.Context, snapshot *state.Snapshot) {
 	limited, cancel := context.WithCancel(ctx)
 	now := &trial{cancel: cancel, ended: make(chan struct{})}
 	c.trial = now
-	c.work.Go(func() {
+	c.Beside(&c.work, "trying what fences node "+node.Name, func() {
 		defer close(now.ended)
 		defer cancel()
-		why := c.useless(limited, &node)
+		why := ""
+		if err := lead.Survive(c.Logger, "trying what fences node "+node.Name, func() error {
+			why = c.useless(limited, &node)
+			return nil
+		}); err != nil {
+			why = err.Error()
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.trial = nil

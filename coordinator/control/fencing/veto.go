@@ -64,7 +64,7 @@ func (c *Fencing) askPeers(ctx context.Context, node *model.Node) error {
 	reached := make([]string, len(peers)+1) // the address, as each has reached it
 	var asked sync.WaitGroup
 	for i, peer := range peers {
-		asked.Go(func() {
+		c.Beside(&asked, "asking whether node "+node.Name+" is reached", func() {
 			done, err := c.Agents.Perform(limited, peer, lead.Task{Reach: addresses})
 			if err != nil {
 				c.Logger.Debug("a node does not say whether it reaches another one", "node", moment.NodeName(peer), "error", err)
@@ -72,7 +72,7 @@ func (c *Fencing) askPeers(ctx context.Context, node *model.Node) error {
 			reached[i] = done.Reached
 		})
 	}
-	asked.Go(func() { reached[len(peers)] = c.devices.Reach(limited, addresses) })
+	c.Beside(&asked, "reaching node "+node.Name, func() { reached[len(peers)] = c.devices.Reach(limited, addresses) })
 	asked.Wait()
 	var who []string
 	at := ""

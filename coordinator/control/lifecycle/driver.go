@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"berth/coordinator/binding"
@@ -32,7 +33,7 @@ func (o *Operations) drive(id string) {
 			done:    make(chan struct{}),
 		}
 		o.runners[id] = r
-		go r.run(ctx, term)
+		o.Beside(new(sync.WaitGroup), "operation "+id, func() { r.run(ctx, term) })
 	})
 }
 

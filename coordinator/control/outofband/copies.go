@@ -27,7 +27,7 @@ const (
 func (w *Watch) WatchCopies(ctx context.Context) {
 	ticker := time.NewTicker(copiesEvery)
 	defer ticker.Stop()
-	var beside errands
+	beside := errands{leader: w.Leader}
 	defer beside.work.Wait()
 	for {
 		select {
@@ -70,7 +70,7 @@ func (w *Watch) part(ctx context.Context, uuid string) {
 	}
 	var suspending sync.WaitGroup
 	for _, one := range suspend {
-		suspending.Go(func() { w.suspend(ctx, vm, one) })
+		w.Beside(&suspending, "suspending a copy of VM "+vm.Name, func() { w.suspend(ctx, vm, one) })
 	}
 	if now, known := w.Store.Snapshot().VM(uuid); known && !now.Condition.Same(evidence.TwiceCondition(why)) {
 		w.note(ctx, now, evidence.TwiceCondition(why), model.Event{Kind: "vm.runs-twice", Message: why})

@@ -25,7 +25,7 @@ func (w *Watch) Follow(ctx context.Context) {
 	ticker := time.NewTicker(Every)
 	defer ticker.Stop()
 	var follower evidence.Follower
-	var beside errands
+	beside := errands{leader: w.Leader}
 	defer beside.work.Wait()
 	for {
 		select {

@@ -62,6 +62,8 @@ func (w *Watch) keep(ctx context.Context, vm model.VM, event model.Event) {
 
 // errands are what is being done about VMs beside the loop that found it: one thing at a time for each.
 type errands struct {
+	leader *lead.Leader
+
 	mu   sync.Mutex
 	busy map[string]bool
 	work sync.WaitGroup
@@ -78,12 +80,14 @@ func (e *errands) once(name string, do func()) {
 		e.busy = map[string]bool{}
 	}
 	e.busy[name] = true
-	e.work.Go(func() {
+	e.leader.Beside(&e.work, name, func() {
 		defer func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			delete(e.busy, name)
 		}()
-		do()
+		if lead.Survive(e.leader.Logger, name, func() error { do(); return nil }) != nil {
+			e.leader.Rest()
+		}
 	})
 }

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"berth/coordinator/balance"
@@ -33,7 +34,7 @@ func (p *Plans) execute(id string) {
 		}
 		e := &executor{plans: p, id: id, driver: moving.NewDriver(), done: make(chan struct{})}
 		p.executors[id] = e
-		go e.run(ctx)
+		p.Beside(new(sync.WaitGroup), "plan "+id, func() { e.run(ctx) })
 	})
 }
 
@@ -47,6 +48,12 @@ func (e *executor) run(ctx context.Context) {
 		p.mu.Unlock()
 		close(e.done)
 	}()
+	p.Keep(ctx, "plan "+e.id, e.goOn)
+}
+
+// goOn carries the plan out to its end, or to that of the leadership.
+func (e *executor) goOn(ctx context.Context) {
+	p := e.plans
 	for ctx.Err() == nil {
 		snapshot := p.Store.Snapshot()
 		plan, known := snapshot.Plan(e.id)

@@ -1,0 +1,34 @@
+package main
+
+// intakeMutants open doors to those who only connect, and end coordinators by what makes them panic.
+var intakeMutants = []mutant{
+	{
+		name: "the-newest-connection-gives-way", file: "coordinator/doorkeeper/doorkeeper.go", suite: suite{pkg: "./coordinator/doorkeeper"},
+		is: "out = line.Front().Value.(*guest)", becomes: "out = g",
+	},
+	{
+		name: "members-count-among-strangers", file: "coordinator/doorkeeper/doorkeeper.go", suite: suite{pkg: "./coordinator/doorkeeper"},
+		is: "strange: !member && !k.familiar[address]}", becomes: "strange: true}",
+	},
+	{
+		name: "a-request-is-a-proof", file: "coordinator/doorkeeper/doorkeeper.go", suite: suite{pkg: "./coordinator/doorkeeper"},
+		is: "	default: // the handshake is over, and a request has begun", becomes: "	default:\n		k.Left(conn)",
+	},
+	{
+		name: "a-node-has-any-number-of-connections", file: "coordinator/doorkeeper/doorkeeper.go", suite: suite{pkg: "./coordinator/doorkeeper"},
+		is: "over := k.holders[g.holder] > most || k.known > k.limits.Known", becomes: "over := k.known > k.limits.Known",
+	},
+	{
+		name: "handshakes-have-no-bound", file: "coordinator/consensus/listener.go", suite: inConsensus.only("ConnectionsThatSayNothing"),
+		is: "var handshakes = doorkeeper.Limits{Address: 16, All: 256}", becomes: "var handshakes = doorkeeper.Limits{Address: 0, All: 0}",
+	},
+	{
+		name: "a-panic-beside-a-loop-ends-the-leader", file: "coordinator/control/lead/keep.go", suite: suite{pkg: "./coordinator/control/lead"},
+		is: "if cause := recover(); cause != nil {", becomes: "if cause := any(nil); cause != nil {",
+	},
+	{
+		name: "a-fencing-that-panics-stays-open", file: "coordinator/control/fencing/device.go", suite: inControl.only("AFencingThatPanics"),
+		is:      "c.with(func(f *Fencer) { f.Answered(&node, err == nil, c.Now()) })",
+		becomes: "if errors.Is(err, lead.ErrPanicked) {\n\t\t\treturn\n\t\t}",
+	},
+}
