@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +114,54 @@ func TestEnrolAgent(t *testing.T) {
 		wantRefusal(t, err, rpc.Denied, "token")
 		if _, err := enrol(agentRequest(c, "hv3", secret, 3)); err != nil {
 			t.Errorf("under the right name: %v", err)
+		}
+	})
+	t.Run("a token for several uses and names of a pattern", func(t *testing.T) {
+		lull()
+		secret := m.token(&berthv1.CreateTokenRequest{Purpose: "agent", Name: "row-*", Uses: 3})
+		_, err := enrol(agentRequest(c, "hv30", secret, 30))
+		wantRefusal(t, err, rpc.Denied, "token")
+		for i := range 3 {
+			if _, err := enrol(agentRequest(c, fmt.Sprintf("row-%d", i), secret, 30+i)); err != nil {
+				t.Errorf("use %d: %v", i+1, err)
+			}
+		}
+		_, err = enrol(agentRequest(c, "row-3", secret, 33))
+		wantRefusal(t, err, rpc.Denied, "token")
+		list, err := m.operator().ListTokens(t.Context(), connect.NewRequest(&berthv1.ListTokensRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, token := range list.Msg.GetTokens() {
+			if token.GetName() == "row-*" {
+				found = true
+				if token.GetUses() != 3 || token.GetUsesLeft() != 0 || !slices.Equal(token.GetUsedBy(), []string{"row-0", "row-1", "row-2"}) {
+					t.Errorf("listed as %v", token)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("it is not listed: %v", list.Msg.GetTokens())
+		}
+	})
+	t.Run("many uses at once", func(t *testing.T) {
+		lull()
+		const uses, tries = 3, 5 // as many wrong ones as an address may have in a minute at most
+		secret := m.token(&berthv1.CreateTokenRequest{Purpose: "agent", Uses: uses})
+		var group sync.WaitGroup
+		var in atomic.Int32
+		for i := range tries {
+			request := agentRequest(c, fmt.Sprintf("once-%d", i), secret, 50+i)
+			group.Go(func() {
+				if _, err := enrol(request); err == nil {
+					in.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if in.Load() != uses {
+			t.Errorf("%d came in with a token for %d", in.Load(), uses)
 		}
 	})
 	t.Run("what is there already", func(t *testing.T) {
@@ -272,11 +322,15 @@ func TestCreateToken(t *testing.T) {
 	m := newCloud(t, 1).members[0]
 	client := m.operator()
 	for name, request := range map[string]*berthv1.CreateTokenRequest{
-		"for nothing":       {},
-		"for a tenant":      {Purpose: "tenant"},
-		"for a day":         {Purpose: "agent", TtlSeconds: 86400},
-		"of negative life":  {Purpose: "agent", TtlSeconds: -5},
-		"for a broken name": {Purpose: "agent", Name: "a/b"},
+		"for nothing":          {},
+		"for a tenant":         {Purpose: "tenant"},
+		"for a day":            {Purpose: "agent", TtlSeconds: 86400},
+		"of negative life":     {Purpose: "agent", TtlSeconds: -5},
+		"for a broken name":    {Purpose: "agent", Name: "a/b"},
+		"for a broken pattern": {Purpose: "agent", Name: "a/*"},
+		"for no uses":          {Purpose: "agent", Uses: -1},
+		"for too many uses":    {Purpose: "agent", Uses: model.MaxTokenUses + 1},
+		"for one name often":   {Purpose: "agent", Name: "hv1", Uses: 2},
 	} {
 		_, err := client.CreateToken(t.Context(), connect.NewRequest(request))
 		if rpc.Detail(err).GetCode() != rpc.Invalid {
@@ -284,13 +338,13 @@ func TestCreateToken(t *testing.T) {
 		}
 	}
 	for purpose, line := range map[string]string{
-		"agent": "berth-agent join ", "coordinator": "berth coordinator join ", "operator": "berth login ",
+		"agent": "berth-agent join", "coordinator": "berth coordinator join", "operator": "berth login",
 	} {
 		answer, err := client.CreateToken(t.Context(), connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: purpose, TtlSeconds: 120}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := line + m.record.APIAddress + " " + answer.Msg.GetToken(); answer.Msg.GetCommand() != want {
+		if want := "echo " + answer.Msg.GetToken() + " | " + line + " " + m.record.APIAddress + " -"; answer.Msg.GetCommand() != want {
 			t.Errorf("the line is %q, want %q", answer.Msg.GetCommand(), want)
 		}
 		if life := time.Until(answer.Msg.GetExpiresAt().AsTime()); life > 120*time.Second || life < 110*time.Second {
@@ -302,10 +356,14 @@ func TestCreateToken(t *testing.T) {
 			}
 		}
 	}
+	named, err := client.CreateToken(t.Context(), connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: "operator", Name: "alice", TtlSeconds: 120}))
+	if err != nil || !strings.HasSuffix(named.Msg.GetCommand(), " - --name alice") {
+		t.Errorf("the line for alice is %q (%v)", named.Msg.GetCommand(), err)
+	}
 	before := len(m.store.Snapshot().Tokens())
 	m.skew.Add(int64(members.TokensKept + time.Hour))
 	m.token(&berthv1.CreateTokenRequest{Purpose: "agent"})
-	if after := len(m.store.Snapshot().Tokens()); before != 3 || after != 1 {
+	if after := len(m.store.Snapshot().Tokens()); before != 4 || after != 1 {
 		t.Errorf("%d tokens, and %d after they had expired for long", before, after)
 	}
 }

@@ -167,6 +167,7 @@ func TestGoldenOutput(t *testing.T) {
 		"coordinator-list":      {"coordinator", "list"},
 		"coordinator-remove":    {"coordinator", "remove", "coord3", "--yes"},
 		"token-create":          {"token", "create", "--for", "agent"},
+		"token-list":            {"token", "list"},
 		"events":                {"events"},
 		"events-wide":           {"events", "-o", "wide"},
 		"events-json":           {"events", "-o", "json"},

@@ -357,6 +357,10 @@ func TestWrongUsage(t *testing.T) {
 		{"events --backlog -1", "--backlog -1: want 0 to 10000", "usage: berth events [flags]"},
 		{"coordinator remove coord3", "repeat it with --yes", "usage: berth coordinator remove NAME [flags]"},
 		{"coordinator snapshot restore f", "repeat it with --yes", "usage: berth coordinator snapshot restore FILE [flags]"},
+		{
+			"token create --for agent --uses 0", "--uses 0: want 1 to 500",
+			"usage: berth token create --for agent|coordinator|operator [flags]",
+		},
 		{"token create", "--for is missing: agent, coordinator, operator", "usage: berth token create --for agent|coordinator|operator [flags]"},
 		{
 			"token create --for root", "--for root: use agent, coordinator, operator",

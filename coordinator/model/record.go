@@ -27,12 +27,15 @@ const (
 type Token struct {
 	Hash      string    `json:"hash"` // hex SHA-256 of the secret
 	Purpose   Purpose   `json:"purpose"`
-	Name      string    `json:"name,omitempty"` // bound to this host or operator name
+	Name      string    `json:"name,omitempty"` // bound to this host or operator name, or to names of this pattern
 	CreatedBy string    `json:"created_by"`
 	ExpiresAt time.Time `json:"expires_at"`
-	UsedBy    string    `json:"used_by,omitempty"` // ID that it enrolled; a used token is of no more use
+	UsedBy    string    `json:"used_by,omitempty"` // ID that it enrolled last; a token that has one is of no more use
 	UsedAt    time.Time `json:"used_at,omitzero"`
 	Revision  uint64    `json:"revision"`
+
+	Uses int        `json:"uses,omitempty"` // how often it may be used; 0: once
+	Used []TokenUse `json:"used,omitempty"` // of a token for several uses, the first one first
 }
 
 // Event is one line of the replicated history. Index is the Raft index of the change it tells of.

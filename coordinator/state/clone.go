@@ -39,6 +39,12 @@ func cloneDevice(d model.FenceDevice) model.FenceDevice {
 	return d
 }
 
+func cloneToken(t *model.Token) model.Token {
+	out := *t
+	out.Used = slices.Clone(t.Used)
+	return out
+}
+
 func cloneResource(r *model.Resource) model.Resource {
 	out := *r
 	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)

@@ -16,7 +16,7 @@ func TestCopiesShareNoMemory(t *testing.T) {
 	t.Run("vm", func(t *testing.T) { checkCopy(t, cloneVM) })
 	t.Run("operation", func(t *testing.T) { checkCopy(t, cloneOperation) })
 	t.Run("member", func(t *testing.T) { checkCopy(t, copied[model.Member]) })
-	t.Run("token", func(t *testing.T) { checkCopy(t, copied[model.Token]) })
+	t.Run("token", func(t *testing.T) { checkCopy(t, cloneToken) })
 	t.Run("event", func(t *testing.T) { checkCopy(t, cloneEvent) })
 	t.Run("plan", func(t *testing.T) { checkCopy(t, clonePlan) })
 	t.Run("decision", func(t *testing.T) { checkCopy(t, cloneDecision) })

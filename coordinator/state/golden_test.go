@@ -425,6 +425,7 @@ func goldenCommands() []Command {
 		Tokens: []model.Token{{
 			Hash: "abc", Purpose: model.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
 			ExpiresAt: noon.Add(time.Hour), UsedBy: "n1", UsedAt: noon,
+			Uses: 2, Used: []model.TokenUse{{ID: "n0", Name: "alpha0", At: noon}, {ID: "n1", Name: "alpha", At: noon}},
 		}},
 		Resources: estate,
 	}

@@ -25,7 +25,8 @@ import (
 //     what somebody has changed of a VM beside Berth;
 //     that an order waits until its node is back;
 //     how large a VM was started, and what of its record was changed since;
-//     who has paused a VM.
+//     who has paused a VM;
+//     how often a token may be used.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -76,6 +77,9 @@ const GivenUpLevel = 3
 
 // TrialsLevel is the feature level from which the record of a pool has the trials that set its nodes apart.
 const TrialsLevel = 3
+
+// TokenUsesLevel is the feature level from which the record of a token has how often it may be used.
+const TokenUsesLevel = 3
 
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
@@ -163,6 +167,11 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 			level, what = MachineLevel, "the machine of the fence device of node "+c.Nodes[i].Name
 		case len(c.Nodes[i].Fence.Also) > 0:
 			level, what = MachineLevel, "the second fence device of node "+c.Nodes[i].Name
+		}
+	}
+	for i := range c.Tokens {
+		if c.Tokens[i].Uses > 1 && TokenUsesLevel > level {
+			level, what = TokenUsesLevel, "a token for several uses"
 		}
 	}
 	for i := range c.Operations {

@@ -109,12 +109,12 @@ func (r Records) MemberByName(name string) (model.Member, bool) {
 
 // Tokens are all enrolment tokens, by hash.
 func (r Records) Tokens() []model.Token {
-	return list(r.tables, string(Tokens), byID, "", copied[model.Token])
+	return list(r.tables, string(Tokens), byID, "", cloneToken)
 }
 
 // Token is the enrolment token whose secret has this hash.
 func (r Records) Token(hash string) (model.Token, bool) {
-	return one(r.tables, string(Tokens), byID, hash, copied[model.Token])
+	return one(r.tables, string(Tokens), byID, hash, cloneToken)
 }
 
 // Meta is the value of this key; empty if it has none.

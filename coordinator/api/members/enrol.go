@@ -71,7 +71,7 @@ func (s *Calls) Enrol(
 		if err != nil {
 			return state.Command{}, refused(try, err)
 		}
-		token.UsedBy, token.UsedAt = try.id, p.At
+		token.Use(try.id, request.Msg.GetName(), p.At)
 		command.Tokens = []model.Token{token}
 		return command, nil
 	})
@@ -122,11 +122,14 @@ func usable(p *answer.Moment, try enrolment) (model.Token, error) {
 	switch {
 	case !known:
 		return token, deny("the token is not known here")
-	case token.UsedBy != "":
+	case token.Left() == 0 && token.Uses > 1:
+		return token, deny("the token was used %d times, as often as it may be, at last at %s",
+			len(token.Used), token.UsedAt.UTC().Format(time.RFC3339))
+	case token.Left() == 0:
 		return token, deny("the token was used already, at %s", token.UsedAt.UTC().Format(time.RFC3339))
 	case !p.At.Before(token.ExpiresAt):
 		return token, deny("the token expired at %s", token.ExpiresAt.UTC().Format(time.RFC3339))
-	case token.Name != "" && token.Name != name:
+	case !token.Fits(name):
 		return token, deny("the token is for %s %q, not for %q", token.Purpose, token.Name, name)
 	}
 	if err := answer.CheckName(string(token.Purpose), name); err != nil {

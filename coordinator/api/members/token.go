@@ -27,7 +27,7 @@ const (
 	maxSweep = 100
 )
 
-// CreateToken makes a token with which one machine or person can enrol, once. The answer is the only place where its
+// CreateToken makes a token with which a machine or person can enrol, once or as often as is asked for. The answer is the only place where its
 // secret ever stands.
 func (s *Calls) CreateToken(
 	ctx context.Context, request *connect.Request[berthv1.CreateTokenRequest],
@@ -40,10 +40,11 @@ func (s *Calls) CreateToken(
 	default:
 		return nil, refusal.Invalid("token", usage, fmt.Errorf("a token for %q: use agent, coordinator or operator", purpose))
 	}
-	if message.GetName() != "" {
-		if err := answer.CheckName(string(purpose), message.GetName()); err != nil {
-			return nil, refusal.Invalid("token", usage, err)
-		}
+	made := model.Token{
+		Purpose: purpose, Name: message.GetName(), CreatedBy: gate.CallerOf(ctx).String(), Uses: int(message.GetUses()),
+	}
+	if err := checkToken(&made); err != nil {
+		return nil, refusal.Invalid("token", usage, err)
 	}
 	life, err := tokenLife(message.GetTtlSeconds())
 	if err != nil {
@@ -57,16 +58,14 @@ func (s *Calls) CreateToken(
 	if err != nil {
 		return nil, err
 	}
-	var expires time.Time
+	made.Hash = hash
 	p, err := s.Propose(ctx, "", func(p *answer.Moment) (state.Command, error) {
-		expires = p.At.Add(life)
+		made.ExpiresAt = p.At.Add(life)
 		command := state.Command{
 			Kind:   "create token",
 			Expect: []state.Expectation{{Table: state.Tokens, ID: hash}},
-			Tokens: []model.Token{{
-				Hash: hash, Purpose: purpose, Name: message.GetName(), CreatedBy: gate.CallerOf(ctx).String(), ExpiresAt: expires,
-			}},
-			Events: []model.Event{p.Event(ctx, "token.created", "token/"+hash[:8], "%s", tokenText(purpose, message.GetName(), life))},
+			Tokens: []model.Token{made},
+			Events: []model.Event{p.Event(ctx, "token.created", "token/"+tokenID(&made), "%s", tokenText(&made, life))},
 		}
 		sweepTokens(p, &command)
 		return command, nil
@@ -77,9 +76,71 @@ func (s *Calls) CreateToken(
 	return connect.NewResponse(&berthv1.CreateTokenResponse{
 		SchemaVersion: wire.SchemaVersion,
 		Token:         text,
-		ExpiresAt:     timestamppb.New(expires),
-		Command:       s.joinCommand(p, purpose, text),
+		ExpiresAt:     timestamppb.New(made.ExpiresAt),
+		Command:       s.joinCommand(p, &made, text),
 	}), nil
+}
+
+// checkToken judges what a token is to be good for. A token for one use says nothing of uses, as every release reads it.
+func checkToken(made *model.Token) error {
+	if made.Name != "" && !made.Pattern() {
+		if err := answer.CheckName(string(made.Purpose), made.Name); err != nil {
+			return err
+		}
+	}
+	if made.Pattern() {
+		if err := model.ValidateNamePattern(string(made.Purpose), made.Name); err != nil {
+			return err
+		}
+	}
+	if err := model.ValidateTokenUses(made.Uses); err != nil {
+		return err
+	}
+	if made.Uses > 1 && made.Name != "" && !made.Pattern() {
+		return fmt.Errorf("a token for %d uses and the one name %q: a name joins once, so give a pattern like %q", made.Uses, made.Name, made.Name+"*")
+	}
+	if made.Uses == 1 {
+		made.Uses = 0
+	}
+	return nil
+}
+
+// tokenID is a word for a token that lets nobody in.
+func tokenID(token *model.Token) string { return token.Hash[:min(8, len(token.Hash))] }
+
+// ListTokens answers with the tokens that the cluster remembers.
+func (s *Calls) ListTokens(
+	ctx context.Context, request *connect.Request[berthv1.ListTokensRequest],
+) (*connect.Response[berthv1.ListTokensResponse], error) {
+	page, err := answer.PageOf(request.Msg, answer.MaxList)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.Verified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.ListTokensResponse{SchemaVersion: wire.SchemaVersion}
+	part, next := answer.Cut(p.Tokens(), page, answer.Ascending, func(token model.Token) string { return token.Hash })
+	response.NextPageToken = next
+	for i := range part {
+		response.Tokens = append(response.Tokens, tokenMessage(&part[i]))
+	}
+	return connect.NewResponse(response), nil
+}
+
+func tokenMessage(token *model.Token) *berthv1.Token {
+	message := &berthv1.Token{
+		Id: tokenID(token), Purpose: string(token.Purpose), Name: token.Name, Uses: int32(max(1, token.Uses)), UsesLeft: int32(token.Left()),
+		ExpiresAt: timestamppb.New(token.ExpiresAt), CreatedBy: token.CreatedBy,
+	}
+	for _, use := range token.Used {
+		message.UsedBy = append(message.UsedBy, use.Name)
+	}
+	if len(token.Used) == 0 && token.UsedBy != "" {
+		message.UsedBy = []string{token.UsedBy}
+	}
+	return message
 }
 
 func tokenLife(seconds float64) (time.Duration, error) {
@@ -93,11 +154,15 @@ func tokenLife(seconds float64) (time.Duration, error) {
 	}
 }
 
-func tokenText(purpose model.Purpose, name string, life time.Duration) string {
-	if name != "" {
-		return fmt.Sprintf("for %s %s, for %s", purpose, name, life)
+func tokenText(token *model.Token, life time.Duration) string {
+	whom := "one " + string(token.Purpose)
+	if token.Uses > 1 {
+		whom = fmt.Sprintf("%d uses, each for one %s", token.Uses, token.Purpose)
 	}
-	return fmt.Sprintf("for one %s, for %s", purpose, life)
+	if token.Name != "" {
+		whom += " named " + token.Name
+	}
+	return fmt.Sprintf("for %s, for %s", whom, life)
 }
 
 // sweepTokens makes the command forget what expired long ago.
@@ -117,15 +182,21 @@ func expectToken(token model.Token) state.Expectation {
 	return state.Expectation{Table: state.Tokens, ID: token.Hash, Revision: token.Revision}
 }
 
-// joinCommand is the line to run on the other machine.
-func (s *Calls) joinCommand(p *answer.Moment, purpose model.Purpose, token string) string {
+// joinCommand is the line to run on the other machine. It hands the token over on standard input: 'echo' is part of the shell, and
+// what stands on the command line of a program is seen by every account of the machine.
+func (s *Calls) joinCommand(p *answer.Moment, made *model.Token, token string) string {
 	member, _ := p.Member(s.Self)
-	switch purpose {
+	verb := "berth login"
+	switch made.Purpose {
 	case model.PurposeAgent:
-		return fmt.Sprintf("berth-agent join %s %s", member.APIAddress, token)
+		verb = "berth-agent join"
 	case model.PurposeCoordinator:
-		return fmt.Sprintf("berth coordinator join %s %s", member.APIAddress, token)
-	default:
-		return fmt.Sprintf("berth login %s %s", member.APIAddress, token)
+		verb = "berth coordinator join"
+	case model.PurposeOperator:
 	}
+	line := fmt.Sprintf("echo %s | %s %s -", token, verb, member.APIAddress)
+	if made.Name != "" && !made.Pattern() {
+		line += " --name " + made.Name
+	}
+	return line
 }

@@ -1,12 +1,10 @@
 package access
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/user"
 
 	"connectrpc.com/connect"
@@ -14,6 +12,7 @@ import (
 
 	"berth/coordinator/cli/clientconfig"
 	"berth/coordinator/cli/term"
+	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -27,7 +26,8 @@ func LoginCommand(a *term.App) *cobra.Command {
 		Use: "login HOST[:PORT] TOKEN", Short: "Become an operator of a cluster", Args: term.Arguments(2, "HOST", "TOKEN"),
 		Long: `Become an operator of a cluster: a key is made here and never leaves this machine, a coordinator signs the certificate,
 and a context with both is written and made the current one. An administrator makes the token with
-'berth token create --for operator'. TOKEN may be - to be read from the standard input.`,
+'berth token create --for operator'. TOKEN may be @FILE or - to be read from a file or the standard input: other accounts see
+what is on a command line.`,
 		Example: `  berth login coord1.example.com berth1.operator...
   berth login coord1 - --context prod < token.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,11 +35,9 @@ and a context with both is written and made the current one. An administrator ma
 			if err != nil {
 				return term.Usage(cmd, err)
 			}
-			text := args[1]
-			if text == "-" {
-				if text, err = bufio.NewReader(cmd.InOrStdin()).ReadString('\n'); err != nil && !errors.Is(err, io.EOF) {
-					return fmt.Errorf("read the token: %w", err)
-				}
+			text, err := config.Secret(args[1], cmd.InOrStdin())
+			if err != nil {
+				return fmt.Errorf("the token: %w", err)
 			}
 			token, err := pki.ParseToken(text)
 			if err != nil {

@@ -21,6 +21,7 @@ type memberFake struct {
 	OnRestore func(data []byte) (*berthv1.RestoreSnapshotResponse, error)
 	pauseHA   func(*berthv1.PauseHARequest) (*berthv1.PauseHAResponse, error)
 	token     func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error)
+	tokens    func(*berthv1.ListTokensRequest) (*berthv1.ListTokensResponse, error)
 	OnEnrol   func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
 }
 
@@ -45,6 +46,7 @@ func (f *memberFake) listen(l listener) {
 	)
 	unary(l, berthv1connect.BerthServicePauseHAProcedure, &f.pauseHA)
 	unary(l, berthv1connect.BerthServiceCreateTokenProcedure, &f.token)
+	unary(l, berthv1connect.BerthServiceListTokensProcedure, &f.tokens)
 	unary(l, berthv1connect.EnrolmentServiceEnrolProcedure, &f.OnEnrol)
 }
 
@@ -76,8 +78,17 @@ func cannedMemberAnswers() memberFake {
 		token: func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error) {
 			return &berthv1.CreateTokenResponse{
 				SchemaVersion: "1", Token: "berth1.agent.secret.fingerprint", ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
-				Command: "berth-agent join coord1:7420 berth1.agent.secret.fingerprint",
+				Command: "echo berth1.agent.secret.fingerprint | berth-agent join coord1:7420 -",
 			}, nil
+		},
+		tokens: func(*berthv1.ListTokensRequest) (*berthv1.ListTokensResponse, error) {
+			return &berthv1.ListTokensResponse{SchemaVersion: "1", Tokens: []*berthv1.Token{
+				{
+					Id: "0a1b2c3d", Purpose: "agent", Name: "hv*", Uses: 20, UsesLeft: 18, ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
+					CreatedBy: "operator/admin", UsedBy: []string{"hv1", "hv2"},
+				},
+				{Id: "9f8e7d6c", Purpose: "operator", Uses: 1, UsesLeft: 1, ExpiresAt: timestamppb.New(noon.Add(time.Hour)), CreatedBy: "operator/admin"},
+			}}, nil
 		},
 	}
 }

@@ -10237,8 +10237,9 @@ func (x *RestoreSnapshotResponse) GetVms() int32 {
 type CreateTokenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Purpose       string                 `protobuf:"bytes,1,opt,name=purpose,proto3" json:"purpose,omitempty"`                           // agent, coordinator or operator
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                                 // bind to a host or operator name; empty binds to none
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                                 // bind to a host or operator name, or to names of a pattern (* any characters, ? one); empty binds to none
 	TtlSeconds    float64                `protobuf:"fixed64,3,opt,name=ttl_seconds,json=ttlSeconds,proto3" json:"ttl_seconds,omitempty"` // at most 3600; 0 means 3600
+	Uses          int32                  `protobuf:"varint,4,opt,name=uses,proto3" json:"uses,omitempty"`                                // how often it is good, at most 500; 0 means once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -10290,6 +10291,13 @@ func (x *CreateTokenRequest) GetName() string {
 func (x *CreateTokenRequest) GetTtlSeconds() float64 {
 	if x != nil {
 		return x.TtlSeconds
+	}
+	return 0
+}
+
+func (x *CreateTokenRequest) GetUses() int32 {
+	if x != nil {
+		return x.Uses
 	}
 	return 0
 }
@@ -10362,6 +10370,118 @@ func (x *CreateTokenResponse) GetCommand() string {
 	return ""
 }
 
+type ListTokensRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTokensRequest) Reset() {
+	*x = ListTokensRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[163]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTokensRequest) ProtoMessage() {}
+
+func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[163]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
+func (*ListTokensRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+}
+
+func (x *ListTokensRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListTokensRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListTokensResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Tokens        []*Token               `protobuf:"bytes,2,rep,name=tokens,proto3" json:"tokens,omitempty"` // that are good or expired less than a day ago, by ID
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTokensResponse) Reset() {
+	*x = ListTokensResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[164]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTokensResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTokensResponse) ProtoMessage() {}
+
+func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[164]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
+func (*ListTokensResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+}
+
+func (x *ListTokensResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListTokensResponse) GetTokens() []*Token {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *ListTokensResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type EnrolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TokenSecret   string                 `protobuf:"bytes,1,opt,name=token_secret,json=tokenSecret,proto3" json:"token_secret,omitempty"`
@@ -10379,7 +10499,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10391,7 +10511,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10404,7 +10524,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -10485,7 +10605,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10497,7 +10617,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10510,7 +10630,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -10575,7 +10695,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10587,7 +10707,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10600,7 +10720,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -10647,7 +10767,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10659,7 +10779,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10672,7 +10792,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -10701,7 +10821,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10713,7 +10833,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10726,7 +10846,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -10814,7 +10934,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10826,7 +10946,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10839,7 +10959,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
 }
 
 type ImportImageRequest struct {
@@ -10852,7 +10972,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10864,7 +10984,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10877,7 +10997,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -10909,7 +11029,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10921,7 +11041,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10934,7 +11054,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -10996,7 +11116,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11008,7 +11128,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11021,7 +11141,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -11049,7 +11169,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11061,7 +11181,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11074,7 +11194,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -11108,7 +11228,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11120,7 +11240,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11133,7 +11253,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -11162,7 +11282,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11174,7 +11294,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11187,7 +11307,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -11229,7 +11349,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11241,7 +11361,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11254,7 +11374,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -11297,7 +11417,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11309,7 +11429,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11322,7 +11442,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Pool) GetName() string {
@@ -11410,7 +11530,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11422,7 +11542,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11435,7 +11555,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -11490,7 +11610,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11502,7 +11622,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11515,7 +11635,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -11541,7 +11661,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11553,7 +11673,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11566,7 +11686,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -11627,7 +11747,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11639,7 +11759,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11652,7 +11772,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -11677,7 +11797,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11689,7 +11809,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11702,7 +11822,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -11767,7 +11887,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11779,7 +11899,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11792,7 +11912,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -11834,7 +11954,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11846,7 +11966,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11859,7 +11979,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -11892,7 +12012,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11904,7 +12024,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11917,7 +12037,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -12731,18 +12851,27 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05nodes\x18\x03 \x01(\x05R\x05nodes\x12\x10\n" +
-	"\x03vms\x18\x04 \x01(\x05R\x03vms\"c\n" +
+	"\x03vms\x18\x04 \x01(\x05R\x03vms\"w\n" +
 	"\x12CreateTokenRequest\x12\x18\n" +
 	"\apurpose\x18\x01 \x01(\tR\apurpose\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
 	"\vttl_seconds\x18\x03 \x01(\x01R\n" +
-	"ttlSeconds\"\xa7\x01\n" +
+	"ttlSeconds\x12\x12\n" +
+	"\x04uses\x18\x04 \x01(\x05R\x04uses\"\xa7\x01\n" +
 	"\x13CreateTokenResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x129\n" +
 	"\n" +
 	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x18\n" +
-	"\acommand\x18\x04 \x01(\tR\acommand\"\xa1\x02\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\"H\n" +
+	"\x11ListTokensRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x8c\x01\n" +
+	"\x12ListTokensResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
+	"\x06tokens\x18\x02 \x03(\v2\x0f.berth.v1.TokenR\x06tokens\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xa1\x02\n" +
 	"\fEnrolRequest\x12!\n" +
 	"\ftoken_secret\x18\x01 \x01(\tR\vtokenSecret\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -12880,7 +13009,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xa74\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xfc4\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -13076,7 +13205,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x030\x01\x12d\n" +
 	"\x0fRestoreSnapshot\x12 .berth.v1.RestoreSnapshotRequest\x1a!.berth.v1.RestoreSnapshotResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
-	"\x02\x02\x03\x10\x03(\x01\x12X\n" +
+	"\x02\x02\x03\x10\x03(\x01\x12S\n" +
+	"\n" +
+	"ListTokens\x12\x1b.berth.v1.ListTokensRequest\x1a\x1c.berth.v1.ListTokensResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12X\n" +
 	"\vCreateToken\x12\x1c.berth.v1.CreateTokenRequest\x1a\x1d.berth.v1.CreateTokenResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x012Z\n" +
 	"\x10EnrolmentService\x12F\n" +
@@ -13101,7 +13234,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 193)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 195)
 var file_berth_v1_api_proto_goTypes = []any{
 	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
 	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
@@ -13267,119 +13400,122 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*RestoreSnapshotResponse)(nil),    // 161: berth.v1.RestoreSnapshotResponse
 	(*CreateTokenRequest)(nil),         // 162: berth.v1.CreateTokenRequest
 	(*CreateTokenResponse)(nil),        // 163: berth.v1.CreateTokenResponse
-	(*EnrolRequest)(nil),               // 164: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 165: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 166: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 167: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 168: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 169: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 170: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 171: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 172: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 173: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 174: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 175: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 176: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 177: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 178: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 179: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 180: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 181: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 182: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 183: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 184: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 185: berth.v1.ConsoleResponse
-	nil,                                // 186: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 187: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 188: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 189: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 190: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 191: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 192: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 193: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 194: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 195: google.protobuf.Timestamp
-	(*Node)(nil),                       // 196: berth.v1.Node
-	(*Domain)(nil),                     // 197: berth.v1.Domain
-	(*NodeSettings)(nil),               // 198: berth.v1.NodeSettings
-	(*Names)(nil),                      // 199: berth.v1.Names
-	(*FenceDevice)(nil),                // 200: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 201: berth.v1.Resource
-	(*Key)(nil),                        // 202: berth.v1.Key
-	(*NodeKey)(nil),                    // 203: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 204: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 205: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 206: berth.v1.Conflict
-	(*VM)(nil),                         // 207: berth.v1.VM
-	(*Operation)(nil),                  // 208: berth.v1.Operation
-	(*NewVM)(nil),                      // 209: berth.v1.NewVM
-	(*Decision)(nil),                   // 210: berth.v1.Decision
-	(*VMChange)(nil),                   // 211: berth.v1.VMChange
-	(*FieldChange)(nil),                // 212: berth.v1.FieldChange
-	(*Disk)(nil),                       // 213: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 214: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 215: berth.v1.Group
-	(*AffinityRule)(nil),               // 216: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 217: berth.v1.Plan
-	(*MigrationStats)(nil),             // 218: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 219: berth.v1.DecisionNode
-	(*Event)(nil),                      // 220: berth.v1.Event
+	(*ListTokensRequest)(nil),          // 164: berth.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),         // 165: berth.v1.ListTokensResponse
+	(*EnrolRequest)(nil),               // 166: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 167: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 168: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 169: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 170: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 171: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 172: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 173: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 174: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 175: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 176: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 177: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 178: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 179: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 180: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 181: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 182: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 183: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 184: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 185: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 186: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 187: berth.v1.ConsoleResponse
+	nil,                                // 188: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 189: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 190: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 191: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 192: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 193: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 194: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 195: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 196: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 197: google.protobuf.Timestamp
+	(*Node)(nil),                       // 198: berth.v1.Node
+	(*Domain)(nil),                     // 199: berth.v1.Domain
+	(*NodeSettings)(nil),               // 200: berth.v1.NodeSettings
+	(*Names)(nil),                      // 201: berth.v1.Names
+	(*FenceDevice)(nil),                // 202: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 203: berth.v1.Resource
+	(*Key)(nil),                        // 204: berth.v1.Key
+	(*NodeKey)(nil),                    // 205: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 206: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 207: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 208: berth.v1.Conflict
+	(*VM)(nil),                         // 209: berth.v1.VM
+	(*Operation)(nil),                  // 210: berth.v1.Operation
+	(*NewVM)(nil),                      // 211: berth.v1.NewVM
+	(*Decision)(nil),                   // 212: berth.v1.Decision
+	(*VMChange)(nil),                   // 213: berth.v1.VMChange
+	(*FieldChange)(nil),                // 214: berth.v1.FieldChange
+	(*Disk)(nil),                       // 215: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 216: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 217: berth.v1.Group
+	(*AffinityRule)(nil),               // 218: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 219: berth.v1.Plan
+	(*MigrationStats)(nil),             // 220: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 221: berth.v1.DecisionNode
+	(*Event)(nil),                      // 222: berth.v1.Event
+	(*Token)(nil),                      // 223: berth.v1.Token
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	194, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	196, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	195, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	195, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	197, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	197, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	196, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	196, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	197, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	198, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	186, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	199, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	200, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	196, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	196, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	196, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	201, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	201, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	187, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	188, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	189, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	201, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	190, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	191, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	192, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	201, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	202, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	202, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	202, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	202, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	202, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	203, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	193, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	204, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	204, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	203, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	201, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	201, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	205, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	206, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	207, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	207, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	208, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	209, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	208, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	210, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	207, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	209, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	207, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	210, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	211, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	207, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	212, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	208, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	208, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	198, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	198, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	199, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	200, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	188, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	201, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	202, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	198, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	198, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	198, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	203, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	203, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	189, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	190, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	191, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	203, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	192, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	193, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	194, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	203, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	204, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	204, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	204, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	204, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	204, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	205, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	195, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	206, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	206, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	205, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	203, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	203, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	207, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	208, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	209, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	209, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	210, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	211, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	210, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	212, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	209, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	211, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	209, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	212, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	213, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	209, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	214, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	210, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	210, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	59,  // 54: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	60,  // 55: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	61,  // 56: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -13392,248 +13528,251 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	68,  // 63: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	69,  // 64: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	70,  // 65: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	213, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	215, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	72,  // 67: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	208, // 68: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	214, // 69: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	208, // 70: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	210, // 71: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	208, // 72: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	210, // 68: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	216, // 69: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	210, // 70: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	212, // 71: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	210, // 72: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	87,  // 73: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	208, // 74: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	210, // 75: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	214, // 76: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	215, // 77: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	215, // 78: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	215, // 79: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	215, // 80: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	206, // 81: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	199, // 82: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	199, // 83: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	199, // 84: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	199, // 85: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	216, // 86: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	216, // 87: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	215, // 88: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	206, // 89: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	212, // 90: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	206, // 91: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	217, // 92: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	196, // 93: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	217, // 94: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	217, // 95: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	217, // 96: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	217, // 97: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	217, // 98: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	217, // 99: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	217, // 100: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	217, // 101: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	208, // 102: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	208, // 103: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	208, // 104: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	218, // 105: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	208, // 106: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	210, // 74: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	212, // 75: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	216, // 76: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	217, // 77: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	217, // 78: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	217, // 79: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	217, // 80: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	208, // 81: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	201, // 82: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	201, // 83: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	201, // 84: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	201, // 85: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	218, // 86: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	218, // 87: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	217, // 88: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	208, // 89: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	214, // 90: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	208, // 91: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	219, // 92: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	198, // 93: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	219, // 94: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	219, // 95: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	219, // 96: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	219, // 97: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	219, // 98: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	219, // 99: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	219, // 100: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	219, // 101: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	210, // 102: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	210, // 103: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	210, // 104: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	220, // 105: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	210, // 106: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	128, // 107: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	208, // 108: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	208, // 109: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	208, // 110: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	210, // 111: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	210, // 112: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	210, // 113: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	210, // 114: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	210, // 108: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	210, // 109: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	210, // 110: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	212, // 111: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	212, // 112: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	212, // 113: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	212, // 114: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	143, // 115: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	195, // 116: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	195, // 117: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	197, // 116: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	197, // 117: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
 	146, // 118: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	195, // 119: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	219, // 120: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	195, // 121: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	197, // 119: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	221, // 120: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	197, // 121: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
 	151, // 122: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	220, // 123: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	194, // 124: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	195, // 125: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	195, // 126: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	195, // 127: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	171, // 128: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	201, // 129: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	201, // 130: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	177, // 131: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	180, // 132: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	178, // 133: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	0,   // 134: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	195, // 135: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	179, // 136: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	183, // 137: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	183, // 138: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	183, // 139: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	183, // 140: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	199, // 141: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	199, // 142: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	1,   // 143: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	6,   // 144: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	8,   // 145: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	10,  // 146: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	12,  // 147: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	14,  // 148: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	4,   // 149: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	16,  // 150: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	18,  // 151: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	20,  // 152: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	22,  // 153: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	24,  // 154: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	26,  // 155: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	28,  // 156: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	30,  // 157: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	32,  // 158: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	34,  // 159: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	36,  // 160: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	38,  // 161: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	40,  // 162: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	42,  // 163: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	44,  // 164: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	46,  // 165: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	50,  // 166: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	52,  // 167: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	48,  // 168: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	54,  // 169: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	56,  // 170: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	58,  // 171: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	73,  // 172: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	75,  // 173: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	126, // 174: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	129, // 175: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	81,  // 176: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	83,  // 177: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	77,  // 178: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	79,  // 179: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	85,  // 180: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	88,  // 181: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	90,  // 182: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	92,  // 183: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	94,  // 184: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	96,  // 185: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	98,  // 186: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	100, // 187: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	102, // 188: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	104, // 189: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	106, // 190: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	108, // 191: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	110, // 192: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	112, // 193: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	114, // 194: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	116, // 195: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	118, // 196: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	120, // 197: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	122, // 198: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	131, // 199: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	124, // 200: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	133, // 201: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	135, // 202: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	137, // 203: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	139, // 204: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	141, // 205: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	144, // 206: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	147, // 207: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	149, // 208: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	170, // 209: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	173, // 210: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	175, // 211: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	181, // 212: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	184, // 213: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	152, // 214: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	154, // 215: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	156, // 216: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	158, // 217: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	160, // 218: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	162, // 219: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	164, // 220: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	166, // 221: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	168, // 222: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 223: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 224: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 225: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 226: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 227: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 228: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 229: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 230: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 231: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 232: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 233: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 234: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 235: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 236: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 237: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 238: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 239: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 240: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 241: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 242: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 243: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 244: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 245: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 246: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 247: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 248: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 249: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 250: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	71,  // 251: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	74,  // 252: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	76,  // 253: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	127, // 254: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	130, // 255: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	82,  // 256: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	84,  // 257: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	78,  // 258: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	80,  // 259: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	86,  // 260: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	89,  // 261: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	91,  // 262: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	93,  // 263: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	95,  // 264: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	97,  // 265: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	99,  // 266: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	101, // 267: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	103, // 268: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	105, // 269: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	107, // 270: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	109, // 271: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	111, // 272: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	113, // 273: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	115, // 274: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	117, // 275: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	119, // 276: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	121, // 277: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	123, // 278: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	132, // 279: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	125, // 280: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	134, // 281: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	136, // 282: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	138, // 283: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	140, // 284: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	142, // 285: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	145, // 286: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	148, // 287: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	150, // 288: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	172, // 289: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	174, // 290: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	176, // 291: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	182, // 292: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	185, // 293: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	153, // 294: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	155, // 295: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	157, // 296: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	159, // 297: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	161, // 298: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	163, // 299: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	165, // 300: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	167, // 301: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	169, // 302: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	223, // [223:303] is the sub-list for method output_type
-	143, // [143:223] is the sub-list for method input_type
-	143, // [143:143] is the sub-list for extension type_name
-	143, // [143:143] is the sub-list for extension extendee
-	0,   // [0:143] is the sub-list for field type_name
+	222, // 123: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	196, // 124: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	197, // 125: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	223, // 126: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	197, // 127: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	197, // 128: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	173, // 129: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	203, // 130: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	203, // 131: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	179, // 132: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	182, // 133: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	180, // 134: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	0,   // 135: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	197, // 136: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	181, // 137: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	185, // 138: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	185, // 139: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	185, // 140: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	185, // 141: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	201, // 142: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	201, // 143: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	1,   // 144: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	6,   // 145: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	8,   // 146: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	10,  // 147: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	12,  // 148: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	14,  // 149: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	4,   // 150: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	16,  // 151: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	18,  // 152: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	20,  // 153: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	22,  // 154: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	24,  // 155: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	26,  // 156: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	28,  // 157: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	30,  // 158: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	32,  // 159: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	34,  // 160: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	36,  // 161: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	38,  // 162: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	40,  // 163: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	42,  // 164: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	44,  // 165: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	46,  // 166: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	50,  // 167: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	52,  // 168: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	48,  // 169: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	54,  // 170: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	56,  // 171: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	58,  // 172: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	73,  // 173: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	75,  // 174: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	126, // 175: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	129, // 176: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	81,  // 177: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	83,  // 178: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	77,  // 179: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	79,  // 180: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	85,  // 181: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	88,  // 182: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	90,  // 183: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	92,  // 184: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	94,  // 185: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	96,  // 186: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	98,  // 187: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	100, // 188: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	102, // 189: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	104, // 190: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	106, // 191: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	108, // 192: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	110, // 193: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	112, // 194: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	114, // 195: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	116, // 196: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	118, // 197: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	120, // 198: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	122, // 199: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	131, // 200: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	124, // 201: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	133, // 202: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	135, // 203: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	137, // 204: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	139, // 205: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	141, // 206: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	144, // 207: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	147, // 208: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	149, // 209: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	172, // 210: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	175, // 211: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	177, // 212: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	183, // 213: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	186, // 214: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	152, // 215: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	154, // 216: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	156, // 217: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	158, // 218: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	160, // 219: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	164, // 220: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	162, // 221: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	166, // 222: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	168, // 223: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	170, // 224: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 225: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 226: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 227: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 228: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 229: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 230: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 231: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 232: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 233: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 234: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 235: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 236: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 237: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 238: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 239: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 240: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 241: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 242: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 243: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 244: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 245: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 246: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 247: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 248: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 249: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 250: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 251: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 252: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	71,  // 253: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	74,  // 254: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	76,  // 255: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	127, // 256: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	130, // 257: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	82,  // 258: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	84,  // 259: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	78,  // 260: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	80,  // 261: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	86,  // 262: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	89,  // 263: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	91,  // 264: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	93,  // 265: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	95,  // 266: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	97,  // 267: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	99,  // 268: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	101, // 269: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	103, // 270: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	105, // 271: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	107, // 272: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	109, // 273: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	111, // 274: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	113, // 275: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	115, // 276: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	117, // 277: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	119, // 278: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	121, // 279: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	123, // 280: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	132, // 281: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	125, // 282: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	134, // 283: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	136, // 284: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	138, // 285: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	140, // 286: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	142, // 287: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	145, // 288: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	148, // 289: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	150, // 290: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	174, // 291: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	176, // 292: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	178, // 293: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	184, // 294: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	187, // 295: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	153, // 296: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	155, // 297: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	157, // 298: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	159, // 299: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	161, // 300: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	165, // 301: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	163, // 302: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	167, // 303: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	169, // 304: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	171, // 305: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	225, // [225:306] is the sub-list for method output_type
+	144, // [144:225] is the sub-list for method input_type
+	144, // [144:144] is the sub-list for extension type_name
+	144, // [144:144] is the sub-list for extension extendee
+	0,   // [0:144] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -13671,7 +13810,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   193,
+			NumMessages:   195,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

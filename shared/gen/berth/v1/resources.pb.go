@@ -6315,6 +6315,107 @@ func (x *Member) GetBackupEverySeconds() float64 {
 	return 0
 }
 
+// Token is an enrolment token as it is kept: nobody can enrol with what stands here.
+type Token struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`           // begin of the hash of its secret
+	Purpose       string                 `protobuf:"bytes,2,opt,name=purpose,proto3" json:"purpose,omitempty"` // agent, coordinator or operator
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`       // it is bound to, or a pattern of names; empty: any
+	Uses          int32                  `protobuf:"varint,4,opt,name=uses,proto3" json:"uses,omitempty"`
+	UsesLeft      int32                  `protobuf:"varint,5,opt,name=uses_left,json=usesLeft,proto3" json:"uses_left,omitempty"`
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	CreatedBy     string                 `protobuf:"bytes,7,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	UsedBy        []string               `protobuf:"bytes,8,rep,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"` // names that it let in, or the ID of a token for one use, the first one first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Token) Reset() {
+	*x = Token{}
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Token) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Token) ProtoMessage() {}
+
+func (x *Token) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Token.ProtoReflect.Descriptor instead.
+func (*Token) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Token) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Token) GetPurpose() string {
+	if x != nil {
+		return x.Purpose
+	}
+	return ""
+}
+
+func (x *Token) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Token) GetUses() int32 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *Token) GetUsesLeft() int32 {
+	if x != nil {
+		return x.UsesLeft
+	}
+	return 0
+}
+
+func (x *Token) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *Token) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Token) GetUsedBy() []string {
+	if x != nil {
+		return x.UsedBy
+	}
+	return nil
+}
+
 // ErrorDetail rides on every error answer.
 type ErrorDetail struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -6331,7 +6432,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	mi := &file_berth_v1_resources_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6343,7 +6444,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	mi := &file_berth_v1_resources_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6356,7 +6457,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -7082,7 +7183,18 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tbackup_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\bbackupAt\x12%\n" +
 	"\x0ebackup_problem\x18\x13 \x01(\tR\rbackupProblem\x120\n" +
 	"\x14backup_every_seconds\x18\x14 \x01(\x01R\x12backupEverySecondsB\x17\n" +
-	"\x15_last_contact_seconds\"\xfb\x01\n" +
+	"\x15_last_contact_seconds\"\xe9\x01\n" +
+	"\x05Token\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04uses\x18\x04 \x01(\x05R\x04uses\x12\x1b\n" +
+	"\tuses_left\x18\x05 \x01(\x05R\busesLeft\x129\n" +
+	"\n" +
+	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\a \x01(\tR\tcreatedBy\x12\x17\n" +
+	"\aused_by\x18\b \x03(\tR\x06usedBy\"\xfb\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\asubject\x18\x02 \x01(\tR\asubject\x12\x1b\n" +
@@ -7188,7 +7300,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(BindingKind)(0),              // 1: berth.v1.BindingKind
@@ -7247,13 +7359,14 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*ScoreTerm)(nil),             // 54: berth.v1.ScoreTerm
 	(*Event)(nil),                 // 55: berth.v1.Event
 	(*Member)(nil),                // 56: berth.v1.Member
-	(*ErrorDetail)(nil),           // 57: berth.v1.ErrorDetail
-	nil,                           // 58: berth.v1.Node.KeysEntry
-	nil,                           // 59: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 60: google.protobuf.Timestamp
-	(*Key)(nil),                   // 61: berth.v1.Key
-	(*CompiledKey)(nil),           // 62: berth.v1.CompiledKey
-	(*Problem)(nil),               // 63: berth.v1.Problem
+	(*Token)(nil),                 // 57: berth.v1.Token
+	(*ErrorDetail)(nil),           // 58: berth.v1.ErrorDetail
+	nil,                           // 59: berth.v1.Node.KeysEntry
+	nil,                           // 60: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 61: google.protobuf.Timestamp
+	(*Key)(nil),                   // 62: berth.v1.Key
+	(*CompiledKey)(nil),           // 63: berth.v1.CompiledKey
+	(*Problem)(nil),               // 64: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -7262,26 +7375,26 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	13, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	17, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	12, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	60, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	58, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	61, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	59, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	9,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	10, // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	59, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	60, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
 	9,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	60, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	60, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	61, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	61, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	14, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	15, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	60, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	61, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	16, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	60, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	61, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	18, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	18, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	18, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	19, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	16, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	3,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	60, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	61, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
 	27, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
 	26, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
 	24, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
@@ -7291,37 +7404,37 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	23, // 32: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
 	1,  // 33: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
 	26, // 34: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
-	60, // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	61, // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
 	25, // 36: berth.v1.Devices.devices:type_name -> berth.v1.Device
 	26, // 37: berth.v1.Device.source:type_name -> berth.v1.DiskSource
 	2,  // 38: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
 	42, // 39: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
 	5,  // 40: berth.v1.VM.state:type_name -> berth.v1.VMState
-	60, // 41: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	60, // 42: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	61, // 41: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	61, // 42: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
 	19, // 43: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	61, // 44: berth.v1.VM.keys:type_name -> berth.v1.Key
-	61, // 45: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	60, // 46: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	62, // 44: berth.v1.VM.keys:type_name -> berth.v1.Key
+	62, // 45: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	61, // 46: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
 	37, // 47: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
 	35, // 48: berth.v1.VM.discards:type_name -> berth.v1.Discard
 	4,  // 49: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
 	33, // 50: berth.v1.VM.drift:type_name -> berth.v1.Drift
 	31, // 51: berth.v1.VM.running:type_name -> berth.v1.VMSize
 	32, // 52: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	60, // 53: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
+	61, // 53: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
 	32, // 54: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
 	29, // 55: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
-	60, // 56: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
+	61, // 56: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
 	30, // 57: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
-	60, // 58: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	60, // 59: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	61, // 58: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	61, // 59: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
 	34, // 60: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	60, // 61: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
+	61, // 61: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
 	3,  // 62: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
 	0,  // 63: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
 	42, // 64: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	61, // 65: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	62, // 65: berth.v1.NewVM.keys:type_name -> berth.v1.Key
 	41, // 66: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
 	40, // 67: berth.v1.VMChange.disks:type_name -> berth.v1.Names
 	40, // 68: berth.v1.VMChange.nics:type_name -> berth.v1.Names
@@ -7330,12 +7443,12 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	40, // 71: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
 	43, // 72: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
 	6,  // 73: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	60, // 74: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	60, // 75: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	60, // 76: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	61, // 74: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	61, // 75: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	61, // 76: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	45, // 77: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
 	36, // 78: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	60, // 79: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	61, // 79: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
 	7,  // 80: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
 	51, // 81: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
 	52, // 82: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
@@ -7344,19 +7457,20 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	48, // 85: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
 	7,  // 86: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
 	50, // 87: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	62, // 88: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	62, // 89: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	63, // 88: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	63, // 89: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
 	53, // 90: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
 	54, // 91: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	60, // 92: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	60, // 93: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	46, // 94: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	63, // 95: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	96, // [96:96] is the sub-list for method output_type
-	96, // [96:96] is the sub-list for method input_type
-	96, // [96:96] is the sub-list for extension type_name
-	96, // [96:96] is the sub-list for extension extendee
-	0,  // [0:96] is the sub-list for field type_name
+	61, // 92: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	61, // 93: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	61, // 94: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	46, // 95: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	64, // 96: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	97, // [97:97] is the sub-list for method output_type
+	97, // [97:97] is the sub-list for method input_type
+	97, // [97:97] is the sub-list for extension type_name
+	97, // [97:97] is the sub-list for extension extendee
+	0,  // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -7381,7 +7495,7 @@ func file_berth_v1_resources_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -226,6 +226,8 @@ const (
 	// BerthServiceRestoreSnapshotProcedure is the fully-qualified name of the BerthService's
 	// RestoreSnapshot RPC.
 	BerthServiceRestoreSnapshotProcedure = "/berth.v1.BerthService/RestoreSnapshot"
+	// BerthServiceListTokensProcedure is the fully-qualified name of the BerthService's ListTokens RPC.
+	BerthServiceListTokensProcedure = "/berth.v1.BerthService/ListTokens"
 	// BerthServiceCreateTokenProcedure is the fully-qualified name of the BerthService's CreateToken
 	// RPC.
 	BerthServiceCreateTokenProcedure = "/berth.v1.BerthService/CreateToken"
@@ -359,6 +361,7 @@ type BerthServiceClient interface {
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
 	SaveSnapshot(context.Context, *connect.Request[v1.SaveSnapshotRequest]) (*connect.ServerStreamForClient[v1.SaveSnapshotResponse], error)
 	RestoreSnapshot(context.Context) *connect.ClientStreamForClient[v1.RestoreSnapshotRequest, v1.RestoreSnapshotResponse]
+	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
 }
 
@@ -829,6 +832,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("RestoreSnapshot")),
 			connect.WithClientOptions(opts...),
 		),
+		listTokens: connect.NewClient[v1.ListTokensRequest, v1.ListTokensResponse](
+			httpClient,
+			baseURL+BerthServiceListTokensProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListTokens")),
+			connect.WithClientOptions(opts...),
+		),
 		createToken: connect.NewClient[v1.CreateTokenRequest, v1.CreateTokenResponse](
 			httpClient,
 			baseURL+BerthServiceCreateTokenProcedure,
@@ -916,6 +925,7 @@ type berthServiceClient struct {
 	removeMember       *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
 	saveSnapshot       *connect.Client[v1.SaveSnapshotRequest, v1.SaveSnapshotResponse]
 	restoreSnapshot    *connect.Client[v1.RestoreSnapshotRequest, v1.RestoreSnapshotResponse]
+	listTokens         *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
 	createToken        *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
 }
 
@@ -1299,6 +1309,11 @@ func (c *berthServiceClient) RestoreSnapshot(ctx context.Context) *connect.Clien
 	return c.restoreSnapshot.CallClientStream(ctx)
 }
 
+// ListTokens calls berth.v1.BerthService.ListTokens.
+func (c *berthServiceClient) ListTokens(ctx context.Context, req *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error) {
+	return c.listTokens.CallUnary(ctx, req)
+}
+
 // CreateToken calls berth.v1.BerthService.CreateToken.
 func (c *berthServiceClient) CreateToken(ctx context.Context, req *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error) {
 	return c.createToken.CallUnary(ctx, req)
@@ -1426,6 +1441,7 @@ type BerthServiceHandler interface {
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
 	SaveSnapshot(context.Context, *connect.Request[v1.SaveSnapshotRequest], *connect.ServerStream[v1.SaveSnapshotResponse]) error
 	RestoreSnapshot(context.Context, *connect.ClientStream[v1.RestoreSnapshotRequest]) (*connect.Response[v1.RestoreSnapshotResponse], error)
+	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
 }
 
@@ -1892,6 +1908,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("RestoreSnapshot")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceListTokensHandler := connect.NewUnaryHandler(
+		BerthServiceListTokensProcedure,
+		svc.ListTokens,
+		connect.WithSchema(berthServiceMethods.ByName("ListTokens")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceCreateTokenHandler := connect.NewUnaryHandler(
 		BerthServiceCreateTokenProcedure,
 		svc.CreateToken,
@@ -2052,6 +2074,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceSaveSnapshotHandler.ServeHTTP(w, r)
 		case BerthServiceRestoreSnapshotProcedure:
 			berthServiceRestoreSnapshotHandler.ServeHTTP(w, r)
+		case BerthServiceListTokensProcedure:
+			berthServiceListTokensHandler.ServeHTTP(w, r)
 		case BerthServiceCreateTokenProcedure:
 			berthServiceCreateTokenHandler.ServeHTTP(w, r)
 		default:
@@ -2365,6 +2389,10 @@ func (UnimplementedBerthServiceHandler) SaveSnapshot(context.Context, *connect.R
 
 func (UnimplementedBerthServiceHandler) RestoreSnapshot(context.Context, *connect.ClientStream[v1.RestoreSnapshotRequest]) (*connect.Response[v1.RestoreSnapshotResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RestoreSnapshot is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListTokens is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error) {
