@@ -16,7 +16,8 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	return cli.Run(
-		ctx, cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()}, os.Args[1:], os.Stdin,
-		os.Stdout, os.Stderr,
+		ctx, cli.Options{
+			CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands(), InitCommand: daemon.FirstCommand(),
+		}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr,
 	)
 }

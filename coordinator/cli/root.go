@@ -27,6 +27,7 @@ type Options struct {
 	Version             string           // empty: that of the build
 	CoordinatorCommands []*cobra.Command // verbs of the noun coordinator that run here, not over the API: run, init, join
 	SnapshotCommands    []*cobra.Command // verbs of coordinator snapshot that run here: list, verify
+	InitCommand         *cobra.Command   // init, which runs here; nil: there is none
 }
 
 // New makes the command `berth`. Most callers want Run, which also turns errors into text and an exit code.
@@ -106,6 +107,9 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	in(groupEstate, append(resource.Commands(a), group.Command(a), key.Command(a), document.ApplyCommand(a), document.ExportCommand(a))...)
 	in(groupCluster, coordinator.StatusCommand(a), forecast.CapacityCommand(a), forecast.SimulateCommand(a), node.Command(a),
 		coordinator.HACommand(a), plan.Command(a), members, event.Command(a))
+	if o.InitCommand != nil {
+		in(groupCluster, o.InitCommand)
+	}
 	in(groupAccess, access.LoginCommand(a), access.ContextCommand(a), access.TokenCommand(a))
 	root.AddCommand(versionCommand(a))
 	root.InitDefaultHelpCmd()

@@ -58,7 +58,8 @@ type Config struct {
 	// Limits are how much this member takes on when it leads; see gate.Limits for the defaults.
 	Limits Limits `yaml:"limits,omitempty"`
 
-	named bool // the file says Name itself
+	named      bool // the file or a flag says Name itself
+	advertised bool // the same of Advertise
 }
 
 // Listen are the addresses to listen on, as HOST:PORT or :PORT. Others are told the same ports.
@@ -95,7 +96,7 @@ func (c *Config) complete() error {
 	if c.DataDir == "" {
 		c.DataDir = DefaultDataDir
 	}
-	c.named = c.Name != ""
+	c.named, c.advertised = c.Name != "", c.Advertise != ""
 	if c.Name == "" || c.Advertise == "" {
 		host, err := os.Hostname()
 		if err != nil {

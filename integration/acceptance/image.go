@@ -22,6 +22,7 @@ var (
 	system     = []string{"systemd", "systemd-sysv", "dbus", "iproute2", "rpm"}
 	hypervisor = []string{
 		"libvirt-daemon-system", "libvirt-clients", "qemu-system-x86", "qemu-utils", "openssl", "procps", "man-db", "bash-completion",
+		"openssh-server", "openssh-client",
 	}
 )
 

@@ -41,14 +41,14 @@ func raise(ctx context.Context, image string, undo *cleanup) (*site, error) {
 		return nil, err
 	}
 	undo.add(held.Close)
-	step("Boot three machines: coordinator, node-a, node-b")
+	step("Boot three machines: coordinator, hv1, hv2")
 	bridge := s.namespace("bridge")
 	undo.add(func() error { return removeNamespace(bridge) })
 	if err := ip(ctx, "netns add "+bridge, "-n "+bridge+" link add br0 type bridge", "-n "+bridge+" link set br0 up"); err != nil {
 		return nil, err
 	}
 	s.coord = &machine{site: s, name: "coordinator", address: "10.0.0.10"}
-	s.nodes = []*machine{{site: s, name: "node-a", address: "10.0.0.11"}, {site: s, name: "node-b", address: "10.0.0.12"}}
+	s.nodes = []*machine{{site: s, name: "hv1", address: "10.0.0.11"}, {site: s, name: "hv2", address: "10.0.0.12"}}
 	for _, m := range s.machines() {
 		if err := m.boot(ctx, image, undo); err != nil {
 			return nil, fmt.Errorf("boot %s: %w", m.name, err)

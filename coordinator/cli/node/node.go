@@ -15,8 +15,8 @@ import (
 // Command is the noun node.
 func Command(a *term.App) *cobra.Command {
 	return term.Noun("node COMMAND", "See and set up the nodes that carry VMs", `
-A node is a hypervisor host with an agent. 'berth token create --for agent' prints the line that makes a host one.`,
-		listCommand(a), showCommand(a), setCommand(a), maintenanceCommand(a), drainCommand(a),
+A node is a hypervisor host with an agent. 'berth node add' makes hosts nodes over ssh.`,
+		listCommand(a), addCommand(a), showCommand(a), setCommand(a), maintenanceCommand(a), drainCommand(a),
 		undrainCommand(a), fenceCommand(a), removeCommand(a))
 }
 
@@ -32,7 +32,7 @@ promised. MEM-FREE is what is physically free. AGE is that of the node's last te
 			if err != nil {
 				return err
 			}
-			a.NoteIfEmpty(cmd, len(answer.GetNodes()), "no nodes yet: 'berth token create --for agent' prints the line that makes a host one")
+			a.NoteIfEmpty(cmd, len(answer.GetNodes()), "no nodes yet: 'berth node add HOST...' makes hosts nodes over ssh")
 			return a.Print(cmd, term.Result{
 				Message: answer,
 				Names:   term.Prefixed("node/", answer.GetNodes(), (*berthv1.Node).GetName),
