@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/agent/volumes"
 	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -26,14 +27,14 @@ var errKept = errors.New("the guest has not let go of it")
 func doAmend(j *job) done {
 	seen := j.firstLook(haste)
 	if err := j.stands(seen); err != nil {
-		return j.notStood(seen, err)
+		return unmade(j, j.notStood(seen, err))
 	}
 	if !seen.in(hypervisor.Running) && !seen.in(hypervisor.Paused) {
-		return j.notStood(seen, otherState(seen))
+		return unmade(j, j.notStood(seen, otherState(seen)))
 	}
 	for _, edit := range j.command.GetAmend().GetEdits() {
 		if err := amend(j, edit); err != nil {
-			return notAmended(j, edit, err)
+			return unmade(j, notAmended(j, edit, err))
 		}
 	}
 	return done{result: success(j.command, j.look().message())}
@@ -43,10 +44,49 @@ func doAmend(j *job) done {
 func notAmended(j *job, edit *berthv1.DeviceEdit, err error) done {
 	seen := j.await(haste, sight.known)
 	err = fmt.Errorf("%s %s: %w", edit.GetKind(), edit.GetKey(), err)
-	if !seen.known() || errors.Is(err, hypervisor.ErrAmbiguous) || errors.Is(err, hypervisor.ErrUnavailable) {
+	unsure := errors.Is(err, hypervisor.ErrAmbiguous) || errors.Is(err, hypervisor.ErrUnavailable) || errors.Is(err, volumes.ErrLeft)
+	if !seen.known() || unsure {
 		return done{result: doubt(j.command, err, seen.message()), again: true, begun: true}
 	}
 	return done{result: refused(j.command, err, seen.message())}
+}
+
+// provideNew makes the volumes that a device is attached with. One that an earlier life of the agent has made is used: libvirt may be
+// attaching it at this moment, and nothing has been written to it.
+func provideNew(j *job) error {
+	for _, volume := range j.command.GetAmend().GetVolumes() {
+		there, err := j.Hypervisor.LookupVolume(j.ctx, volume.GetPool(), volume.GetName())
+		whole := there.CapacityBytes == volume.GetCapacityBytes() && there.Format == volume.GetFormat()
+		switch {
+		case err != nil && !errors.Is(err, hypervisor.ErrNoVolume):
+			return fmt.Errorf("make %s: %w", volumes.Name(volume), err)
+		case err == nil && whole:
+			continue
+		}
+		if err := volumes.Make(j.ctx, j.Hypervisor, []*berthv1.Volume{volume}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unmade removes the volumes of an order that was not carried out, before that is answered: its receiver relies on it. What a guest has
+// all the same, or what cannot be removed now, leaves the answer in doubt.
+func unmade(j *job, d done) done {
+	made := j.command.GetAmend().GetVolumes()
+	if len(made) == 0 || d.result.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED {
+		return d
+	}
+	why := errors.New(d.result.GetError())
+	err := volumes.Remove(j.ctx, j.Hypervisor, made)
+	if errors.Is(err, hypervisor.ErrNoPool) && !j.takenUp {
+		err = nil // nothing was made where no pool is
+	}
+	if err != nil {
+		return done{result: doubt(j.command, volumes.Both(why, err), d.result.GetDomain()), again: true, begun: true}
+	}
+	d.result.Outcome = berthv1.CommandOutcome_COMMAND_OUTCOME_FAILED
+	return d
 }
 
 // amend changes one device, and returns when the domain has it so.
@@ -73,6 +113,11 @@ func amend(j *job, edit *berthv1.DeviceEdit) error {
 			return fmt.Errorf("%w: another device has that name", hypervisor.ErrExists)
 		}
 		change = hypervisor.Update
+	}
+	if change == hypervisor.Attach {
+		if err := provideNew(j); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := j.limited(actLimit)
 	err = j.Hypervisor.ChangeDevice(ctx, j.command.GetVmId(), j.command.GetEpoch(), change, element)

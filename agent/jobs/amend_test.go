@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -115,3 +116,118 @@ func TestAGuestThatKeepsADevice(t *testing.T) {
 }
 
 func attachOrder(c *berthv1.Command) { amendOrder("interface", "52:54:00:00:00:01", aNIC)(c) }
+
+// newDisk gives a guest a disk whose volume is made for it.
+func newDisk(pool string) func(*berthv1.Command) {
+	return func(c *berthv1.Command) {
+		amendOrder("disk", "vdb", "<disk type='volume' device='disk'><driver name='qemu' type='qcow2'/><source pool='"+pool+
+			"' volume='"+dataName+"'/><target dev='vdb' bus='virtio'/></disk>")(c)
+		c.GetAmend().Volumes = []*berthv1.Volume{volumeOf(pool, dataName)}
+	}
+}
+
+// A disk that is made for a guest is there when the guest has it, and leaves nothing behind when the guest does not get it.
+func TestANewDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(b *bench)
+		pool    string
+		outcome berthv1.CommandOutcome
+		code    string
+		has     bool
+	}{
+		"is made and attached": {func(*bench) {}, "local", done_, "", true},
+		"of a full pool":       {func(b *bench) { b.node.AddPool("small", 1) }, "small", failed, "no_space", false},
+		"of no pool":           {func(*bench) {}, "gone", failed, "no_pool", false},
+		"that libvirt refuses": {
+			func(b *bench) { b.node.Inject("attach", fake.Fault{Err: hypervisor.ErrInvalidState}) }, "local", failed, "invalid_state", false,
+		},
+		"of a guest that is gone": {
+			func(b *bench) {
+				if err := b.node.Destroy(b.Context(), vmID, 5); err != nil {
+					b.Fatal(err)
+				}
+			}, "local", failed, "not_found", false,
+		},
+		"in doubt": {
+			func(b *bench) { b.node.Inject("attach", fake.Fault{Err: hypervisor.ErrAmbiguous, Times: 1}) }, "local", ambiguous, "ambiguous", true,
+		},
+		"that cannot be removed again": {
+			func(b *bench) {
+				b.node.Inject("attach", fake.Fault{Err: hypervisor.ErrInvalidState})
+				b.node.Inject("delete-volume", fake.Fault{Err: hypervisor.ErrUnavailable, Times: 1})
+				if err := b.node.CreateVolume(b.Context(), hypervisor.NewVolume{
+					Pool: "local", Name: dataName, Format: "qcow2", CapacityBytes: 1 << 30,
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}, "local", ambiguous, "unavailable", true,
+		},
+		"that was left half made": {
+			func(b *bench) {
+				if err := b.node.UploadVolume(b.Context(), "local", dataName, 4, strings.NewReader("half")); err != nil {
+					b.Fatal(err)
+				}
+			}, "local", done_, "", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.addPools()
+				b.start(5)
+				c.prepare(b)
+				r := b.do(command("op1", 1, 5, newDisk(c.pool)))
+				if r.GetOutcome() != c.outcome || r.GetErrorCode() != c.code {
+					b.Errorf("answered %v", r)
+				}
+				if c.has {
+					b.holds(b.node, "local", dataName)
+				} else {
+					b.holds(b.node, "local")
+				}
+				if shows := b.node.Content("local", dataName); len(shows) != 0 {
+					b.Errorf("the new disk shows %q", shows)
+				}
+				if c.outcome == ambiguous { // asked again, it comes to an end
+					b.node.Heal("attach")
+					b.want(b.do(command("op1", 1, 5, newDisk(c.pool))), done_, "", running)
+					b.holds(b.node, "local", dataName)
+				}
+			})
+		})
+	}
+}
+
+// The agent is killed at each step of making and attaching a disk, and the order comes again: the guest has one disk, or none is left.
+func TestCrashWithANewDisk(t *testing.T) {
+	for _, call := range []string{"lookup", "lookup-volume", "create-volume", "attach"} {
+		for _, effect := range []bool{false, true} {
+			for _, gone := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/effect %t/guest gone %t", call, effect, gone), func(t *testing.T) {
+					inBubble(t, func(b *bench) {
+						b.addPools()
+						b.start(5)
+						order := command("op1", 1, 5, newDisk("local"))
+						b.node.Inject(call, fake.Fault{Hang: true, Effect: effect})
+						b.jobs.Do(b.Context(), order)
+						time.Sleep(4 * time.Second)
+						b.crash()
+						b.node.Heal(call)
+						if gone {
+							if err := b.node.Destroy(b.Context(), vmID, 5); err != nil {
+								b.Fatal(err)
+							}
+							b.want(b.do(order), failed, "not_found", absentState)
+							b.holds(b.node, "local")
+							return
+						}
+						b.want(b.do(order), done_, "", running)
+						b.holds(b.node, "local", dataName)
+						if n := len(b.shows(b.node).Devices); n != 1 {
+							b.Errorf("it has %d devices", n)
+						}
+					})
+				})
+			}
+		}
+	}
+}

@@ -182,6 +182,9 @@ func (j *job) render() (string, error) {
 		Mark: domxml.Mark{Epoch: j.command.GetEpoch(), Operation: j.command.GetOperationId(), Node: j.NodeID},
 	}, machine)
 	if err == nil {
+		if err = lookUp(j, j.command.GetStart().GetEdits()); err != nil {
+			return "", err
+		}
 		xml, err = domxml.EditDevices(xml, edits(j.command.GetStart()))
 	}
 	if err != nil {
@@ -197,4 +200,19 @@ func edits(order *berthv1.StartCommand) []domxml.DeviceEdit {
 		all = append(all, domxml.DeviceEdit{Kind: domxml.DeviceKind(one.GetKind()), Key: one.GetKey(), XML: one.GetXml()})
 	}
 	return all
+}
+
+// lookUp has libvirt see the volumes of devices that the guest ran with last: another node may have made one in a shared pool since this
+// one has read it. What is not there is an error that names it.
+func lookUp(j *job, edits []*berthv1.DeviceEdit) error {
+	for _, edit := range edits {
+		device, err := domxml.DeviceOf(edit.GetXml())
+		if err != nil || device.Source.Volume == "" || device.Media {
+			continue // what is no device is refused when it is put in, and a drive may be empty
+		}
+		if _, err := j.Hypervisor.LookupVolume(j.ctx, device.Source.Pool, device.Source.Volume); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -283,3 +283,46 @@ func TestDevicesAreNamedBeforeTheyAreChanged(t *testing.T) {
 	b.shows("n1", domainRuns, "booted")
 	b.refused("nothing is told", detach("vda"), "does not tell which devices", "'berth node show hv1'")
 }
+
+// A new disk has a record of its own for each VM, and its guest gets the device that is made of it.
+func TestNewDisksAreAskedFor(t *testing.T) {
+	b := newActBench(t)
+	b.m.declare(model.Resource{
+		ID: "p1", Kind: model.KindPool, Name: "fast", Links: map[string]string{"cluster": model.DefaultCluster},
+		Settings: map[string]string{model.SettingScope: string(model.PoolLocal), model.SettingPoolSource: "vg"},
+	})
+	b.m.declare(model.Resource{ID: "d0", Kind: model.KindDisk, Name: "web-disk1", Settings: map[string]string{"size": "1073741824"}})
+	b.m.addVM(model.VM{ID: "v3", Name: "rest", Desired: model.Stopped, Spec: model.VMSpec{Memory: model.MinVMMemory, VCPUs: 1}})
+	b.at++
+	b.show["n1"](b.at, &berthv1.Domain{
+		Uuid: "v1", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, Managed: true, Epoch: 3, Devices: &berthv1.Devices{},
+	})
+	ask := func(disk *berthv1.NewDisk, vms ...string) []*berthv1.ActedVM {
+		b.asked = nil
+		return b.act(&berthv1.ActOnVMsRequest{Vms: vms, Action: &berthv1.ActOnVMsRequest_Attach{
+			Attach: &berthv1.AttachAction{Device: &berthv1.AttachAction_NewDisk{NewDisk: disk}},
+		}})
+	}
+	acted := ask(&berthv1.NewDisk{Pool: "fast", SizeBytes: 2 << 30, Keep: true}, "web", "rest")
+	if len(b.asked) != 2 || acted[0].GetDevice() != "disk vda (web-disk2, 2 GiB in pool fast)" ||
+		acted[1].GetDevice() != "disk rest-disk1 (2 GiB in pool fast)" || len(acted[1].GetFollows()) != 1 {
+		t.Fatalf("%+v, told %v", b.asked, acted)
+	}
+	for _, asked := range b.asked {
+		disk := asked.NewDisk
+		if disk.Links["pool"] != "p1" || disk.Settings["size"] != "2147483648" || disk.Settings["keep"] != "true" {
+			t.Errorf("a disk %+v", disk)
+		}
+		if asked.VM == "v1" && (len(asked.Edits) != 1 || asked.Edits[0].Source.Text() != "vg/berth-"+disk.ID+".qcow2" ||
+			!strings.Contains(asked.Edits[0].XML, "<serial>"+disk.ID+"</serial>")) {
+			t.Errorf("edits %+v of disk %s", asked.Edits, disk.ID)
+		}
+	}
+	b.refused("one name for two", ask(&berthv1.NewDisk{Name: "data", Pool: "fast", SizeBytes: 2 << 30}, "web", "rest")[0],
+		"there is one name for all", "leave the name out")
+	b.refused("a name that is taken", ask(&berthv1.NewDisk{Name: "web-disk1", Pool: "fast", SizeBytes: 2 << 30}, "web")[0],
+		"exists already", "choose another name")
+	b.refused("no such pool", ask(&berthv1.NewDisk{Pool: "slow", SizeBytes: 2 << 30}, "web")[0], `"slow"`, "berth pool list")
+	b.refused("no size", ask(&berthv1.NewDisk{Pool: "fast"}, "web")[0], "size", "")
+	b.refused("a bus that there is not", ask(&berthv1.NewDisk{Pool: "fast", SizeBytes: 2 << 30, Bus: "ide"}, "web")[0], "ide", "")
+}

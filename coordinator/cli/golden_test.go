@@ -76,6 +76,7 @@ func TestGoldenOutput(t *testing.T) {
 		"vm-resume":                {"vm", "resume", "web1", "--no-wait"},
 		"vm-reset":                 {"vm", "reset", "web1", "web2", "--no-wait"},
 		"vm-attach-disk":           {"vm", "attach", "disk", "web1", "--disk", "fast/data.qcow2", "--dry-run"},
+		"vm-attach-new-disk":       {"vm", "attach", "disk", "web1", "web2", "--size", "20G", "--pool", "fast", "--dry-run"},
 		"vm-attach-nic":            {"vm", "attach", "nic", "web1", "--network", "default", "--no-wait"},
 		"vm-detach-disk":           {"vm", "detach", "disk", "web1", "--target", "vdb", "--dry-run"},
 		"vm-detach-nic":            {"vm", "detach", "nic", "web1", "--mac", "52:54:00:12:34:56", "--no-wait"},

@@ -30,6 +30,7 @@ func (e *NotThereError) Error() string {
 func (g *Guest) AttachDisk(disk model.Disk) (model.DeviceEdit, error) {
 	made, err := domxml.NewDisk(domxml.Disk{
 		Path: disk.Path, Pool: disk.Pool, Volume: disk.Volume, Format: disk.Format, Bus: disk.Bus, ReadOnly: disk.ReadOnly,
+		Serial: disk.Serial(),
 	}, g.taken(domxml.DiskDevice))
 	if err != nil {
 		return model.DeviceEdit{}, err

@@ -192,7 +192,8 @@ func After(vm model.VM, edits []model.DeviceEdit, node string, at time.Time) (af
 	edits = slices.Clone(edits)
 	for i := range edits { // who has made a change with Berth is known from before
 		for _, old := range vm.Drifted() {
-			if old.Names(edits[i].Kind, edits[i].Key) && old.Is == edits[i].Is {
+			along := old.By != "" && old.Source.Volume != "" && old.Source.Volume == edits[i].Source.Volume // it was copied along with its VM
+			if old.Names(edits[i].Kind, edits[i].Key) && (old.Is == edits[i].Is || along) {
 				edits[i].By, edits[i].At = old.By, old.At
 			}
 		}

@@ -17,7 +17,7 @@ func LocalDisk(source estate.Facts, vm *model.VM, cluster string, facts *model.N
 	shared := binding.SharedPools(source, cluster)
 	own := map[string]bool{} // volumes of which their own records say where they are
 	for _, id := range vm.Disks {
-		if disk, known := source.Resource(id); known && disk.Volume != nil {
+		if disk, known := source.Resource(id); known && disk.Volume != nil && vm.Spec.XML == "" { // no disk goes along with a document
 			own[disk.Volume.Name] = true
 		}
 	}

@@ -129,7 +129,8 @@ func cpuModel(cpu string) string {
 }
 
 // SpecOf is what a VM is made of when it is started on a node: its own description with the linked disks before the plain
-// ones and the linked NICs before the plain networks. An image that has a file is the last disk; VMs share it, so it is
+// ones and the linked NICs before the plain networks. A linked disk that was attached to its guest is none of them: the attachment
+// says under which name the VM has it. An image that has a file is the last disk; VMs share it, so it is
 // read-only. The seed image of a VM with user data is for its node to add. A VM that is described by XML has its devices
 // from there: its links say only what keys it inherits. The error wraps ErrDangling, ErrNoVolume if a disk is not made yet, or
 // model.ErrInvalid if the whole cannot be.
@@ -162,6 +163,9 @@ func assemble(source Source, vm model.VM, pools []placement.PoolChoice) (model.V
 			order := w.madeIn(&record, pools)
 			disk.Format, disk.Pool, disk.Volume = order.Format, order.PoolName, order.Name
 		}
+		if disk.Volume != "" && attachedTo(&vm, disk.Volume) {
+			continue
+		}
 		disks = append(disks, disk)
 	}
 	disks = append(disks, spec.Disks...)
@@ -181,6 +185,11 @@ func assemble(source Source, vm model.VM, pools []placement.PoolChoice) (model.V
 		spec.Networks = networks
 	}
 	return spec, nil
+}
+
+// attachedTo tells whether somebody has attached a volume to the guest of a VM with Berth. That gives it the same name at each start.
+func attachedTo(vm *model.VM, volume string) bool {
+	return slices.ContainsFunc(vm.Edits(), func(e model.DeviceEdit) bool { return e.By != "" && e.Was == "" && e.Source.Volume == volume })
 }
 
 // madeIn is the volume of a disk where it is, or where it is to be made.

@@ -15,8 +15,8 @@ import (
 // ErrNoVolume is wrapped by the error about a disk that is no volume, or none yet.
 var ErrNoVolume = errors.New("no volume")
 
-// volumeFormat is what the volumes of disks are made as: thin, and copies of images without copying them.
-const volumeFormat = "qcow2"
+// volumeFormat is what the volumes of disks are made as.
+const volumeFormat = model.DiskFormat
 
 // IsVolume tells whether a disk is a volume or is to become one. Any other disk is a file that is there.
 func IsVolume(disk *model.Resource) bool { return disk.Settings[schema.SettingPath] == "" }
@@ -188,6 +188,13 @@ func (w *walk) order(record *model.Resource, choice placement.PoolChoice) model.
 	order.BackingPool = model.PoolSettingsOf(&imagePool).Source
 	order.BackingName, order.BackingFormat = backing.Name, backing.Format
 	return order
+}
+
+// NewDiskOrder is the volume that a disk which is made now gets in a pool. The error wraps ErrDangling.
+func NewDiskOrder(source Source, disk model.Resource, choice placement.PoolChoice) (model.VolumeOrder, error) {
+	w := &walk{source: source}
+	order := w.order(&disk, choice)
+	return order, w.err
 }
 
 // DiskOrder is the volume that a disk or an image has in a pool, by the pool's ID. The error wraps ErrNoVolume or ErrDangling.

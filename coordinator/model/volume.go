@@ -2,7 +2,9 @@ package model
 
 import (
 	"iter"
+	"path"
 	"strconv"
+	"strings"
 
 	"berth/shared/units"
 )
@@ -50,6 +52,19 @@ func (r *Resource) VolumeIn(pool string) *Volume {
 // VolumeName is what the volume of a disk or image is called in its pool. It follows from the ID alone, so that making or
 // removing it again after a crash finds the same one.
 func VolumeName(id, format string) string { return "berth-" + id + "." + format }
+
+// Serial is what a guest knows a disk by that Berth has made: the ID that its volume is named by; empty: it has none.
+func (d *Disk) Serial() string {
+	const most = 20 // characters that virtio's block device has room for
+	id, ours := strings.CutPrefix(strings.TrimSuffix(d.Volume, path.Ext(d.Volume)), "berth-")
+	if !ours || len(id) > most {
+		return ""
+	}
+	return id
+}
+
+// DiskFormat is what the volumes of disks are made as: thin, and copies of images without copying them.
+const DiskFormat = "qcow2"
 
 // VolumeOrder is one volume that a node's agent is to make, to copy or to remove. Names are libvirt's.
 type VolumeOrder struct {

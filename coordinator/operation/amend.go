@@ -22,8 +22,8 @@ const ActAmend Action = "amend"
 const AmendPatience = 3 * time.Minute
 
 var (
-	kindAttach = amending(Attach, "vm.attached", "attach", "attaching")
-	kindDetach = amending(Detach, "vm.detached", "detach", "detaching")
+	kindAttach = withNewDisk(amending(Attach, "vm.attached", "attach", "attaching"))
+	kindDetach = unlinking(amending(Detach, "vm.detached", "detach", "detaching"))
 	kindMedia  = amending(Media, "vm.media-changed", "change", "changing")
 )
 
@@ -66,7 +66,7 @@ func (o *Operation) deviceNames() string {
 }
 
 func amendOrder(op *Operation, vm *model.VM) Order {
-	return Order{Action: ActAmend, Epoch: vm.Epoch, Edits: op.Edits}
+	return Order{Action: ActAmend, Epoch: vm.Epoch, Edits: op.Edits, Volumes: op.Volumes}
 }
 
 // uncertainAfter ends an operation whose node has told nothing for certain for so long. What its guest does, or has, is seen later.

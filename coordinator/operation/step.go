@@ -172,6 +172,7 @@ func (t *transition) enter(phase Phase) {
 }
 
 func (t *transition) end(result Result, message string) {
+	ordered := t.Operation.Phase != Queued
 	t.Operation.Phase = Ended
 	t.Operation.Result = result
 	t.Operation.Message = message
@@ -183,6 +184,9 @@ func (t *transition) end(result Result, message string) {
 	}
 	if result == Failed && t.Operation.Created || result == Done && t.kind.forgets {
 		t.DeleteVM, t.DeleteDisks = true, t.Operation.Disks
+	}
+	if result == Failed && !ordered && t.Operation.Kind == Attach {
+		unmade(t)
 	}
 }
 

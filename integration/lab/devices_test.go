@@ -130,3 +130,93 @@ func writeText(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 }
+
+// A disk is made for a guest that runs, in a pool, and is the same disk at its next start. What cannot be attached leaves nothing.
+func TestADiskIsMadeForAGuestThatRuns(t *testing.T) {
+	l := raise(t, Options{Hosts: 1, Coordinators: 1})
+	ctx, host := t.Context(), l.Hosts[0]
+	folder := t.TempDir()
+	must := func(args ...string) string {
+		t.Helper()
+		said, err := l.Berth(ctx, args...)
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, said)
+		}
+		return said
+	}
+	if said, err := host.Virsh(ctx, "pool-create-as", "disks", "dir", "--target", folder); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	must("pool", "add", "disks", "--scope", "local")
+	start := []string{"--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
+	must(append([]string{"vm", "start", "web"}, start...)...)
+	must(append([]string{"vm", "start", "other"}, start...)...)
+	awaitBoot(ctx, t, l, "web", "")
+	err := await(ctx, "the pool to be seen", time.Minute, func() (bool, error) {
+		_, err := l.Berth(ctx, "vm", "attach", "disk", "web", "--size", "64M", "--pool", "disks", "--dry-run")
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files := filesIn(t, folder); len(files) != 0 {
+		t.Errorf("a dry run has made %v", files)
+	}
+	must("vm", "attach", "disk", "web", "other", "--size", "64M", "--pool", "disks")
+	files := filesIn(t, folder)
+	if len(files) != 2 {
+		t.Fatalf("two disks are %v", files)
+	}
+	text, err := host.Virsh(ctx, "domblklist", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := files[0]
+	if !strings.Contains(text, file) {
+		file = files[1]
+	}
+	awaitDevices(ctx, t, l, host, "web", "vda", file, true)
+	if said := must("disk", "list"); !strings.Contains(said, "web-disk1") || !strings.Contains(said, "other-disk1") {
+		t.Errorf("disks are\n%s", said)
+	}
+	must("vm", "stop", "web", "--force")
+	must("vm", "start", "web")
+	awaitBoot(ctx, t, l, "web", "")
+	awaitDevices(ctx, t, l, host, "web", "vda", file, true)
+
+	// libvirt plugs no SATA disk into a guest that runs.
+	wrong := []string{"vm", "attach", "disk", "web", "--size", "64M", "--pool", "disks", "--bus", "sata", "--name", "wrong"}
+	if said, err := l.Berth(ctx, wrong...); err == nil {
+		t.Errorf("a disk was attached that cannot be:\n%s", said)
+	}
+	if left := filesIn(t, folder); len(left) != 2 {
+		t.Errorf("it has left %v", left)
+	}
+	if said := must("disk", "list"); strings.Contains(said, "wrong") {
+		t.Errorf("it has left a record:\n%s", said)
+	}
+	must("vm", "detach", "disk", "web", "--target", "vda")
+	awaitDevices(ctx, t, l, host, "web", "vda", file, false)
+	must("disk", "delete", "web-disk1")
+	must("vm", "stop", "other", "--force")
+	must("vm", "delete", "other", "--yes")
+	err = await(ctx, "its disk to be gone with it", time.Minute, func() (bool, error) {
+		left := filesIn(t, folder)
+		return len(left) == 0, fmt.Errorf("there are %v", left)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func filesIn(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range entries {
+		names = append(names, one.Name())
+	}
+	return names
+}

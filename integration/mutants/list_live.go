@@ -31,6 +31,34 @@ var liveMutants = []mutant{
 		is: "if len(vm.Disks)+len(vm.Spec.Disks)+len(vm.Drifted()) == 0 && ", becomes: "if len(vm.Disks)+len(vm.Spec.Disks) == 0 && ",
 	},
 	{
+		name: "a-failed-new-disk-leaves-its-file", file: "agent/jobs/amend.go", suite: inJobs.only("ANewDisk"),
+		is: "	err := volumes.Remove(j.ctx, j.Hypervisor, made)\n", becomes: "	var err error\n",
+	},
+	{
+		name: "a-new-disk-is-used-before-it-is-there", file: "coordinator/control/volumes/newdisk.go", suite: inControl.only("NewDisk"),
+		is: "Capacity: order.Capacity, Doomed: true}", becomes: "Capacity: order.Capacity}",
+	},
+	{
+		name: "a-new-disk-takes-room-that-is-not-there", file: "coordinator/control/volumes/newdisk.go", suite: inControl.only("NewDisk"),
+		is: "if err := v.roomOn(snapshot, pool, vm.Holder, size); err != nil {", becomes: "if size < 0 {\n		var err error",
+	},
+	{
+		name: "a-new-disk-in-doubt-has-no-record", file: "coordinator/operation/newdisk.go", suite: inOperation.only("PhaseTable"),
+		is: "			doomed(t, made)\n		}\n		return true", becomes: "			unmade(t)\n		}\n		return true",
+	},
+	{
+		name: "an-attached-disk-is-there-twice", file: "coordinator/estate/resolve.go", suite: inControl.only("NewDisk"),
+		is: "if disk.Volume != \"\" && attachedTo(&vm, disk.Volume) {", becomes: "if disk.Volume == \"\" && attachedTo(&vm, disk.Volume) {",
+	},
+	{
+		name: "a-detached-new-disk-comes-back", file: "coordinator/operation/newdisk.go", suite: inControl.only("NewDisk"),
+		is: "					unlink(t, disksOf(&t.VM, has.Source)...)\n", becomes: "					unlink(t)\n",
+	},
+	{
+		name: "an-empty-disk-is-booted-from", file: "coordinator/control/volumes/newdisk.go", suite: inControl.only("NewDisk"),
+		is: "case len(vm.Disks) == 1 && len(vm.Spec.Disks) > 0", becomes: "case len(vm.Disks) == 0 && len(vm.Spec.Disks) > 0",
+	},
+	{
 		name: "a-device-is-replaced-by-another", file: "agent/jobs/amend.go", suite: inJobs.only("TestAmend"),
 		is: "case !live.Media || !wanted.Media:", becomes: "case !live.Media && live.Key == \"\":",
 	},

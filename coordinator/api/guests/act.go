@@ -126,6 +126,8 @@ func (s *ActCalls) act(ctx context.Context, p *answer.Moment, vm *model.VM, ask 
 		acted.Device = "snapshot " + op.Snapshot.Name
 	case wanted.Size != (model.Size{}):
 		acted.Device, acted.Follows = operation.SizeText(wanted.Size), grownOf(vm, wanted.Size)
+	case wanted.NewDisk != nil:
+		acted.Device, acted.Follows = newDiskText(p, vm, &wanted, &op)
 	case len(wanted.Edits) > 0:
 		acted.Device, acted.Follows = deviceText(&wanted.Edits[0]), followsOf(p, vm, wanted.Edits)
 	}
@@ -142,6 +144,9 @@ func askedBy(message *berthv1.ActOnVMsRequest) asked {
 	case *berthv1.ActOnVMsRequest_Reset_:
 		return reset
 	case *berthv1.ActOnVMsRequest_Attach:
+		if wanted := message.GetAttach().GetNewDisk(); wanted != nil {
+			return attachNew(wanted, len(message.GetVms()))
+		}
 		return attach(message.GetAttach())
 	case *berthv1.ActOnVMsRequest_Detach:
 		return detach(message.GetDetach())

@@ -59,7 +59,11 @@ func CannedActs(r *berthv1.ActOnVMsRequest) (*berthv1.ActOnVMsResponse, error) {
 		case "resize":
 			one.Device = "memory 2 GiB, 2 vCPUs"
 		}
-		if kind == "attach" {
+		switch {
+		case r.GetAttach().GetNewDisk() != nil:
+			one.Device = "disk vdb (" + vm + "-disk1, 20 GiB in pool fast)"
+			one.Follows = []string{"it leaves node node2 with its disks only: 'berth vm migrate " + vm + " --copy-storage'"}
+		case kind == "attach":
 			one.Follows = []string{"it stays on node node2 from now on: fast/data.qcow2 is in no pool that is declared as shared"}
 		}
 		if r.GetDryRun() {

@@ -1,12 +1,15 @@
 package vm
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/term"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 func attachCommand(a *term.App) *cobra.Command {
@@ -51,19 +54,97 @@ func deviceCommand(
 }
 
 func attachDiskCommand(a *term.App) *cobra.Command {
-	return deviceCommand(a, &cobra.Command{
-		Use: "disk NAME...", Short: "Give VMs a disk that is there",
-		Long: `Give a VM a disk that is there: a file or a block device of its node, by its path, or a volume of a pool. It gets the
-first target that is free. A disk that another VM has is refused, unless it is read-only. A VM with a disk that is in no
-shared pool stays on its node: --dry-run says so.`,
-		Example: `  berth vm attach disk web1 --disk /srv/images/data.qcow2
+	var (
+		source string
+		made   newDiskFlags
+	)
+	flags := &acting{}
+	cmd := &cobra.Command{
+		Use: "disk NAME...", Short: "Give VMs a new disk, or one that is there",
+		Long: `Give VMs a disk: their guests, if they run, and their next start. It gets the first target that is free.
+With --size each VM gets a disk of its own that is made for it, empty, in a storage pool of its node: 'berth disk list'
+has it, and it goes when the VM is deleted, unless it is to be kept. If it cannot be attached nothing of it is left. The
+disk of a VM that does not run is made by its next start.
+With --disk it is one that is there: a file or a block device of the node, by its path, or a volume of a pool. A disk
+that another VM has is refused, unless it is read-only. A VM with such a disk that is in no shared pool stays on its
+node: --dry-run says so.`,
+		Example: `  berth vm attach disk web1 --size 20G --pool fast
+  berth vm attach disk web1 web2 --size 20G --pool fast --dry-run
+  berth vm attach disk web1 --disk /srv/images/data.qcow2
   berth vm attach disk web1 --disk fast/data.qcow2,bus=scsi --dry-run`,
-	}, "attached", "disk", "`SOURCE`: a path or POOL/VOLUME, then [,format=raw|qcow2][,bus=virtio|sata|scsi][,readonly]", true,
-		func(r *berthv1.ActOnVMsRequest, text string) error {
-			disk, err := parseSource(text)
-			r.Action = &berthv1.ActOnVMsRequest_Attach{Attach: &berthv1.AttachAction{Device: &berthv1.AttachAction_Disk{Disk: disk}}}
-			return err
-		})
+		Args: someNames, ValidArgsFunction: a.VMNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			action := &berthv1.AttachAction{}
+			given := term.ChangedFlags(cmd, newDiskFlagNames)
+			switch {
+			case source == "" && made.size == "":
+				return term.Usagef(cmd, "give the --size of a new disk, or a --disk that is there")
+			case source != "" && len(given) > 0:
+				return term.Usagef(cmd, "--disk is one that is there, and %s of a new one: leave one out", given[0])
+			case source != "":
+				disk, err := parseSource(source)
+				if err != nil {
+					return term.Usagef(cmd, "--disk %s: %w", source, err)
+				}
+				action.Device = &berthv1.AttachAction_Disk{Disk: disk}
+			default:
+				disk, err := made.disk(cmd, len(args))
+				if err != nil {
+					return err
+				}
+				action.Device = &berthv1.AttachAction_NewDisk{NewDisk: disk}
+			}
+			return flags.act(a, cmd, &berthv1.ActOnVMsRequest{Vms: args, Action: &berthv1.ActOnVMsRequest_Attach{Attach: action}}, "attached")
+		},
+	}
+	cmd.Flags().StringVar(
+		&source, "disk", "", "`SOURCE`: a path or POOL/VOLUME, then [,format=raw|qcow2][,bus=virtio|sata|scsi][,readonly]",
+	)
+	term.Complete(cmd, "disk", cobra.NoFileCompletions)
+	made.flags(a, cmd)
+	flags.flags(cmd)
+	return cmd
+}
+
+// newDiskFlags describe a disk that is made for a VM.
+type newDiskFlags struct {
+	size, pool, name string
+	bus              term.StringFlag
+	keep             bool
+}
+
+var newDiskFlagNames = []string{"size", "pool", "name", "bus", "keep"}
+
+func (f *newDiskFlags) flags(a *term.App, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.bus.Word = "BUS"
+	flags.StringVar(&f.size, "size", "", "`SIZE` of a new disk, for instance 20G")
+	flags.StringVar(&f.pool, "pool", "", "`POOL` that the new disk is made in")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the new disk of one VM (default the first that is free: VM-disk1, VM-disk2 ...)")
+	flags.Var(&f.bus, "bus", "of the new disk: virtio, sata or scsi (default virtio)")
+	flags.BoolVar(&f.keep, "keep", false, "the new disk stays when its VM is deleted")
+	term.Complete(cmd, "size", cobra.NoFileCompletions)
+	term.Complete(cmd, "pool", a.ResourceNames(model.KindPool))
+	term.Complete(cmd, "name", cobra.NoFileCompletions)
+	term.Complete(cmd, "bus", term.CompleteFixed(buses...))
+}
+
+// disk is the new disk that the flags describe, for so many VMs.
+func (f *newDiskFlags) disk(cmd *cobra.Command, vms int) (*berthv1.NewDisk, error) {
+	size, err := units.ParseBytes(f.size)
+	switch {
+	case err != nil:
+		return nil, term.Usagef(cmd, "--size: %w", err)
+	case size < model.MinVolume || size > model.MaxVolume:
+		return nil, term.Usagef(cmd, "--size %s: want %v to %v", f.size, model.MinVolume, model.MaxVolume)
+	case f.pool == "":
+		return nil, term.Usagef(cmd, "--pool is missing: 'berth pool list' shows those that there are")
+	case f.name != "" && vms > 1:
+		return nil, term.Usagef(cmd, "--name %s: each of %d VMs gets a disk of its own, leave the name out", f.name, vms)
+	case cmd.Flags().Changed("bus") && !slices.Contains(buses, f.bus.Text):
+		return nil, term.Usagef(cmd, "--bus %s: use %s", f.bus.Text, strings.Join(buses, ", "))
+	}
+	return &berthv1.NewDisk{Name: f.name, Pool: f.pool, SizeBytes: int64(size), Bus: f.bus.Text, Keep: f.keep}, nil
 }
 
 func attachNICCommand(a *term.App) *cobra.Command {

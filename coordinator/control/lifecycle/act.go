@@ -21,7 +21,8 @@ func (l *Lifecycle) ActOnVM(ctx context.Context, request ActOnVM) (op operation.
 			op = before
 			return lead.Decided, nil
 		}
-		if len(request.Edits) > 0 || request.Kind == operation.Resize { // two must not find the same disk unused, nor the same room
+		if len(request.Edits) > 0 || request.NewDisk != nil || request.Kind == operation.Resize {
+			// Two must not find the same disk unused, nor the same room.
 			l.Placing.Lock()
 			defer l.Placing.Unlock()
 			snapshot = l.Store.Snapshot()
@@ -63,11 +64,20 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), Epoch: vm.Epoch,
 		Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: request.Force, Grace: request.Grace, CreatedAt: at, UpdatedAt: at,
 	}
+	if request.NewDisk != nil && vm.Holder == "" {
+		request.Edits = nil // it has ended since the request was made
+	}
+	var made *model.Resource
 	if len(request.Edits) > 0 {
 		if vm.Holder == "" {
 			vm = l.drifts.Ran(snapshot, vm)
 		}
 		if err := amending(scene{snapshot: snapshot, survey: l.surveyOf(snapshot)}, &op, &vm, request); err != nil {
+			return First{}, err
+		}
+	}
+	if request.NewDisk != nil {
+		if made, err = l.volumes.AttachNew(snapshot, &op, &vm, request.NewDisk); err != nil {
 			return First{}, err
 		}
 	}
@@ -107,6 +117,10 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		vm.Settled = vm.Epoch
 		vm.Amend(op.Edits, vm.LastNode, at)
 		vm = l.drifts.Bound(snapshot, vm)
+	case request.NewDisk != nil: // its next start makes it
+		op.Source, op.SourceName = vm.LastNode, lead.NodeName(snapshot, vm.LastNode)
+		op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, at
+		op.Message = fmt.Sprintf("its next start makes disk %s", made.Name)
 	case request.Kind == operation.Resize: // a set for the next start
 		op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, at
 		vm = operation.Resized(vm, &op, at)
@@ -117,7 +131,7 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 	default:
 		return First{}, notRunning(vm, startIt)
 	}
-	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision}, nil
+	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision, made: made}, nil
 }
 
 // where refuses what a guest is to be asked for on its holder when that does not have it any more and another node shows it: it would be

@@ -145,6 +145,13 @@ func partsOf(snapshot *state.Snapshot, vm model.VM, keep bool) (parts, error) {
 		if goes {
 			found.disks = append(found.disks, disk)
 		}
+		if at < 0 && goes && disk.Volume != nil { // of a VM with a document: it was made while that ran
+			order, err := estate.DiskOrder(snapshot, disk, disk.Volume.Pool)
+			if err != nil {
+				return parts{}, Unlinked(vm, err)
+			}
+			at, there = len(there), append(there, order)
+		}
 		if at < 0 || !goes && len(seed) == 0 {
 			continue
 		}

@@ -55,7 +55,9 @@ type ActOnVM struct {
 	InterruptBackup bool
 	// Edits are what becomes of devices: Attach, Detach, Media. A VM that does not run has them at its next start.
 	Edits []model.DeviceEdit
-	Size  model.Size // Resize: what of its size is to change; a VM that does not run has that at its next start
+	// NewDisk is the record of a disk that Attach makes, as it was asked for, with its ID; Edits give it to a guest that runs. nil: none.
+	NewDisk *model.Resource
+	Size    model.Size // Resize: what of its size is to change; a VM that does not run has that at its next start
 	// Snapshot is what Snapshot, Restore and Forget are about.
 	Snapshot Snapshot
 	DryRun   bool // only say what would begin, or why it is refused

@@ -49,6 +49,37 @@ func room(pool *view.PoolView, share *view.PoolShare, size units.Bytes, where st
 	}
 }
 
+// roomOn refuses a new volume of a size in a pool, by ID, for a VM on a node.
+func (v *Volumes) roomOn(snapshot *state.Snapshot, id, node string, size units.Bytes) error {
+	pool, err := poolOf(v.Inventory.View(snapshot, v.Now()), id)
+	if err != nil {
+		return err
+	}
+	name := lead.NodeName(snapshot, node)
+	share, known := pool.Share(node)
+	here := known && slices.Contains(share.Nodes, node)
+	switch {
+	case here && len(share.Nodes) > 1:
+		return room(&pool, share, size, "")
+	case here:
+		return room(&pool, share, size, " of "+name)
+	}
+	why := fmt.Sprintf("it is a pool of cluster %s, and the node is not in that", pool.Cluster)
+	next := "see 'berth pool list', and name a pool of its cluster"
+	for i := range pool.Shares {
+		for _, lack := range pool.Shares[i].Missing {
+			if lack.Node == node {
+				why = lack.String()
+				next = fmt.Sprintf("see 'berth pool show %s'; start it there with 'virsh pool-start %s'", pool.Record.Name, pool.Settings.Source)
+			}
+		}
+	}
+	return &lead.Error{
+		Code: lead.Conflict, Subject: "pool/" + pool.Record.Name,
+		Message: fmt.Sprintf("node %s cannot use pool %s: %s", name, pool.Record.Name, why), NextStep: next,
+	}
+}
+
 // provisioned is how the limit of a share comes about.
 func provisioned(pool *view.PoolView, share *view.PoolShare) string {
 	if pool.Settings.OverProvisioning == 1 {

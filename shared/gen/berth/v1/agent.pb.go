@@ -2771,6 +2771,7 @@ func (*UnpauseCommand) Descriptor() ([]byte, []int) {
 type AmendCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Edits         []*DeviceEdit          `protobuf:"bytes,1,rep,name=edits,proto3" json:"edits,omitempty"`
+	Volumes       []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"` // made, empty, before a device is attached; when the order fails, none of them is left
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2808,6 +2809,13 @@ func (*AmendCommand) Descriptor() ([]byte, []int) {
 func (x *AmendCommand) GetEdits() []*DeviceEdit {
 	if x != nil {
 		return x.Edits
+	}
+	return nil
+}
+
+func (x *AmendCommand) GetVolumes() []*Volume {
+	if x != nil {
+		return x.Volumes
 	}
 	return nil
 }
@@ -4477,9 +4485,10 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rRebootCommand\x12\x14\n" +
 	"\x05force\x18\x01 \x01(\bR\x05force\"\x0e\n" +
 	"\fPauseCommand\"\x10\n" +
-	"\x0eUnpauseCommand\":\n" +
+	"\x0eUnpauseCommand\"f\n" +
 	"\fAmendCommand\x12*\n" +
-	"\x05edits\x18\x01 \x03(\v2\x14.berth.v1.DeviceEditR\x05edits\"H\n" +
+	"\x05edits\x18\x01 \x03(\v2\x14.berth.v1.DeviceEditR\x05edits\x12*\n" +
+	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\"H\n" +
 	"\rResizeCommand\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\"{\n" +
@@ -4772,36 +4781,37 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	62, // 54: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
 	39, // 55: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
 	22, // 56: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
-	38, // 57: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
-	43, // 58: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	44, // 59: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	45, // 60: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	46, // 61: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	50, // 62: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	51, // 63: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	52, // 64: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	53, // 65: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	54, // 66: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	47, // 67: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	48, // 68: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	42, // 69: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	49, // 70: berth.v1.Task.lock:type_name -> berth.v1.LockTask
-	41, // 71: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
-	39, // 72: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	39, // 73: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	39, // 74: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	2,  // 75: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
-	0,  // 76: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	63, // 77: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
-	5,  // 78: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	3,  // 79: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	13, // 80: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	4,  // 81: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	80, // [80:82] is the sub-list for method output_type
-	78, // [78:80] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	78, // [78:78] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	39, // 57: berth.v1.AmendCommand.volumes:type_name -> berth.v1.Volume
+	38, // 58: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
+	43, // 59: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	44, // 60: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	45, // 61: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	46, // 62: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	50, // 63: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	51, // 64: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	52, // 65: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	53, // 66: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	54, // 67: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	47, // 68: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	48, // 69: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	42, // 70: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	49, // 71: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	41, // 72: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
+	39, // 73: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	39, // 74: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	39, // 75: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	2,  // 76: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
+	0,  // 77: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	63, // 78: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
+	5,  // 79: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	3,  // 80: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	13, // 81: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	4,  // 82: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	81, // [81:83] is the sub-list for method output_type
+	79, // [79:81] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }

@@ -4163,6 +4163,7 @@ type AttachAction struct {
 	//
 	//	*AttachAction_Disk
 	//	*AttachAction_Network
+	//	*AttachAction_NewDisk
 	Device        isAttachAction_Device `protobuf_oneof:"device"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4223,6 +4224,15 @@ func (x *AttachAction) GetNetwork() string {
 	return ""
 }
 
+func (x *AttachAction) GetNewDisk() *NewDisk {
+	if x != nil {
+		if x, ok := x.Device.(*AttachAction_NewDisk); ok {
+			return x.NewDisk
+		}
+	}
+	return nil
+}
+
 type isAttachAction_Device interface {
 	isAttachAction_Device()
 }
@@ -4235,9 +4245,92 @@ type AttachAction_Network struct {
 	Network string `protobuf:"bytes,2,opt,name=network,proto3,oneof"` // a libvirt network's name, or bridge:NAME
 }
 
+type AttachAction_NewDisk struct {
+	NewDisk *NewDisk `protobuf:"bytes,3,opt,name=new_disk,json=newDisk,proto3,oneof"` // a disk of Berth's own that is made for it
+}
+
 func (*AttachAction_Disk) isAttachAction_Device() {}
 
 func (*AttachAction_Network) isAttachAction_Device() {}
+
+func (*AttachAction_NewDisk) isAttachAction_Device() {}
+
+// NewDisk is a disk that is made, empty, and given to one VM.
+type NewDisk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // of its record; empty: the first that is free of VM-disk1, VM-disk2 ...
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"` // name or ID of the storage pool
+	SizeBytes     int64                  `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	Bus           string                 `protobuf:"bytes,4,opt,name=bus,proto3" json:"bus,omitempty"`    // virtio, sata or scsi; empty: virtio
+	Keep          bool                   `protobuf:"varint,5,opt,name=keep,proto3" json:"keep,omitempty"` // it stays when its VM is deleted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewDisk) Reset() {
+	*x = NewDisk{}
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewDisk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewDisk) ProtoMessage() {}
+
+func (x *NewDisk) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewDisk.ProtoReflect.Descriptor instead.
+func (*NewDisk) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *NewDisk) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NewDisk) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *NewDisk) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *NewDisk) GetBus() string {
+	if x != nil {
+		return x.Bus
+	}
+	return ""
+}
+
+func (x *NewDisk) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
 
 // DetachAction takes a disk or a network interface from the VM. What is on a disk stays.
 type DetachAction struct {
@@ -4249,7 +4342,7 @@ type DetachAction struct {
 
 func (x *DetachAction) Reset() {
 	*x = DetachAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4354,7 @@ func (x *DetachAction) String() string {
 func (*DetachAction) ProtoMessage() {}
 
 func (x *DetachAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4367,7 @@ func (x *DetachAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachAction.ProtoReflect.Descriptor instead.
 func (*DetachAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DetachAction) GetDevice() string {
@@ -4297,7 +4390,7 @@ type MediaAction struct {
 
 func (x *MediaAction) Reset() {
 	*x = MediaAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4309,7 +4402,7 @@ func (x *MediaAction) String() string {
 func (*MediaAction) ProtoMessage() {}
 
 func (x *MediaAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4322,7 +4415,7 @@ func (x *MediaAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaAction.ProtoReflect.Descriptor instead.
 func (*MediaAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *MediaAction) GetTarget() string {
@@ -4365,7 +4458,7 @@ type StopAction struct {
 
 func (x *StopAction) Reset() {
 	*x = StopAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +4470,7 @@ func (x *StopAction) String() string {
 func (*StopAction) ProtoMessage() {}
 
 func (x *StopAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +4483,7 @@ func (x *StopAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAction.ProtoReflect.Descriptor instead.
 func (*StopAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *StopAction) GetForce() bool {
@@ -4423,7 +4516,7 @@ type RebootAction struct {
 
 func (x *RebootAction) Reset() {
 	*x = RebootAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4528,7 @@ func (x *RebootAction) String() string {
 func (*RebootAction) ProtoMessage() {}
 
 func (x *RebootAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4541,7 @@ func (x *RebootAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootAction.ProtoReflect.Descriptor instead.
 func (*RebootAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 // ResizeAction changes the size of the VM: of its guest, if that runs, up to the most that it was started with, and of its next start.
@@ -4462,7 +4555,7 @@ type ResizeAction struct {
 
 func (x *ResizeAction) Reset() {
 	*x = ResizeAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4474,7 +4567,7 @@ func (x *ResizeAction) String() string {
 func (*ResizeAction) ProtoMessage() {}
 
 func (x *ResizeAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4487,7 +4580,7 @@ func (x *ResizeAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeAction.ProtoReflect.Descriptor instead.
 func (*ResizeAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ResizeAction) GetMemoryBytes() int64 {
@@ -4516,7 +4609,7 @@ type SnapshotAction struct {
 
 func (x *SnapshotAction) Reset() {
 	*x = SnapshotAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4621,7 @@ func (x *SnapshotAction) String() string {
 func (*SnapshotAction) ProtoMessage() {}
 
 func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4634,7 @@ func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAction.ProtoReflect.Descriptor instead.
 func (*SnapshotAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SnapshotAction) GetName() string {
@@ -4575,7 +4668,7 @@ type RestoreAction struct {
 
 func (x *RestoreAction) Reset() {
 	*x = RestoreAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4587,7 +4680,7 @@ func (x *RestoreAction) String() string {
 func (*RestoreAction) ProtoMessage() {}
 
 func (x *RestoreAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4600,7 +4693,7 @@ func (x *RestoreAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreAction.ProtoReflect.Descriptor instead.
 func (*RestoreAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RestoreAction) GetName() string {
@@ -4621,7 +4714,7 @@ type ForgetAction struct {
 
 func (x *ForgetAction) Reset() {
 	*x = ForgetAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4633,7 +4726,7 @@ func (x *ForgetAction) String() string {
 func (*ForgetAction) ProtoMessage() {}
 
 func (x *ForgetAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4646,7 +4739,7 @@ func (x *ForgetAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetAction.ProtoReflect.Descriptor instead.
 func (*ForgetAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ForgetAction) GetName() string {
@@ -4673,7 +4766,7 @@ type ActOnVMsResponse struct {
 
 func (x *ActOnVMsResponse) Reset() {
 	*x = ActOnVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +4778,7 @@ func (x *ActOnVMsResponse) String() string {
 func (*ActOnVMsResponse) ProtoMessage() {}
 
 func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +4791,7 @@ func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnVMsResponse.ProtoReflect.Descriptor instead.
 func (*ActOnVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ActOnVMsResponse) GetSchemaVersion() string {
@@ -4730,7 +4823,7 @@ type ActedVM struct {
 
 func (x *ActedVM) Reset() {
 	*x = ActedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4742,7 +4835,7 @@ func (x *ActedVM) String() string {
 func (*ActedVM) ProtoMessage() {}
 
 func (x *ActedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4755,7 +4848,7 @@ func (x *ActedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActedVM.ProtoReflect.Descriptor instead.
 func (*ActedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ActedVM) GetVm() string {
@@ -4815,7 +4908,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4827,7 +4920,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4840,7 +4933,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -4903,7 +4996,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4915,7 +5008,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4928,7 +5021,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -4963,7 +5056,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4975,7 +5068,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4988,7 +5081,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -5022,7 +5115,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5034,7 +5127,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5047,7 +5140,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -5075,7 +5168,7 @@ type GetVMDocumentRequest struct {
 
 func (x *GetVMDocumentRequest) Reset() {
 	*x = GetVMDocumentRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5087,7 +5180,7 @@ func (x *GetVMDocumentRequest) String() string {
 func (*GetVMDocumentRequest) ProtoMessage() {}
 
 func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5100,7 +5193,7 @@ func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMDocumentRequest.ProtoReflect.Descriptor instead.
 func (*GetVMDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetVMDocumentRequest) GetVm() string {
@@ -5137,7 +5230,7 @@ type GetVMDocumentResponse struct {
 
 func (x *GetVMDocumentResponse) Reset() {
 	*x = GetVMDocumentResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5149,7 +5242,7 @@ func (x *GetVMDocumentResponse) String() string {
 func (*GetVMDocumentResponse) ProtoMessage() {}
 
 func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5162,7 +5255,7 @@ func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMDocumentResponse.ProtoReflect.Descriptor instead.
 func (*GetVMDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetVMDocumentResponse) GetSchemaVersion() string {
@@ -5213,7 +5306,7 @@ type SetVMDocumentRequest struct {
 
 func (x *SetVMDocumentRequest) Reset() {
 	*x = SetVMDocumentRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5225,7 +5318,7 @@ func (x *SetVMDocumentRequest) String() string {
 func (*SetVMDocumentRequest) ProtoMessage() {}
 
 func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5238,7 +5331,7 @@ func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVMDocumentRequest.ProtoReflect.Descriptor instead.
 func (*SetVMDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SetVMDocumentRequest) GetVm() string {
@@ -5287,7 +5380,7 @@ type SetVMDocumentResponse struct {
 
 func (x *SetVMDocumentResponse) Reset() {
 	*x = SetVMDocumentResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5299,7 +5392,7 @@ func (x *SetVMDocumentResponse) String() string {
 func (*SetVMDocumentResponse) ProtoMessage() {}
 
 func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5312,7 +5405,7 @@ func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVMDocumentResponse.ProtoReflect.Descriptor instead.
 func (*SetVMDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SetVMDocumentResponse) GetSchemaVersion() string {
@@ -5346,7 +5439,7 @@ type AcceptDriftRequest struct {
 
 func (x *AcceptDriftRequest) Reset() {
 	*x = AcceptDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5451,7 @@ func (x *AcceptDriftRequest) String() string {
 func (*AcceptDriftRequest) ProtoMessage() {}
 
 func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5464,7 @@ func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftRequest.ProtoReflect.Descriptor instead.
 func (*AcceptDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AcceptDriftRequest) GetVm() string {
@@ -5398,7 +5491,7 @@ type AcceptDriftResponse struct {
 
 func (x *AcceptDriftResponse) Reset() {
 	*x = AcceptDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5410,7 +5503,7 @@ func (x *AcceptDriftResponse) String() string {
 func (*AcceptDriftResponse) ProtoMessage() {}
 
 func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5423,7 +5516,7 @@ func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftResponse.ProtoReflect.Descriptor instead.
 func (*AcceptDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *AcceptDriftResponse) GetSchemaVersion() string {
@@ -5452,7 +5545,7 @@ type RevertDriftRequest struct {
 
 func (x *RevertDriftRequest) Reset() {
 	*x = RevertDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5464,7 +5557,7 @@ func (x *RevertDriftRequest) String() string {
 func (*RevertDriftRequest) ProtoMessage() {}
 
 func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5477,7 +5570,7 @@ func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftRequest.ProtoReflect.Descriptor instead.
 func (*RevertDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RevertDriftRequest) GetVm() string {
@@ -5511,7 +5604,7 @@ type RevertDriftResponse struct {
 
 func (x *RevertDriftResponse) Reset() {
 	*x = RevertDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +5616,7 @@ func (x *RevertDriftResponse) String() string {
 func (*RevertDriftResponse) ProtoMessage() {}
 
 func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +5629,7 @@ func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftResponse.ProtoReflect.Descriptor instead.
 func (*RevertDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RevertDriftResponse) GetSchemaVersion() string {
@@ -5565,7 +5658,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5577,7 +5670,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5590,7 +5683,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -5631,7 +5724,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5643,7 +5736,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5656,7 +5749,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -5688,7 +5781,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5700,7 +5793,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5713,7 +5806,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -5770,7 +5863,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5782,7 +5875,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5795,7 +5888,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -5837,7 +5930,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5849,7 +5942,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5862,7 +5955,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -5895,7 +5988,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5907,7 +6000,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5920,7 +6013,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -5940,7 +6033,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5952,7 +6045,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5965,7 +6058,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -5993,7 +6086,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6005,7 +6098,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6018,7 +6111,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -6053,7 +6146,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6065,7 +6158,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6078,7 +6171,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -6130,7 +6223,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6142,7 +6235,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6155,7 +6248,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -6296,7 +6389,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6308,7 +6401,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6321,7 +6414,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -6362,7 +6455,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6374,7 +6467,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6387,7 +6480,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -6413,7 +6506,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6425,7 +6518,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6438,7 +6531,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -6457,7 +6550,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6469,7 +6562,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6482,7 +6575,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -6503,7 +6596,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6515,7 +6608,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6528,7 +6621,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -6566,7 +6659,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6578,7 +6671,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6591,7 +6684,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -6646,7 +6739,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6658,7 +6751,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6671,7 +6764,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -6700,7 +6793,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6712,7 +6805,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6725,7 +6818,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -6767,7 +6860,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6779,7 +6872,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6792,7 +6885,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -6828,7 +6921,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6840,7 +6933,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6853,7 +6946,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -6895,7 +6988,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6907,7 +7000,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6920,7 +7013,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -6953,7 +7046,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6965,7 +7058,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6978,7 +7071,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -6998,7 +7091,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7010,7 +7103,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7023,7 +7116,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -7052,7 +7145,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7064,7 +7157,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7077,7 +7170,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -7118,7 +7211,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7130,7 +7223,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7143,7 +7236,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -7171,7 +7264,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7183,7 +7276,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7196,7 +7289,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -7230,7 +7323,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7242,7 +7335,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7255,7 +7348,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -7282,7 +7375,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7294,7 +7387,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7307,7 +7400,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -7334,7 +7427,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7346,7 +7439,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7359,7 +7452,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -7387,7 +7480,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7399,7 +7492,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7412,7 +7505,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -7446,7 +7539,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7458,7 +7551,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7471,7 +7564,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -7497,7 +7590,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7509,7 +7602,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7522,7 +7615,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -7541,7 +7634,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7553,7 +7646,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7566,7 +7659,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -7587,7 +7680,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7599,7 +7692,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7612,7 +7705,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -7647,7 +7740,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7659,7 +7752,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7672,7 +7765,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -7705,7 +7798,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7717,7 +7810,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7730,7 +7823,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -7750,7 +7843,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7762,7 +7855,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7775,7 +7868,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -7801,7 +7894,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7813,7 +7906,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7826,7 +7919,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -7846,7 +7939,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7858,7 +7951,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7871,7 +7964,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -7899,7 +7992,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7911,7 +8004,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7924,7 +8017,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -7958,7 +8051,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7970,7 +8063,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7983,7 +8076,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -8014,7 +8107,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8026,7 +8119,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8039,7 +8132,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -8094,7 +8187,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8106,7 +8199,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8119,7 +8212,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -8151,7 +8244,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8163,7 +8256,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8176,7 +8269,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -8238,7 +8331,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8250,7 +8343,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8263,7 +8356,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -8290,7 +8383,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8302,7 +8395,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8315,7 +8408,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -8342,7 +8435,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8354,7 +8447,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8367,7 +8460,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -8394,7 +8487,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8406,7 +8499,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8419,7 +8512,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -8447,7 +8540,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8459,7 +8552,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8472,7 +8565,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -8507,7 +8600,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8519,7 +8612,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8532,7 +8625,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -8565,7 +8658,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8577,7 +8670,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8590,7 +8683,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -8610,7 +8703,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8622,7 +8715,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8635,7 +8728,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -8661,7 +8754,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8673,7 +8766,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8686,7 +8779,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -8708,7 +8801,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8720,7 +8813,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8733,7 +8826,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -8773,7 +8866,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8785,7 +8878,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8798,7 +8891,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -8819,7 +8912,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8831,7 +8924,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8844,7 +8937,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -8877,7 +8970,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8889,7 +8982,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8902,7 +8995,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -8924,7 +9017,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8936,7 +9029,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8949,7 +9042,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -8999,7 +9092,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9011,7 +9104,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9024,7 +9117,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *VMStay) GetNode() string {
@@ -9106,7 +9199,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9118,7 +9211,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9131,7 +9224,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -9161,7 +9254,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9173,7 +9266,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9186,7 +9279,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -9289,7 +9382,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9301,7 +9394,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9314,7 +9407,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -9377,7 +9470,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9389,7 +9482,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9402,7 +9495,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -9440,7 +9533,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9452,7 +9545,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9465,7 +9558,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -9523,7 +9616,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9535,7 +9628,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9548,7 +9641,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -9601,7 +9694,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9613,7 +9706,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9626,7 +9719,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -9691,7 +9784,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9703,7 +9796,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9716,7 +9809,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -9764,7 +9857,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9776,7 +9869,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9789,7 +9882,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -9815,7 +9908,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9827,7 +9920,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9840,7 +9933,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -9858,7 +9951,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9870,7 +9963,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9883,7 +9976,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 type ListMembersResponse struct {
@@ -9897,7 +9990,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9909,7 +10002,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9922,7 +10015,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -9956,7 +10049,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9968,7 +10061,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9981,7 +10074,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -10007,7 +10100,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10019,7 +10112,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10032,7 +10125,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -10050,7 +10143,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10062,7 +10155,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10075,7 +10168,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 type SaveSnapshotResponse struct {
@@ -10087,7 +10180,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10099,7 +10192,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10112,7 +10205,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -10131,7 +10224,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10143,7 +10236,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10156,7 +10249,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -10178,7 +10271,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10190,7 +10283,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10203,7 +10296,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -10246,7 +10339,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10258,7 +10351,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10271,7 +10364,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -10314,7 +10407,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10326,7 +10419,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10339,7 +10432,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -10380,7 +10473,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10392,7 +10485,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10405,7 +10498,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *ListTokensRequest) GetLimit() int32 {
@@ -10433,7 +10526,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10445,7 +10538,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10458,7 +10551,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *ListTokensResponse) GetSchemaVersion() string {
@@ -10499,7 +10592,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10511,7 +10604,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10524,7 +10617,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -10605,7 +10698,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10617,7 +10710,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10630,7 +10723,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -10695,7 +10788,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10707,7 +10800,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10720,7 +10813,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -10767,7 +10860,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10779,7 +10872,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10792,7 +10885,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -10821,7 +10914,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10833,7 +10926,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10846,7 +10939,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -10934,7 +11027,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10946,7 +11039,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10959,7 +11052,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
 }
 
 type ImportImageRequest struct {
@@ -10972,7 +11065,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10984,7 +11077,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10997,7 +11090,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -11029,7 +11122,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11041,7 +11134,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11054,7 +11147,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -11116,7 +11209,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11128,7 +11221,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11141,7 +11234,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -11169,7 +11262,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11181,7 +11274,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11194,7 +11287,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -11228,7 +11321,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11240,7 +11333,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11253,7 +11346,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -11282,7 +11375,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11294,7 +11387,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11307,7 +11400,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -11349,7 +11442,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11361,7 +11454,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11374,7 +11467,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -11417,7 +11510,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11429,7 +11522,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11442,7 +11535,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Pool) GetName() string {
@@ -11530,7 +11623,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11542,7 +11635,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11555,7 +11648,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -11610,7 +11703,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11622,7 +11715,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11635,7 +11728,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -11661,7 +11754,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11673,7 +11766,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11686,7 +11779,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -11747,7 +11840,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11759,7 +11852,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11772,7 +11865,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -11797,7 +11890,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11809,7 +11902,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11822,7 +11915,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -11887,7 +11980,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11899,7 +11992,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11912,7 +12005,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -11954,7 +12047,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11966,7 +12059,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11979,7 +12072,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -12012,7 +12105,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12024,7 +12117,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12037,7 +12130,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -12398,11 +12491,19 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06action\"\r\n" +
 	"\vPauseAction\"\x0e\n" +
 	"\fResumeAction\"\r\n" +
-	"\vResetAction\"Z\n" +
+	"\vResetAction\"\x8a\x01\n" +
 	"\fAttachAction\x12$\n" +
 	"\x04disk\x18\x01 \x01(\v2\x0e.berth.v1.DiskH\x00R\x04disk\x12\x1a\n" +
-	"\anetwork\x18\x02 \x01(\tH\x00R\anetworkB\b\n" +
-	"\x06device\"&\n" +
+	"\anetwork\x18\x02 \x01(\tH\x00R\anetwork\x12.\n" +
+	"\bnew_disk\x18\x03 \x01(\v2\x11.berth.v1.NewDiskH\x00R\anewDiskB\b\n" +
+	"\x06device\"v\n" +
+	"\aNewDisk\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x10\n" +
+	"\x03bus\x18\x04 \x01(\tR\x03bus\x12\x12\n" +
+	"\x04keep\x18\x05 \x01(\bR\x04keep\"&\n" +
 	"\fDetachAction\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\"e\n" +
 	"\vMediaAction\x12\x16\n" +
@@ -13234,7 +13335,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 195)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
 var file_berth_v1_api_proto_goTypes = []any{
 	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
 	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
@@ -13299,480 +13400,482 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*ResumeAction)(nil),               // 60: berth.v1.ResumeAction
 	(*ResetAction)(nil),                // 61: berth.v1.ResetAction
 	(*AttachAction)(nil),               // 62: berth.v1.AttachAction
-	(*DetachAction)(nil),               // 63: berth.v1.DetachAction
-	(*MediaAction)(nil),                // 64: berth.v1.MediaAction
-	(*StopAction)(nil),                 // 65: berth.v1.StopAction
-	(*RebootAction)(nil),               // 66: berth.v1.RebootAction
-	(*ResizeAction)(nil),               // 67: berth.v1.ResizeAction
-	(*SnapshotAction)(nil),             // 68: berth.v1.SnapshotAction
-	(*RestoreAction)(nil),              // 69: berth.v1.RestoreAction
-	(*ForgetAction)(nil),               // 70: berth.v1.ForgetAction
-	(*ActOnVMsResponse)(nil),           // 71: berth.v1.ActOnVMsResponse
-	(*ActedVM)(nil),                    // 72: berth.v1.ActedVM
-	(*MigrateVMRequest)(nil),           // 73: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 74: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 75: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 76: berth.v1.DeleteVMResponse
-	(*GetVMDocumentRequest)(nil),       // 77: berth.v1.GetVMDocumentRequest
-	(*GetVMDocumentResponse)(nil),      // 78: berth.v1.GetVMDocumentResponse
-	(*SetVMDocumentRequest)(nil),       // 79: berth.v1.SetVMDocumentRequest
-	(*SetVMDocumentResponse)(nil),      // 80: berth.v1.SetVMDocumentResponse
-	(*AcceptDriftRequest)(nil),         // 81: berth.v1.AcceptDriftRequest
-	(*AcceptDriftResponse)(nil),        // 82: berth.v1.AcceptDriftResponse
-	(*RevertDriftRequest)(nil),         // 83: berth.v1.RevertDriftRequest
-	(*RevertDriftResponse)(nil),        // 84: berth.v1.RevertDriftResponse
-	(*StartVMsRequest)(nil),            // 85: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 86: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 87: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 88: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 89: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 90: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 91: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 92: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 93: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 94: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 95: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 96: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 97: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 98: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 99: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 100: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 101: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 102: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 103: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 104: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 105: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 106: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 107: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 108: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 109: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 110: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 111: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 112: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 113: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 114: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 115: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 116: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 117: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 118: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 119: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 120: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 121: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 122: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 123: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 124: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 125: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 126: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 127: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 128: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 129: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 130: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 131: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 132: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 133: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 134: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 135: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 136: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 137: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 138: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 139: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 140: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 141: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 142: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 143: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 144: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 145: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 146: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 147: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 148: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 149: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 150: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 151: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 152: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 153: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 154: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 155: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 156: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 157: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 158: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 159: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 160: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 161: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 162: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 163: berth.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),          // 164: berth.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),         // 165: berth.v1.ListTokensResponse
-	(*EnrolRequest)(nil),               // 166: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 167: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 168: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 169: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 170: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 171: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 172: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 173: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 174: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 175: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 176: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 177: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 178: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 179: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 180: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 181: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 182: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 183: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 184: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 185: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 186: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 187: berth.v1.ConsoleResponse
-	nil,                                // 188: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 189: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 190: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 191: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 192: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 193: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 194: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 195: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 196: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 197: google.protobuf.Timestamp
-	(*Node)(nil),                       // 198: berth.v1.Node
-	(*Domain)(nil),                     // 199: berth.v1.Domain
-	(*NodeSettings)(nil),               // 200: berth.v1.NodeSettings
-	(*Names)(nil),                      // 201: berth.v1.Names
-	(*FenceDevice)(nil),                // 202: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 203: berth.v1.Resource
-	(*Key)(nil),                        // 204: berth.v1.Key
-	(*NodeKey)(nil),                    // 205: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 206: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 207: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 208: berth.v1.Conflict
-	(*VM)(nil),                         // 209: berth.v1.VM
-	(*Operation)(nil),                  // 210: berth.v1.Operation
-	(*NewVM)(nil),                      // 211: berth.v1.NewVM
-	(*Decision)(nil),                   // 212: berth.v1.Decision
-	(*VMChange)(nil),                   // 213: berth.v1.VMChange
-	(*FieldChange)(nil),                // 214: berth.v1.FieldChange
-	(*Disk)(nil),                       // 215: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 216: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 217: berth.v1.Group
-	(*AffinityRule)(nil),               // 218: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 219: berth.v1.Plan
-	(*MigrationStats)(nil),             // 220: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 221: berth.v1.DecisionNode
-	(*Event)(nil),                      // 222: berth.v1.Event
-	(*Token)(nil),                      // 223: berth.v1.Token
+	(*NewDisk)(nil),                    // 63: berth.v1.NewDisk
+	(*DetachAction)(nil),               // 64: berth.v1.DetachAction
+	(*MediaAction)(nil),                // 65: berth.v1.MediaAction
+	(*StopAction)(nil),                 // 66: berth.v1.StopAction
+	(*RebootAction)(nil),               // 67: berth.v1.RebootAction
+	(*ResizeAction)(nil),               // 68: berth.v1.ResizeAction
+	(*SnapshotAction)(nil),             // 69: berth.v1.SnapshotAction
+	(*RestoreAction)(nil),              // 70: berth.v1.RestoreAction
+	(*ForgetAction)(nil),               // 71: berth.v1.ForgetAction
+	(*ActOnVMsResponse)(nil),           // 72: berth.v1.ActOnVMsResponse
+	(*ActedVM)(nil),                    // 73: berth.v1.ActedVM
+	(*MigrateVMRequest)(nil),           // 74: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 75: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 76: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 77: berth.v1.DeleteVMResponse
+	(*GetVMDocumentRequest)(nil),       // 78: berth.v1.GetVMDocumentRequest
+	(*GetVMDocumentResponse)(nil),      // 79: berth.v1.GetVMDocumentResponse
+	(*SetVMDocumentRequest)(nil),       // 80: berth.v1.SetVMDocumentRequest
+	(*SetVMDocumentResponse)(nil),      // 81: berth.v1.SetVMDocumentResponse
+	(*AcceptDriftRequest)(nil),         // 82: berth.v1.AcceptDriftRequest
+	(*AcceptDriftResponse)(nil),        // 83: berth.v1.AcceptDriftResponse
+	(*RevertDriftRequest)(nil),         // 84: berth.v1.RevertDriftRequest
+	(*RevertDriftResponse)(nil),        // 85: berth.v1.RevertDriftResponse
+	(*StartVMsRequest)(nil),            // 86: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 87: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 88: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 89: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 90: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 91: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 92: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 93: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 94: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 95: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 96: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 97: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 98: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 99: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 100: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 101: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 102: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 103: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 104: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 105: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 106: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 107: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 108: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 109: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 110: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 111: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 112: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 113: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 114: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 115: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 116: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 117: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 118: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 119: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 120: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 121: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 122: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 123: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 124: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 125: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 126: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 127: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 128: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 129: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 130: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 131: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 132: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 133: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 134: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 135: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 136: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 137: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 138: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 139: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 140: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 141: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 142: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 143: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 144: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 145: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 146: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 147: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 148: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 149: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 150: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 151: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 152: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 153: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 154: berth.v1.WatchEventsResponse
+	(*ListMembersRequest)(nil),         // 155: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 156: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 157: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 158: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 159: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 160: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 161: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 162: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 163: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 164: berth.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),          // 165: berth.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),         // 166: berth.v1.ListTokensResponse
+	(*EnrolRequest)(nil),               // 167: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 168: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 169: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 170: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 171: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 172: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 173: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 174: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 175: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 176: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 177: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 178: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 179: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 180: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 181: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 182: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 183: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 184: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 185: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 186: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 187: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 188: berth.v1.ConsoleResponse
+	nil,                                // 189: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 190: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 191: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 192: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 193: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 194: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 195: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 196: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 197: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 198: google.protobuf.Timestamp
+	(*Node)(nil),                       // 199: berth.v1.Node
+	(*Domain)(nil),                     // 200: berth.v1.Domain
+	(*NodeSettings)(nil),               // 201: berth.v1.NodeSettings
+	(*Names)(nil),                      // 202: berth.v1.Names
+	(*FenceDevice)(nil),                // 203: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 204: berth.v1.Resource
+	(*Key)(nil),                        // 205: berth.v1.Key
+	(*NodeKey)(nil),                    // 206: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 207: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 208: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 209: berth.v1.Conflict
+	(*VM)(nil),                         // 210: berth.v1.VM
+	(*Operation)(nil),                  // 211: berth.v1.Operation
+	(*NewVM)(nil),                      // 212: berth.v1.NewVM
+	(*Decision)(nil),                   // 213: berth.v1.Decision
+	(*VMChange)(nil),                   // 214: berth.v1.VMChange
+	(*FieldChange)(nil),                // 215: berth.v1.FieldChange
+	(*Disk)(nil),                       // 216: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 217: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 218: berth.v1.Group
+	(*AffinityRule)(nil),               // 219: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 220: berth.v1.Plan
+	(*MigrationStats)(nil),             // 221: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 222: berth.v1.DecisionNode
+	(*Event)(nil),                      // 223: berth.v1.Event
+	(*Token)(nil),                      // 224: berth.v1.Token
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	196, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	197, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	197, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	197, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	198, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	198, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	198, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	198, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	199, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	200, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	188, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	201, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	202, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	198, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	198, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	198, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	203, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	203, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	189, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	190, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	191, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	203, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	192, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	193, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	194, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	203, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	204, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	204, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	204, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	204, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	204, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	205, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	195, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	206, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	206, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	205, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	203, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	203, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	207, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	208, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	209, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	209, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	210, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	211, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	210, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	212, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	209, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	211, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	209, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	212, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	213, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	209, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	214, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	210, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	210, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	199, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	199, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	200, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	201, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	189, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	202, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	203, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	199, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	199, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	199, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	204, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	204, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	190, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	191, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	192, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	204, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	193, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	194, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	195, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	204, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	205, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	205, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	205, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	205, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	205, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	206, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	196, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	207, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	207, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	206, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	204, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	204, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	208, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	209, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	210, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	210, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	211, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	212, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	211, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	213, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	210, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	212, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	210, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	213, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	214, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	210, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	215, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	211, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	211, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	59,  // 54: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	60,  // 55: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	61,  // 56: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
 	62,  // 57: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
-	63,  // 58: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
-	64,  // 59: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
-	67,  // 60: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
-	65,  // 61: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
-	66,  // 62: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
-	68,  // 63: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
-	69,  // 64: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
-	70,  // 65: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	215, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
-	72,  // 67: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	210, // 68: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	216, // 69: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	210, // 70: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	212, // 71: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	210, // 72: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	87,  // 73: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	210, // 74: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	212, // 75: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	216, // 76: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	217, // 77: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	217, // 78: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	217, // 79: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	217, // 80: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	208, // 81: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	201, // 82: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	201, // 83: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	201, // 84: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	201, // 85: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	218, // 86: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	218, // 87: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	217, // 88: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	208, // 89: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	214, // 90: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	208, // 91: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	219, // 92: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	198, // 93: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	219, // 94: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	219, // 95: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	219, // 96: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	219, // 97: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	219, // 98: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	219, // 99: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	219, // 100: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	219, // 101: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	210, // 102: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	210, // 103: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	210, // 104: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	220, // 105: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	210, // 106: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	128, // 107: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	210, // 108: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	210, // 109: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	210, // 110: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	212, // 111: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	212, // 112: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	212, // 113: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	212, // 114: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	143, // 115: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	197, // 116: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	197, // 117: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	146, // 118: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	197, // 119: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	221, // 120: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	197, // 121: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	151, // 122: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	222, // 123: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	196, // 124: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	197, // 125: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	223, // 126: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	197, // 127: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	197, // 128: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	173, // 129: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	203, // 130: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	203, // 131: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	179, // 132: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	182, // 133: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	180, // 134: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	0,   // 135: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	197, // 136: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	181, // 137: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	185, // 138: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	185, // 139: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	185, // 140: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	185, // 141: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	201, // 142: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	201, // 143: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	1,   // 144: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	6,   // 145: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	8,   // 146: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	10,  // 147: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	12,  // 148: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	14,  // 149: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	4,   // 150: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	16,  // 151: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	18,  // 152: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	20,  // 153: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	22,  // 154: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	24,  // 155: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	26,  // 156: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	28,  // 157: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	30,  // 158: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	32,  // 159: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	34,  // 160: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	36,  // 161: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	38,  // 162: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	40,  // 163: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	42,  // 164: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	44,  // 165: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	46,  // 166: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	50,  // 167: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	52,  // 168: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	48,  // 169: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	54,  // 170: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	56,  // 171: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	58,  // 172: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	73,  // 173: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	75,  // 174: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	126, // 175: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	129, // 176: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	81,  // 177: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	83,  // 178: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	77,  // 179: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	79,  // 180: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	85,  // 181: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	88,  // 182: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	90,  // 183: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	92,  // 184: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	94,  // 185: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	96,  // 186: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	98,  // 187: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	100, // 188: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	102, // 189: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	104, // 190: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	106, // 191: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	108, // 192: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	110, // 193: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	112, // 194: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	114, // 195: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	116, // 196: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	118, // 197: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	120, // 198: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	122, // 199: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	131, // 200: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	124, // 201: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	133, // 202: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	135, // 203: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	137, // 204: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	139, // 205: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	141, // 206: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	144, // 207: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	147, // 208: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	149, // 209: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	172, // 210: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	175, // 211: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	177, // 212: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	183, // 213: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	186, // 214: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	152, // 215: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	154, // 216: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	156, // 217: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	158, // 218: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	160, // 219: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	164, // 220: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	162, // 221: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	166, // 222: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	168, // 223: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	170, // 224: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 225: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 226: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 227: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 228: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 229: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 230: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 231: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 232: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 233: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 234: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 235: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 236: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 237: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 238: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 239: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 240: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 241: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 242: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 243: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 244: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 245: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 246: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 247: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 248: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 249: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 250: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 251: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 252: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	71,  // 253: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	74,  // 254: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	76,  // 255: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	127, // 256: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	130, // 257: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	82,  // 258: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	84,  // 259: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	78,  // 260: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	80,  // 261: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	86,  // 262: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	89,  // 263: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	91,  // 264: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	93,  // 265: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	95,  // 266: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	97,  // 267: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	99,  // 268: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	101, // 269: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	103, // 270: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	105, // 271: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	107, // 272: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	109, // 273: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	111, // 274: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	113, // 275: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	115, // 276: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	117, // 277: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	119, // 278: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	121, // 279: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	123, // 280: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	132, // 281: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	125, // 282: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	134, // 283: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	136, // 284: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	138, // 285: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	140, // 286: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	142, // 287: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	145, // 288: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	148, // 289: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	150, // 290: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	174, // 291: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	176, // 292: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	178, // 293: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	184, // 294: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	187, // 295: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	153, // 296: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	155, // 297: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	157, // 298: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	159, // 299: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	161, // 300: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	165, // 301: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	163, // 302: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	167, // 303: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	169, // 304: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	171, // 305: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	225, // [225:306] is the sub-list for method output_type
-	144, // [144:225] is the sub-list for method input_type
-	144, // [144:144] is the sub-list for extension type_name
-	144, // [144:144] is the sub-list for extension extendee
-	0,   // [0:144] is the sub-list for field type_name
+	64,  // 58: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
+	65,  // 59: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
+	68,  // 60: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
+	66,  // 61: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
+	67,  // 62: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
+	69,  // 63: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
+	70,  // 64: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
+	71,  // 65: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
+	216, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	63,  // 67: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
+	73,  // 68: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
+	211, // 69: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	217, // 70: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	211, // 71: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	213, // 72: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	211, // 73: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	88,  // 74: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	211, // 75: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	213, // 76: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	217, // 77: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	218, // 78: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	218, // 79: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	218, // 80: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	218, // 81: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	209, // 82: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	202, // 83: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	202, // 84: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	202, // 85: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	202, // 86: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	219, // 87: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	219, // 88: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	218, // 89: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	209, // 90: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	215, // 91: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	209, // 92: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	220, // 93: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	199, // 94: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	220, // 95: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	220, // 96: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	220, // 97: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	220, // 98: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	220, // 99: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	220, // 100: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	220, // 101: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	220, // 102: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	211, // 103: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	211, // 104: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	211, // 105: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	221, // 106: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	211, // 107: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	129, // 108: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	211, // 109: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	211, // 110: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	211, // 111: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	213, // 112: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	213, // 113: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	213, // 114: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	213, // 115: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	144, // 116: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	198, // 117: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	198, // 118: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	147, // 119: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	198, // 120: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	222, // 121: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	198, // 122: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	152, // 123: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	223, // 124: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	197, // 125: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	198, // 126: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	224, // 127: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	198, // 128: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	198, // 129: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	174, // 130: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	204, // 131: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	204, // 132: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	180, // 133: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	183, // 134: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	181, // 135: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	0,   // 136: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	198, // 137: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	182, // 138: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	186, // 139: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	186, // 140: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	186, // 141: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	186, // 142: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	202, // 143: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	202, // 144: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	1,   // 145: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	6,   // 146: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	8,   // 147: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	10,  // 148: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	12,  // 149: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	14,  // 150: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	4,   // 151: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	16,  // 152: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	18,  // 153: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	20,  // 154: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	22,  // 155: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	24,  // 156: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	26,  // 157: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	28,  // 158: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	30,  // 159: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	32,  // 160: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	34,  // 161: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	36,  // 162: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	38,  // 163: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	40,  // 164: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	42,  // 165: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	44,  // 166: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	46,  // 167: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	50,  // 168: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	52,  // 169: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	48,  // 170: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	54,  // 171: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	56,  // 172: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	58,  // 173: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	74,  // 174: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	76,  // 175: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	127, // 176: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	130, // 177: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	82,  // 178: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	84,  // 179: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	78,  // 180: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	80,  // 181: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	86,  // 182: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	89,  // 183: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	91,  // 184: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	93,  // 185: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	95,  // 186: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	97,  // 187: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	99,  // 188: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	101, // 189: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	103, // 190: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	105, // 191: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	107, // 192: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	109, // 193: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	111, // 194: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	113, // 195: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	115, // 196: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	117, // 197: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	119, // 198: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	121, // 199: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	123, // 200: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	132, // 201: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	125, // 202: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	134, // 203: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	136, // 204: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	138, // 205: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	140, // 206: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	142, // 207: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	145, // 208: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	148, // 209: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	150, // 210: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	173, // 211: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	176, // 212: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	178, // 213: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	184, // 214: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	187, // 215: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	153, // 216: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	155, // 217: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	157, // 218: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	159, // 219: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	161, // 220: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	165, // 221: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	163, // 222: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	167, // 223: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	169, // 224: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	171, // 225: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 226: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 227: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 228: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 229: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 230: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 231: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 232: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 233: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 234: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 235: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 236: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 237: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 238: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 239: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 240: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 241: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 242: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 243: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 244: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 245: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 246: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 247: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 248: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 249: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 250: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 251: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 252: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 253: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	72,  // 254: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	75,  // 255: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	77,  // 256: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	128, // 257: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	131, // 258: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	83,  // 259: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	85,  // 260: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	79,  // 261: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	81,  // 262: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	87,  // 263: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	90,  // 264: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	92,  // 265: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	94,  // 266: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	96,  // 267: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	98,  // 268: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	100, // 269: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	102, // 270: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	104, // 271: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	106, // 272: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	108, // 273: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	110, // 274: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	112, // 275: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	114, // 276: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	116, // 277: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	118, // 278: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	120, // 279: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	122, // 280: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	124, // 281: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	133, // 282: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	126, // 283: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	135, // 284: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	137, // 285: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	139, // 286: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	141, // 287: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	143, // 288: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	146, // 289: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	149, // 290: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	151, // 291: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	175, // 292: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	177, // 293: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	179, // 294: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	185, // 295: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	188, // 296: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	154, // 297: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	156, // 298: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	158, // 299: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	160, // 300: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	162, // 301: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	166, // 302: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	164, // 303: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	168, // 304: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	170, // 305: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	172, // 306: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	226, // [226:307] is the sub-list for method output_type
+	145, // [145:226] is the sub-list for method input_type
+	145, // [145:145] is the sub-list for extension type_name
+	145, // [145:145] is the sub-list for extension extendee
+	0,   // [0:145] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -13802,15 +13905,16 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_api_proto_msgTypes[61].OneofWrappers = []any{
 		(*AttachAction_Disk)(nil),
 		(*AttachAction_Network)(nil),
+		(*AttachAction_NewDisk)(nil),
 	}
-	file_berth_v1_api_proto_msgTypes[93].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[94].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   195,
+			NumMessages:   196,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
