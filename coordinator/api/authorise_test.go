@@ -72,7 +72,7 @@ func newGate(t *testing.T, members ...model.Member) (*cloud, string) {
 	}
 	settings, err := pki.ServerConfig(c.certify(t.TempDir(), pki.RolePeer, "id", "server"), tls.VerifyClientCertIfGiven)
 	c.check(err)
-	server := httptest.NewUnstartedServer(gate.Authorise(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(gate.NewKeeper(store, time.Now).Authorise(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Caller", gate.CallerOf(r.Context()).String())
 		if gate.CallerOf(r.Context()).Forwarded {
 			w.Header().Set("Forwarded", "yes")

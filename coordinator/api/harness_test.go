@@ -70,6 +70,7 @@ type coordinator struct {
 	inventory *inventory.Store
 	control   *fakeControl
 	api       *Server
+	keeper    *gate.Keeper
 	server    *http.Server
 	imports   string // its directory for files of images on their way
 	record    model.Member
@@ -133,6 +134,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		c.check(consensus.Bootstrap(settings))
 	}
 	m.store = state.NewStore()
+	m.keeper = gate.NewKeeper(m.store, m.now)
 	m.consensus, err = consensus.Open(settings, m.store)
 	c.check(err)
 	go func() {
@@ -152,6 +154,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		Imports:    m.imports,
 		Disconnect: func(node, _ string) { m.gone = append(m.gone, node) },
 		Removed:    func() []evidence.Removed { return nil },
+		Keeper:     m.keeper,
 	})
 	served, err := pki.ServerConfig(m.files, tls.VerifyClientCertIfGiven)
 	c.check(err)

@@ -12,12 +12,15 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/estate"
+	"berth/coordinator/identities"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
 	"berth/shared/rpc"
 )
 
@@ -304,11 +307,14 @@ func (s *nodeCalls) RemoveNode(
 		if err := removable(p, node); err != nil {
 			return state.Command{}, err
 		}
-		return state.Command{
+		command := state.Command{
 			Kind: kind, Expect: []state.Expectation{answer.ExpectNode(node)},
 			Delete: []state.Record{{Table: state.Nodes, ID: node.ID}},
 			Events: []model.Event{p.Event(ctx, "node.removed", "node/"+node.Name, "forgotten; its certificate is of no more use")},
-		}, nil
+		}
+		identities.Remove(p.Snapshot, &command, pki.Identity{Role: pki.RoleAgent, ID: node.ID, Name: node.Name}, p.At,
+			gate.CallerOf(ctx).String())
+		return command, nil
 	})
 	if err != nil {
 		return nil, err

@@ -75,6 +75,7 @@ type Config struct {
 	Disconnect func(node, reason string)
 	Removed    func() []evidence.Removed // the nodes that were removed and speak all the same
 	Limits     gate.Limits
+	Keeper     *gate.Keeper // asks who counts
 }
 
 // The handlers of each noun are a type of their own. Together they are the services.
@@ -121,6 +122,7 @@ type Server struct {
 
 	source *answer.Source
 	admit  *gate.Admission
+	keeper *gate.Keeper
 }
 
 var (
@@ -147,6 +149,7 @@ func New(config Config) *Server {
 		GroupCalls:    estates.GroupCalls{Source: source, Control: control},
 		source:        source,
 		admit:         gate.NewAdmission(config.Limits, config.Now),
+		keeper:        config.Keeper,
 	}
 }
 
@@ -170,5 +173,5 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(berthv1connect.NewBerthServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewEnrolmentServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewMemberServiceHandler(s, options...))
-	return gate.Authorise(s.source.Store, s.source.Forward.Wrap(s.admit.Wrap(rpc.WithInterrupts(mux))))
+	return s.keeper.Authorise(s.source.Forward.Wrap(s.admit.Wrap(rpc.WithInterrupts(mux))))
 }

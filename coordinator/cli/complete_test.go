@@ -47,6 +47,7 @@ func TestCompletionAsksTheCluster(t *testing.T) {
 		"cluster set prod --policy ":   "vm-evenly-distributed\nmine\ndrawn\n",
 		"policy edit mine --selector ": "rank\npercentage-fixed\npercentage-dynamic\nsum\n",
 		"node drain ":                  "node1\nnode2\nnode3\n",
+		"identity revoke ":             "coordinator/coord1\nnode/node3\noperator/alice\n",
 		"token create --for ":          "agent\ncoordinator\noperator\n",
 		"vm list --output ":            "table\nwide\njson\nyaml\nname\n",
 	} {

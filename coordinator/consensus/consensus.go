@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -48,8 +49,12 @@ type Config struct {
 	Bind      string // address to listen on, for instance ":7422"
 	Advertise string // HOST:PORT at which the others reach this member
 	TLS       pki.Files
-	Names     *rpc.Names // of the others; nil: none is remembered
-	Logger    hclog.Logger
+	// Invited are the hashes of the keys of coordinators that this member may follow before it has any state: the one that enrolled it
+	// has told them. None: that one was of an earlier release, and every coordinator of the cluster may be followed.
+	Invited []string
+	Revoked []model.Identity // that this member remembers, for Rebuild
+	Names   *rpc.Names       // of the others; nil: none is remembered
+	Logger  hclog.Logger
 
 	// Fatal is told, once, why this member cannot go on: its disk is full, fails or hangs, or it cannot apply the log.
 	// It has to end the process. It may be called from any goroutine and must not call back into this package.
@@ -102,6 +107,7 @@ type self struct {
 	logger    hclog.Logger
 	fatal     func(error)
 	stopped   chan struct{} // closed when Raft has ended: nothing answers any more
+	told      told          // what the leader has told of coordinators whose records are not here yet
 	ahead     atomic.Int64  // by how many nanoseconds its clock is ahead of most others'; 0: it is not, as far as it knows
 }
 
@@ -163,6 +169,7 @@ func Open(cfg Config, store *state.Store) (*Consensus, error) {
 	}
 	c.tasks.Go(c.watchLeadership)
 	c.tasks.Go(c.upkeep)
+	c.tasks.Go(c.watchPeers)
 	return c, nil
 }
 

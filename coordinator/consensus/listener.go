@@ -30,8 +30,9 @@ var handshakes = doorkeeper.Limits{Address: 16, All: 256}
 
 // admission decides who may speak to this member, and who a dialled address has to be.
 type admission interface {
-	// admit refuses a member that may not speak to this one.
-	admit(member string) error
+	// admit refuses a member that may not speak to this one, and recognise one that this one must not speak to.
+	admit(who pki.Bearer) error
+	recognise(who pki.Bearer) error
 	// memberAt is the ID of the member that Raft expects at an address; empty when it expects none.
 	memberAt(address raft.ServerAddress) string
 	// memberFrom tells whether connections from an address may be those of a member.
@@ -75,7 +76,7 @@ func (a address) String() string { return string(a) }
 // inbound is an accepted connection of a known member.
 type inbound struct {
 	net.Conn
-	member string
+	member pki.Bearer
 	from   *listener
 }
 
@@ -147,20 +148,20 @@ func (l *listener) restrict() {
 }
 
 // check tells which member is on the other side of an accepted connection.
-func (l *listener) check(state tls.ConnectionState) (member string, err error) {
+func (l *listener) check(state tls.ConnectionState) (member pki.Bearer, err error) {
 	if len(state.PeerCertificates) == 0 {
-		return "", errors.New("it sent no certificate")
+		return member, errors.New("it sent no certificate")
 	}
-	identity, err := pki.IdentityOf(state.PeerCertificates[0])
+	identity, err := pki.BearerOf(state.PeerCertificates[0])
 	switch {
 	case err != nil:
-		return "", err
+		return member, err
 	case identity.Role != pki.RolePeer:
-		return "", fmt.Errorf("%s may not take part in Raft, only a %s may", identity, pki.RolePeer)
+		return member, fmt.Errorf("%s may not take part in Raft, only a %s may", identity, pki.RolePeer)
 	case identity.ClusterID != l.clusterID:
-		return "", fmt.Errorf("%w: cluster %s, this is %s", ErrForeign, identity.ClusterID, l.clusterID)
+		return member, fmt.Errorf("%w: cluster %s, this is %s", ErrForeign, identity.ClusterID, l.clusterID)
 	}
-	return identity.ID, l.members.admit(identity.ID)
+	return identity, l.members.admit(identity)
 }
 
 func (l *listener) acceptAll() {
@@ -242,7 +243,10 @@ func (l *listener) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn,
 	if plain, is := conn.NetConn().(*net.TCPConn); is {
 		_ = plain.SetKeepAlivePeriod(5 * time.Second)
 	}
-	identity, err := pki.IdentityOf(conn.ConnectionState().PeerCertificates[0])
+	identity, err := pki.BearerOf(conn.ConnectionState().PeerCertificates[0])
+	if err == nil {
+		err = l.members.recognise(identity)
+	}
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/doorkeeper"
+	"berth/coordinator/identities"
+	"berth/shared/pki"
 )
 
 // When a joined member may vote: it has answered within reachable, its log is at most maxBehind entries short, and both
@@ -180,25 +184,96 @@ func (c *membership) checkQuorumWithout(id raft.ServerID) error {
 	return nil
 }
 
-// admit implements admission: members of the configuration may speak. So may every coordinator of the cluster while this
-// one is joining, and while it knows no leader: it may have missed that the next one was added, and raft itself gives no
-// vote to strangers. Once it follows such a one, that one has to be able to tell it.
-func (c *membership) admit(member string) error {
+// told is what this member was told by a leader: the hashes of the keys of the members of its configuration. A member that was away
+// may have neither the newest configuration nor the newest keys.
+type told struct {
+	mu   sync.Mutex
+	keys []string
+	// unknown is when somebody was refused who may be one of them.
+	unknown time.Time
+}
+
+func (t *told) has(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Contains(t.keys, key)
+}
+
+// Told takes what the leader has answered when it was asked: the keys of its members.
+func (c *membership) Told(keys []string) {
+	c.told.mu.Lock()
+	defer c.told.mu.Unlock()
+	c.told.keys = keys
+}
+
+// Missed tells whether a coordinator that is not known here has wanted to speak lately, while there is no leader. Then somebody has to
+// be asked who the members are.
+func (c *membership) Missed() bool {
+	c.told.mu.Lock()
+	defer c.told.mu.Unlock()
+	return time.Since(c.told.unknown) < reachable && c.raft.Load().Leader() == ""
+}
+
+// admit implements admission: members of the configuration may speak, and those that the leader has told of. While this member is
+// joining those may that it was invited by. A certificate alone lets nobody in, with or without a leader.
+func (c *membership) admit(who pki.Bearer) error {
 	r := c.raft.Load()
 	if r == nil {
+		return fmt.Errorf("%w: this coordinator is just starting", ErrNoMember)
+	}
+	if began, _ := identities.Began(c.store.Snapshot()); !began && len(c.servers()) > 0 {
+		return c.admitUnrecorded(r, who)
+	}
+	if err := c.recognise(who); err != nil {
+		c.told.mu.Lock()
+		c.told.unknown = time.Now()
+		c.told.mu.Unlock()
+		return err
+	}
+	_, known := c.server(who.ID)
+	if known || len(c.servers()) == 0 || c.told.has(who.Key) {
 		return nil
 	}
-	servers := c.servers()
-	if len(servers) == 0 {
-		return nil
-	}
+	return fmt.Errorf("%w: %s is not in the Raft configuration", ErrNoMember, who.ID)
+}
+
+// admitUnrecorded is admit as long as there are no records of identities: every coordinator of the cluster may speak while this one
+// knows no leader. It may have missed that the next one was added, and raft itself gives no vote to strangers.
+func (c *membership) admitUnrecorded(r *raft.Raft, who pki.Bearer) error {
+	member := who.ID
 	if _, known := c.server(member); known {
 		return nil
+	}
+	if !c.invited(who) {
+		return fmt.Errorf("%w: %s is not in the Raft configuration", ErrNoMember, member)
 	}
 	if _, leader := r.LeaderWithID(); leader == "" || string(leader) == member {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is not in the Raft configuration", ErrNoMember, member)
+}
+
+// Recognise refuses a coordinator whose certificate does not count here.
+func (c *membership) Recognise(who pki.Bearer) error { return c.recognise(who) }
+
+// recognise implements admission.
+func (c *membership) recognise(who pki.Bearer) error {
+	is := identities.Judge(c.store.Snapshot(), who, c.now())
+	if is == identities.Unknown && c.told.has(who.Key) {
+		return nil
+	}
+	if !is.Counts() {
+		return fmt.Errorf("%w: %s (%s) %s", ErrNoMember, who.Name, who.ID, is.Why())
+	}
+	if c.raft.Load() != nil && len(c.servers()) == 0 && !c.invited(who) {
+		return fmt.Errorf("%w: %s (%s) was not a coordinator when this one enrolled", ErrNoMember, who.Name, who.ID)
+	}
+	return nil
+}
+
+// invited tells whether this member may follow a coordinator of which it has no record yet.
+func (c *membership) invited(who pki.Bearer) bool {
+	return len(c.cfg.Invited) == 0 || slices.Contains(c.cfg.Invited, who.Key) || c.told.has(who.Key)
 }
 
 // memberAt implements admission.

@@ -309,6 +309,6 @@ type lonely struct {
 }
 
 func (l *lonely) Snapshot() (raft.FSMSnapshot, error) {
-	l.store.QuarantineAlone(l.member, time.Now().UTC(), l.caller)
+	l.store.QuarantineAlone(l.member, l.store.Snapshot().Identities(), time.Now().UTC(), l.caller)
 	return l.FSM.Snapshot()
 }

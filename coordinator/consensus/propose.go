@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"berth/coordinator/identities"
 	"berth/coordinator/state"
 )
 
@@ -59,7 +60,9 @@ func (c *proposing) ProposeTogether(ctx context.Context, commands []state.Comman
 // encode gives a command the form that it has in the log, if it may be sent. The level that it is written for may rise before it
 // is applied, and never falls.
 func (c *proposing) encode(command *state.Command) ([]byte, error) {
-	readable, err := command.For(c.store.Snapshot().FeatureLevel())
+	snapshot := c.store.Snapshot()
+	identities.Sign(snapshot, command.Events)
+	readable, err := command.For(snapshot.FeatureLevel())
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -29,7 +31,7 @@ func Rebuild(cfg Config, from io.Reader) (aside string, err error) {
 		return "", err
 	}
 	now := time.Now().UTC()
-	backup.QuarantineAlone(cfg.MemberID, now, "coordinator/"+cfg.Name)
+	backup.QuarantineAlone(cfg.MemberID, knownIdentities(cfg), now, "coordinator/"+cfg.Name)
 	fresh := cfg.DataDir + ".rebuilt"
 	if err := os.RemoveAll(fresh); err != nil { // of a try that was broken off
 		return "", err
@@ -49,6 +51,23 @@ func Rebuild(cfg Config, from io.Reader) (aside string, err error) {
 		}
 	}
 	return aside, errors.Join(os.Rename(fresh, cfg.DataDir), syncDir(filepath.Dir(cfg.DataDir)))
+}
+
+// knownIdentities are those of the old store, if it can be read, and those that its member remembers to be revoked.
+func knownIdentities(cfg Config) []model.Identity {
+	var known []model.Identity
+	if found, err := Inspect(cfg.DataDir, hclog.NewNullLogger()); err == nil && found.State.Meta(state.MetaClusterID) == cfg.ClusterID {
+		known = found.State.Identities()
+	}
+	for _, revoked := range cfg.Revoked {
+		at := slices.IndexFunc(known, func(i model.Identity) bool { return i.ID == revoked.ID })
+		if at < 0 {
+			known = append(known, revoked)
+		} else if known[at].Live() {
+			known[at] = revoked
+		}
+	}
+	return known
 }
 
 // build writes a store that holds one snapshot.

@@ -47,7 +47,8 @@ func knock(t *testing.T, at string, files pki.Files) error {
 // everybody admits whoever gets so far.
 type everybody struct{}
 
-func (everybody) admit(string) error                 { return nil }
+func (everybody) admit(pki.Bearer) error             { return nil }
+func (everybody) recognise(pki.Bearer) error         { return nil }
 func (everybody) memberAt(raft.ServerAddress) string { return "" }
 func (everybody) memberFrom(string) bool             { return false }
 
@@ -117,7 +118,7 @@ func TestARemovedMemberIsCutOff(t *testing.T) {
 		leader.stream.mu.Lock()
 		defer leader.stream.mu.Unlock()
 		for in := range leader.stream.conns {
-			member = member || in.member == gone.cfg.MemberID
+			member = member || in.member.ID == gone.cfg.MemberID
 		}
 		return member
 	}
@@ -162,7 +163,8 @@ func TestAStrangerIsNotDialledForAMember(t *testing.T) {
 // stranger expects m7 everywhere.
 type stranger struct{}
 
-func (stranger) admit(string) error                 { return nil }
+func (stranger) admit(pki.Bearer) error             { return nil }
+func (stranger) recognise(pki.Bearer) error         { return nil }
 func (stranger) memberAt(raft.ServerAddress) string { return "m7" }
 func (stranger) memberFrom(string) bool             { return false }
 

@@ -11,11 +11,26 @@ import (
 
 const (
 	upkeepEvery = 5 * time.Second
+	sweepEvery  = 500 * time.Millisecond
 	// A leader that should not lead hands over at most this often: the next one may be no better.
 	handoverEvery = time.Minute
 )
 
-// upkeep looks after what changes without Raft: the disk, the clock, and the connections of members that were removed.
+// watchPeers closes the connections of members that were removed or revoked, within a second.
+func (c *Consensus) watchPeers() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for c.stream != nil {
+		select {
+		case <-tick.C:
+			c.stream.sweep()
+		case <-c.stop:
+			return
+		}
+	}
+}
+
+// upkeep looks after what changes without Raft: the disk and the clock.
 func (c *Consensus) upkeep() {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -26,9 +41,6 @@ func (c *Consensus) upkeep() {
 		case <-tick.C:
 		case <-c.stop:
 			return
-		}
-		if c.stream != nil {
-			c.stream.sweep()
 		}
 		err := checkDisk(c.cfg.DataDir, c.cfg.MinFree)
 		if err != nil && !low {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"berth/shared/pki"
 )
 
 var (
@@ -137,7 +139,7 @@ func (p *port) hand(to raft.ServerAddress, request any, data []byte) reply {
 	if target == nil || target.over() {
 		return reply{err: errRefused}
 	}
-	if err := target.members.admit(string(p.id)); err != nil {
+	if err := target.members.admit(pki.Bearer{Identity: pki.Identity{Role: pki.RolePeer, ID: string(p.id)}}); err != nil {
 		return reply{err: errRefused}
 	}
 	answer := make(chan raft.RPCResponse, 1)

@@ -261,7 +261,15 @@ func (f first) complete(home place, who identity, settled *settled) (Made, error
 	if err != nil {
 		return made, err
 	}
-	if err := made.letIn(authority, settled.Config, time.Now()); err != nil {
+	operator, err := made.operator(authority, time.Now())
+	if err != nil {
+		return made, err
+	}
+	who.Founders = append(who.Founders, string(operator.Certificate))
+	if err := home.saveIdentity(who); err != nil {
+		return made, err
+	}
+	if err := made.letIn(settled.Config, operator); err != nil {
 		return made, err
 	}
 	f.say("  operator %q        %s, context %s", firstOperator, made.ClientConfig, made.Context)

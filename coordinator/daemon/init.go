@@ -110,28 +110,32 @@ func (m *Made) found(home place, settled *settled) error {
 	if err := consensus.Bootstrap(raft); err != nil {
 		return fmt.Errorf("make the Raft store: %w", err)
 	}
+	operator, err := m.operator(authority, now)
+	if err != nil {
+		return err
+	}
+	who.Founders = []string{string(certificate), string(operator.Certificate)}
 	if err := home.saveIdentity(who); err != nil {
 		return err
 	}
 	if m.ConfigMade, err = settled.save(); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
-	return m.letIn(authority, settled.Config, now)
+	return m.letIn(settled.Config, operator)
 }
 
-// letIn makes the first operator.
-func (m *Made) letIn(authority *pki.Authority, c Config, now time.Time) error {
+// operator makes the first operator. Its certificate counts once it is among the founders.
+func (m *Made) operator(authority *pki.Authority, now time.Time) (clientconfig.Credentials, error) {
 	certificate, key, err := issue(authority, pki.Identity{
 		Role: pki.RoleOperator, ID: newID(), Name: firstOperator, ClusterID: m.ClusterID,
 	}, nil, now)
-	if err != nil {
-		return err
-	}
+	return clientconfig.Credentials{CA: authority.CertificatePEM(), Certificate: certificate, Key: key}, err
+}
+
+// letIn writes the first operator's client configuration.
+func (m *Made) letIn(c Config, operator clientconfig.Credentials) error {
 	api, _, _ := c.addresses()
-	err = clientconfig.Store(m.ClientConfig, m.Context, []string{api}, clientconfig.Credentials{
-		CA: authority.CertificatePEM(), Certificate: certificate, Key: key,
-	})
-	if err != nil {
+	if err := clientconfig.Store(m.ClientConfig, m.Context, []string{api}, operator); err != nil {
 		return fmt.Errorf("write the client configuration: %w", err)
 	}
 	return nil

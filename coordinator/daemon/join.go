@@ -94,7 +94,7 @@ func enrol(ctx context.Context, home place, c Config, address string, token pki.
 		return identity{}, fmt.Errorf("enrol at %s: %w", address, err)
 	}
 	answer := response.Msg
-	who := identity{ClusterID: answer.GetClusterId(), ID: answer.GetId(), Name: c.Name}
+	who := identity{ClusterID: answer.GetClusterId(), ID: answer.GetId(), Name: c.Name, Invited: answer.GetCoordinatorKeys()}
 	for _, contact := range append([]string{address}, answer.GetApiAddresses()...) {
 		if contact != api && !slices.Contains(who.Contacts, contact) {
 			who.Contacts = append(who.Contacts, contact)

@@ -61,6 +61,11 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 		defer close(registered)
 		d.control.Keep(ctx, "this member's record", d.register)
 	}()
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		d.keepRecords(ctx)
+	}()
 	watched := make(chan struct{})
 	d.agents.Lead(term)
 	go func() {
@@ -77,6 +82,7 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	d.agents.Follow()
 	<-leased
 	<-registered
+	<-recorded
 	<-watched
 }
 

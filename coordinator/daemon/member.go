@@ -30,7 +30,7 @@ func (d *daemon) stayMember(ctx context.Context) {
 		if _, known := d.consensus.Leader(); known {
 			heard = time.Now()
 		}
-		if d.isPart() && time.Since(heard) < lonelyBefore {
+		if d.isPart() && time.Since(heard) < lonelyBefore && !d.consensus.Missed() {
 			wait = time.Second
 			continue
 		}
@@ -85,7 +85,11 @@ func (d *daemon) askIn(ctx context.Context) bool {
 func (d *daemon) ask(ctx context.Context, contact string, request *berthv1.JoinRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	_, err := berthv1connect.NewMemberServiceClient(d.peers, "https://"+contact).Join(ctx, connect.NewRequest(request))
+	// Whoever is asked may have a key that is not on record here yet. What it answers is nothing that a coordinator may not say.
+	answer, err := berthv1connect.NewMemberServiceClient(d.asking, "https://"+contact).Join(ctx, connect.NewRequest(request))
+	if err == nil {
+		d.consensus.Told(answer.Msg.GetCoordinatorKeys())
+	}
 	return err
 }
 

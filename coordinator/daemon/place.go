@@ -46,6 +46,10 @@ type identity struct {
 	Name      string `json:"name"`
 	// Contacts are API addresses of members that were there when this one enrolled. They are asked to take it in.
 	Contacts []string `json:"contacts,omitempty"`
+	// Invited are the hashes of the keys of the coordinators that were there when this one enrolled.
+	Invited []string `json:"invited,omitempty"`
+	// Founders are the certificates that 'init' made, of this member and the first operator. They are recorded when it first leads.
+	Founders []string `json:"founders,omitempty"`
 }
 
 // claim makes sure that the directory is there and empty, and returns how to empty it again.

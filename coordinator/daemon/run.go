@@ -40,8 +40,10 @@ type daemon struct {
 	agents    *agents.Server
 	control   *control.Control
 	api       *api.Server
+	keeper    *gate.Keeper
 	backups   *backups
-	peers     *http.Client // to other members' APIs
+	peers     *http.Client // to other members' APIs, if their keys are on record
+	asking    *http.Client // to other members' APIs, for who the members are
 	fatal     chan error
 }
 
@@ -117,8 +119,10 @@ func (d *daemon) assemble() (err error) {
 		return err
 	}
 	names := rpc.NewNames(d.home.addresses())
-	d.peers = names.Client(asPeer)
+	d.asking = names.Client(asPeer)
+	d.peers = names.Client(d.recognising(asPeer))
 	d.store = state.NewStore()
+	d.keeper = gate.NewKeeper(d.store, time.Now)
 	if err := d.backupBeforeUpgrade(); err != nil {
 		return err
 	}
@@ -166,7 +170,7 @@ func (d *daemon) assemble() (err error) {
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
-		Limits: gate.Limits(d.config.Limits),
+		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper,
 	})
 	return nil
 }
@@ -188,6 +192,6 @@ func raftConfig(home place, who identity, c Config, log hclog.Logger) consensus.
 	_, _, raft := c.addresses()
 	return consensus.Config{
 		DataDir: home.raft(), MemberID: who.ID, ClusterID: who.ClusterID, Bind: c.Listen.Raft, Advertise: raft,
-		TLS: home.tls(), Logger: log.Named("consensus"), Stability: c.Stability,
+		TLS: home.tls(), Logger: log.Named("consensus"), Stability: c.Stability, Invited: who.Invited,
 	}
 }

@@ -12,7 +12,6 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 
-	"berth/coordinator/api/gate"
 	"berth/coordinator/doorkeeper"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -33,7 +32,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	if err != nil {
 		return errors.Join(err, d.closeConsensus())
 	}
-	agentServer, err := d.server(requests, gate.Authorise(d.store, d.agents.Handler()), tls.RequireAndVerifyClientCert)
+	agentServer, err := d.server(requests, d.keeper.Authorise(d.agents.Handler()), tls.RequireAndVerifyClientCert)
 	if err != nil {
 		return errors.Join(err, d.closeConsensus())
 	}
@@ -44,6 +43,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	group.Go(func() error { d.takeTurns(); return nil })
 	group.Go(func() error { d.stayMember(running); return nil })
 	group.Go(func() error { d.tellHealth(running); return nil })
+	group.Go(func() error { d.keeper.Watch(running); return nil })
 	group.Go(func() error { d.backups.run(running); return nil })
 	group.Go(func() error { d.feedWatchdog(running); return nil })
 	group.Go(func() error {
@@ -70,6 +70,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	closeServers(endRequests, apiServer, agentServer)
 	err = d.closeConsensus()
 	d.peers.CloseIdleConnections()
+	d.asking.CloseIdleConnections()
 	return errors.Join(group.Wait(), err)
 }
 

@@ -46,6 +46,7 @@ type Event struct {
 	Subject   string    `json:"subject"` // vm/NAME, node/NAME, coordinator/NAME
 	Message   string    `json:"message"`
 	Caller    string    `json:"caller,omitempty"`
+	CallerID  string    `json:"caller_id,omitempty"` // of the identity that Caller names
 	Operation string    `json:"operation,omitempty"`
 	Decision  string    `json:"decision,omitempty"`
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,6 +35,18 @@ func (t *Token) Use(id, name string, at time.Time) {
 		}
 	}
 	t.UsedBy, t.UsedAt = id, at
+}
+
+// UsedIDs are the IDs of all that the token enrolled.
+func (t *Token) UsedIDs() []string {
+	var ids []string
+	for _, use := range t.Used {
+		ids = append(ids, use.ID)
+	}
+	if t.UsedBy != "" && !slices.Contains(ids, t.UsedBy) {
+		ids = append(ids, t.UsedBy)
+	}
+	return ids
 }
 
 // Pattern tells that the token is for names of a pattern, not for one name.

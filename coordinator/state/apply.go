@@ -154,6 +154,15 @@ func (w *write) putRecords(command *Command) {
 		}
 		put(w, string(Plans), plan.ID, plan)
 	}
+	for i := range command.Identities {
+		identity := &command.Identities[i]
+		identity.Revision = w.index
+		before, exists := get[model.Identity](w.tables, string(Identities), identity.ID)
+		if !identity.Live() && (!exists || before.Live()) {
+			w.applied.Revoked++
+		}
+		put(w, string(Identities), identity.ID, identity)
+	}
 }
 
 func (w *write) putHistory(command *Command) {
@@ -208,6 +217,10 @@ func (w *write) trim() {
 	for ; w.applied.Plans > MaxPlans; w.applied.Plans-- {
 		oldest, _ := first[model.Plan](w.tables, string(Plans), byEnded)
 		w.remove(string(Plans), oldest.ID, oldest)
+	}
+	for ; w.applied.Revoked > MaxRevoked; w.applied.Revoked-- {
+		oldest, _ := first[model.Identity](w.tables, string(Identities), byEnded)
+		w.remove(string(Identities), oldest.ID, oldest)
 	}
 }
 

@@ -19,7 +19,7 @@ func invalid(table Table, id, format string, args ...any) *Refusal {
 // guarded tells whether records of the table are put and deleted only under an expectation.
 func (t Table) guarded() bool {
 	switch t {
-	case Nodes, VMs, Operations, Members, Tokens, Resources, Plans:
+	case Nodes, VMs, Operations, Members, Tokens, Resources, Plans, Identities:
 		return true
 	default:
 		return false
@@ -58,6 +58,9 @@ func (c *Command) puts() []Record {
 	}
 	for i := range c.Plans {
 		puts = append(puts, Record{Plans, c.Plans[i].ID})
+	}
+	for i := range c.Identities {
+		puts = append(puts, Record{Identities, c.Identities[i].ID})
 	}
 	return puts
 }
@@ -102,6 +105,12 @@ func (c *Command) identifiers() [][2]string {
 	for i := range c.Plans {
 		optional("request", c.Plans[i].Request)
 	}
+	for i := range c.Identities {
+		found = append(found, [2]string{"identity kind", string(c.Identities[i].Kind)}, [2]string{"identity name", c.Identities[i].Name})
+		for _, hash := range keysOf(&c.Identities[i]) {
+			found = append(found, [2]string{"key hash", hash})
+		}
+	}
 	return found
 }
 
@@ -136,7 +145,7 @@ func checkShape(command *Command) *Refusal {
 		touched[record] = true
 	}
 	for _, record := range command.Delete {
-		if !record.Table.known() || record.Table == Operations || record.Table == Decisions || record.Table == Plans {
+		if !record.Table.known() || record.Table == Operations || record.Table == Decisions || record.Table == Plans || record.Table == Identities {
 			return invalid(record.Table, record.ID, "a record of %q cannot be deleted", record.Table)
 		}
 	}
@@ -202,6 +211,8 @@ func (w *write) revision(table Table, id string) uint64 {
 		return row.Revision
 	case *model.Plan:
 		return row.Revision
+	case *model.Identity:
+		return row.Revision
 	case *decisionRow:
 		return row.Index
 	default:
@@ -237,6 +248,16 @@ func (w *write) checkChanges(command *Command) *Refusal {
 		plan := &command.Plans[i]
 		if before, exists := get[model.Plan](w.tables, string(Plans), plan.ID); exists && !before.State.Live() && plan.State.Live() {
 			return invalid(Plans, plan.ID, "plan %q has ended (%s) and cannot be %s again", plan.ID, before.State, plan.State)
+		}
+	}
+	for i := range command.Identities {
+		identity := &command.Identities[i]
+		before, exists := get[model.Identity](w.tables, string(Identities), identity.ID)
+		switch {
+		case exists && !before.Live() && identity.Live():
+			return invalid(Identities, identity.ID, "%s %q was revoked, which is never taken back", before.Kind, before.Name)
+		case exists && (before.Kind != identity.Kind || before.Role != identity.Role):
+			return invalid(Identities, identity.ID, "%s %q cannot become a %s", before.Kind, before.Name, identity.Kind)
 		}
 	}
 	for i := range command.Decisions {
@@ -275,6 +296,8 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 			if refusal == nil {
 				refusal = w.checkResource(record.ID)
 			}
+		case Identities:
+			refusal = w.checkIdentity(record.ID)
 		case Operations:
 			if op, _ := get[operation.Operation](w.tables, string(Operations), record.ID); op.Live() {
 				refusal = w.checkOperationOf(op.VM)
@@ -307,6 +330,36 @@ func (w *write) checkNodeGone(id string) *Refusal {
 	for resource := range each[model.Resource](w.tables, string(Resources), byID, "") {
 		if slices.Contains(volumeNodes(resource), id) {
 			return needed("has the volume of %s", called(string(resource.Kind), resource.Name))
+		}
+	}
+	return nil
+}
+
+// checkIdentity refuses a key that two identities have, and a name that two live operators have.
+func (w *write) checkIdentity(id string) *Refusal {
+	identity, exists := get[model.Identity](w.tables, string(Identities), id)
+	if !exists {
+		return nil
+	}
+	for _, hash := range keysOf(identity) {
+		for other := range each[model.Identity](w.tables, string(Identities), byKey, text(hash)) {
+			if other.ID != id {
+				return &Refusal{
+					Code: InUse, Table: Identities, ID: other.ID,
+					Message: fmt.Sprintf("%s %q has the same key (ID %s)", other.Kind, other.Name, other.ID),
+				}
+			}
+		}
+	}
+	if identity.Kind != model.IdentityOperator || !identity.Live() {
+		return nil
+	}
+	for other := range each[model.Identity](w.tables, string(Identities), byName, text(identityName(identity.Kind, identity.Name))) {
+		if other.ID != id && other.Live() {
+			return &Refusal{
+				Code: NameTaken, Table: Identities, ID: other.ID,
+				Message: fmt.Sprintf("another operator is named %q (ID %s)", identity.Name, other.ID),
+			}
 		}
 	}
 	return nil

@@ -117,6 +117,12 @@ func clonePlan(p *model.Plan) model.Plan {
 	return out
 }
 
+func cloneIdentity(i *model.Identity) model.Identity {
+	out := *i
+	out.Keys = slices.Clone(i.Keys)
+	return out
+}
+
 func cloneDecision(row *decisionRow) placement.Decision { return row.Decision.Clone() }
 
 func copied[T any](row *T) T { return *row }

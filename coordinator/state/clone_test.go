@@ -19,6 +19,7 @@ func TestCopiesShareNoMemory(t *testing.T) {
 	t.Run("token", func(t *testing.T) { checkCopy(t, cloneToken) })
 	t.Run("event", func(t *testing.T) { checkCopy(t, cloneEvent) })
 	t.Run("plan", func(t *testing.T) { checkCopy(t, clonePlan) })
+	t.Run("identity", func(t *testing.T) { checkCopy(t, cloneIdentity) })
 	t.Run("decision", func(t *testing.T) { checkCopy(t, cloneDecision) })
 }
 

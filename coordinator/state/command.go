@@ -23,6 +23,7 @@ const (
 	Resources  Table = "resource"
 	Meta       Table = "meta"
 	Plans      Table = "plan"
+	Identities Table = "identity"
 )
 
 // Command is one entry of the Raft log: compare, then store, as a whole or not at all. Times, IDs and decisions are in
@@ -37,7 +38,7 @@ type Command struct {
 	At     time.Time `json:"at"`
 
 	// Expect guards the command: each record must be at this revision, or absent when it is 0. A record of Nodes, VMs,
-	// Operations, Members, Tokens, Resources or Plans that is put or deleted must be expected.
+	// Operations, Members, Tokens, Resources, Plans or Identities that is put or deleted must be expected.
 	Expect []Expectation `json:"expect,omitempty"`
 
 	Nodes      []model.Node          `json:"nodes,omitempty"`
@@ -54,6 +55,8 @@ type Command struct {
 	Delete []Record `json:"delete,omitempty"`
 
 	Plans []model.Plan `json:"plans,omitempty"` // the oldest ended ones beyond MaxPlans go
+
+	Identities []model.Identity `json:"identities,omitempty"` // the first revoked ones beyond MaxRevoked go; needs level 3
 
 	Level uint32 `json:"level,omitempty"` // feature level that it takes to apply this; 0: any
 	// Release is the one that wrote a command which needs level 3 or a higher one, for members that cannot apply it.
@@ -89,6 +92,8 @@ const (
 	MaxKeys   = 1_000_000 // a day of eleven commands a second
 	KeyAge    = 24 * time.Hour
 	MaxEpochs = 100_000 // of deleted VMs
+	// MaxRevoked is how many identities are remembered that were revoked, so that no backup brings them back.
+	MaxRevoked = 20_000
 )
 
 // MaxCommand is the size in bytes of an encoded command beyond which it is refused before it is sent. An estate is applied
@@ -102,6 +107,9 @@ const (
 	MetaQuarantine = "quarantine" // why no VM may be started, stopped or moved; absent: they may
 	// MetaFeatureLevel is read by Snapshot.FeatureLevel and written by RaiseLevel.
 	MetaFeatureLevel = "feature_level"
+	// MetaRecordsFrom is when (RFC 3339) it ends that an identity without a record counts as in releases that had none. Absent: records
+	// have not begun.
+	MetaRecordsFrom = "identity_records_from"
 )
 
 // Result is what applying a command gave.

@@ -474,6 +474,25 @@ func goldenCommands() []Command {
 		remove(VMs, "v3", 24),   // leaves the group
 		remove(Nodes, "n4", 24), // this one too, and has its copy of the image no longer
 		RaiseLevel(FeatureLevel),
+		{
+			Kind:   "identities",
+			Expect: []Expectation{expect(Identities, "op1", 0), expect(Identities, "op2", 0)},
+			Identities: []model.Identity{
+				{
+					ID: "op1", Kind: model.IdentityOperator, Name: "alice", Role: "operator", CreatedAt: noon, Unconfirmed: "restored",
+					Keys: []model.PublicKey{{Hash: "aa", ValidUntil: noon.Add(time.Hour), AddedAt: noon}, {Hash: "bb", AddedAt: noon}},
+				},
+				{
+					ID: "op2", Kind: model.IdentityOperator, Name: "bob", Role: "operator", CreatedAt: noon,
+					Keys:    []model.PublicKey{{Hash: "cc", ValidUntil: noon.Add(time.Hour), AddedAt: noon}},
+					Revoked: model.Revocation{At: noon, By: "operator/alice", Reason: "left"},
+				},
+			},
+			Events: []model.Event{{
+				At: noon, Kind: "identity.revoked", Subject: "operator/bob", Message: "left", Caller: "operator/alice", CallerID: "op1",
+			}},
+			Meta: map[string]string{MetaRecordsFrom: "2026-11-21T12:00:00Z"},
+		},
 		{Kind: "check", Level: 3, Release: release, Check: &Check{Index: 1, Hash: "as it was there"}}, // written with those of the entry before
 	}
 }

@@ -26,7 +26,8 @@ import (
 //     that an order waits until its node is back;
 //     how large a VM was started, and what of its record was changed since;
 //     who has paused a VM;
-//     how often a token may be used.
+//     how often a token may be used,
+//     identities, and which one has caused an event.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -80,6 +81,9 @@ const TrialsLevel = 3
 
 // TokenUsesLevel is the feature level from which the record of a token has how often it may be used.
 const TokenUsesLevel = 3
+
+// IdentityLevel is the feature level from which there are records of identities.
+const IdentityLevel = 3
 
 // needed is the feature level that it takes to apply the command, by what is in it.
 func (c *Command) needed() uint32 {
@@ -144,6 +148,11 @@ func (c *Command) needed() uint32 {
 			level = max(level, BindingsLevel)
 		}
 	}
+	for i := range c.Events {
+		if c.Events[i].CallerID != "" {
+			level = max(level, IdentityLevel)
+		}
+	}
 	fields, _ := c.neededByRecords()
 	return max(level, fields)
 }
@@ -173,6 +182,9 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 		if c.Tokens[i].Uses > 1 && TokenUsesLevel > level {
 			level, what = TokenUsesLevel, "a token for several uses"
 		}
+	}
+	if len(c.Identities) > 0 && IdentityLevel > level {
+		level, what = IdentityLevel, "the identity of "+string(c.Identities[0].Kind)+" "+c.Identities[0].Name
 	}
 	for i := range c.Operations {
 		if op := &c.Operations[i]; op.Kind.Level() > level {
@@ -214,6 +226,10 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.Decisions = slices.Clone(c.Decisions)
 	for i := range older.Decisions {
 		older.Decisions[i].Request.Bindings = nil
+	}
+	older.Events = slices.Clone(c.Events)
+	for i := range older.Events {
+		older.Events[i].CallerID = ""
 	}
 	return &older, c.allowed(level)
 }

@@ -1,7 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -21,6 +24,7 @@ const epochJump = 1 << 20
 //   - Operations that were at work are parked: how they ended is not in the backup.
 //   - Tokens go: one that has been used since would be good again.
 //   - The members are the present ones, as Raft keeps its present configuration, and so is what they can apply.
+//   - Whoever was revoked since stays revoked. An identity that only the backup knows counts, and waits to be confirmed or revoked.
 //   - Nodes that were enrolled since stay: VMs may run there, and their certificates are good.
 //   - What the backup has as proof that a node is off is none any more: it may have booted since.
 //
@@ -29,12 +33,13 @@ func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	reason := fmt.Sprintf("restored at %s from a backup made at index %d", at.UTC().Format(time.RFC3339), s.now.Load().Index())
-	s.quarantine(present, present.Members(), reason, "cluster.restored", at, caller)
+	s.quarantine(present, present.Members(), present.Identities(), reason, "cluster.restored", at, caller)
 }
 
 // QuarantineAlone makes a state, fresh from its log, fit to be gone on with by one member, because a majority of the others
-// is gone for good: they may have decided more than this one knows. It is Quarantine, and the other members go.
-func (s *Store) QuarantineAlone(member string, at time.Time, caller string) {
+// is gone for good: they may have decided more than this one knows. It is Quarantine, and the other members go and are revoked.
+// Known is what is known of identities: those of its own log, or, for a backup, what else there is; the others wait to be confirmed.
+func (s *Store) QuarantineAlone(member string, known []model.Identity, at time.Time, caller string) {
 	s.writer.Lock()
 	defer s.writer.Unlock()
 	present := s.now.Load()
@@ -45,11 +50,13 @@ func (s *Store) QuarantineAlone(member string, at time.Time, caller string) {
 		}
 	}
 	reason := fmt.Sprintf("recovered at %s by one coordinator alone, at index %d", at.UTC().Format(time.RFC3339), present.Index())
-	s.quarantine(present, alone, reason, "cluster.recovered", at, caller)
+	s.quarantine(present, alone, known, reason, "cluster.recovered", at, caller)
 }
 
 // quarantine is both. The caller holds writer.
-func (s *Store) quarantine(present *Snapshot, members []model.Member, reason, event string, at time.Time, caller string) {
+func (s *Store) quarantine(
+	present *Snapshot, members []model.Member, known []model.Identity, reason, event string, at time.Time, caller string,
+) {
 	backup := s.now.Load()
 	// Below the index at which Raft will put the restored state, above everything that either state has.
 	index := max(backup.Index(), present.Index()) + 1
@@ -58,11 +65,18 @@ func (s *Store) quarantine(present *Snapshot, members []model.Member, reason, ev
 	w.jumpEpochs(backup, present)
 	w.takeMembers(backup.Members(), members)
 	w.takeNodes(backup, present)
+	w.takeIdentities(backup.Identities(), known, reason)
+	if present == backup {
+		w.revokeOthers(members, at, caller)
+	}
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
 	}
 	meta := RaiseLevel(max(backup.FeatureLevel(), present.FeatureLevel())).Meta
 	meta[MetaQuarantine] = reason
+	if from := cmp.Or(present.Meta(MetaRecordsFrom), backup.Meta(MetaRecordsFrom)); from != "" {
+		meta[MetaRecordsFrom] = from
+	}
 	w.putRecords(&Command{Meta: meta})
 	w.putHistory(&Command{Events: []model.Event{{
 		At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller,
@@ -140,6 +154,49 @@ func (w *write) takeNodes(backup, present *Snapshot) {
 		nodes = append(nodes, node)
 	}
 	w.putRecords(&Command{Nodes: nodes})
+}
+
+// takeIdentities brings what the backup has of identities up to what is known: their present keys, and who was revoked since. One that
+// nothing is known of may have been revoked since.
+func (w *write) takeIdentities(backup, known []model.Identity, reason string) {
+	now := make(map[string]model.Identity)
+	for _, identity := range known {
+		now[identity.ID] = identity
+	}
+	for _, identity := range backup {
+		is, isKnown := now[identity.ID]
+		switch {
+		case !isKnown && identity.Live():
+			identity.Unconfirmed = reason
+			now[identity.ID] = identity
+		case !isKnown || !identity.Live():
+			now[identity.ID] = identity
+		default:
+			for _, key := range identity.Keys { // those of a tombstone are not all known
+				if !is.Live() && !is.Has(key.Hash) {
+					is.Keys = append(is.Keys, key)
+				}
+			}
+			now[identity.ID] = is
+		}
+	}
+	var all []model.Identity
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		all = append(all, now[id])
+	}
+	w.putRecords(&Command{Identities: all})
+}
+
+// revokeOthers revokes the coordinators that are members no more.
+func (w *write) revokeOthers(members []model.Member, at time.Time, by string) {
+	var others []model.Identity
+	for identity := range each[model.Identity](w.tables, string(Identities), byID, "") {
+		stays := slices.ContainsFunc(members, func(m model.Member) bool { return m.ID == identity.ID })
+		if identity.Kind == model.IdentityCoordinator && identity.Live() && !stays {
+			others = append(others, cloneIdentity(identity).Revoke(at, by, "one coordinator went on alone"))
+		}
+	}
+	w.putRecords(&Command{Identities: others})
 }
 
 // otherName is a name for a record whose own is taken.

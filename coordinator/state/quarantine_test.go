@@ -109,7 +109,7 @@ func TestARestoreKeepsTheNodesThatThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone.QuarantineAlone("m1", noon, "coordinator/one")
+	alone.QuarantineAlone("m1", nil, noon, "coordinator/one")
 	if n, _ := alone.Snapshot().Node("n2"); n.Fenced() {
 		t.Errorf("a node counts as off that may have booted since: %+v", n.Fencing)
 	}

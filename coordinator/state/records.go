@@ -117,6 +117,36 @@ func (r Records) Token(hash string) (model.Token, bool) {
 	return one(r.tables, string(Tokens), byID, hash, cloneToken)
 }
 
+// Identities are all identities, revoked ones included, by kind and name.
+func (r Records) Identities() []model.Identity {
+	return list(r.tables, string(Identities), byName, "", cloneIdentity)
+}
+
+// Identity is the identity with this ID.
+func (r Records) Identity(id string) (model.Identity, bool) {
+	return one(r.tables, string(Identities), byID, id, cloneIdentity)
+}
+
+// IdentityByName is the live identity of a kind with this name.
+func (r Records) IdentityByName(kind model.IdentityKind, name string) (model.Identity, bool) {
+	for row := range each[model.Identity](r.tables, string(Identities), byName, text(identityName(kind, name))) {
+		if row.Live() {
+			return cloneIdentity(row), true
+		}
+	}
+	return model.Identity{}, false
+}
+
+// IdentityByKey is the identity whose key has this hash.
+func (r Records) IdentityByKey(hash string) (model.Identity, bool) {
+	return one(r.tables, string(Identities), byKey, hash, cloneIdentity)
+}
+
+// SameIdentities tells that no identity has changed between two moments of one store. It costs nothing.
+func (r Records) SameIdentities(other Records) bool {
+	return r.tables[string(Identities)] == other.tables[string(Identities)]
+}
+
 // Meta is the value of this key; empty if it has none.
 func (r Records) Meta(key string) string {
 	row, _ := one(r.tables, string(Meta), byID, key, copied[metaRow])

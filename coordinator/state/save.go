@@ -53,6 +53,7 @@ var sections = []section{
 	{tableKeys, rowOf[keyRow]},
 	{tableEpochs, rowOf[epochRow]},
 	{string(Plans), rowOf[model.Plan]},
+	{string(Identities), rowOf[model.Identity]},
 }
 
 func rowOf[Row any](record []byte) (any, error) {
@@ -70,11 +71,16 @@ func (x *Snapshot) Save(w io.Writer) error {
 	out.uint16(uint16(len(release)))
 	out.text(release)
 	out.sum()
+	written := uint32(0)
 	for _, section := range sections {
+		if section.name == string(Identities) && x.count(section.name) == 0 {
+			continue // members of earlier releases, which have none, read no such section
+		}
 		x.saveSection(out, section.name)
+		written++
 	}
 	out.byte(markEnd)
-	out.uint32(uint32(len(sections)))
+	out.uint32(written)
 	out.sum()
 	if out.err == nil {
 		out.err = out.to.Flush()

@@ -32,7 +32,8 @@ const (
 	byLiveVM  = "live"    // live operations by VM
 	byStart   = "start"   // starts that are dispatched or queued, by node, the last to be changed last
 	byLive    = "living"  // live plans, oldest first
-	byEnded   = "ended"   // ended operations, first ended first; ended plans, oldest first
+	byEnded   = "ended"   // ended operations, first ended first; ended plans, oldest first; revoked identities, first revoked first
+	byKey     = "key"     // identities by the hashes of their keys
 )
 
 // decisionRow is a decision with its place in the history.
@@ -86,7 +87,8 @@ type appliedRow struct {
 	Ended     int `json:"ended"`
 	Keys      int `json:"keys"`
 	Epochs    int `json:"epochs"`
-	Plans     int `json:"plans,omitempty"` // ended ones
+	Plans     int `json:"plans,omitempty"`   // ended ones
+	Revoked   int `json:"revoked,omitempty"` // identities
 }
 
 // tableSchema is what a table is looked up by. The first index is the one by ID.
@@ -160,6 +162,17 @@ func several[T any](name string, texts func(row *T) []string) indexSchema {
 
 func table(name string, indexes ...indexSchema) tableSchema { return tableSchema{name, indexes} }
 
+// identityName is unique among live operators, so that a name in the history stands for one of them. Kinds hold no slash.
+func identityName(kind model.IdentityKind, name string) string { return string(kind) + "/" + name }
+
+func keysOf(i *model.Identity) []string {
+	hashes := make([]string, len(i.Keys))
+	for n := range i.Keys {
+		hashes[n] = i.Keys[n].Hash
+	}
+	return hashes
+}
+
 // resourceName is unique among resources. Kinds hold no slash.
 func resourceName(kind model.Kind, name string) string { return string(kind) + "/" + name }
 
@@ -211,6 +224,11 @@ func newSchema() []tableSchema {
 			shared(byRequest, func(p *model.Plan) (string, bool) { return text(p.Request), p.Request != "" }),
 			shared(byLive, func(p *model.Plan) (string, bool) { return moment(p.CreatedAt), p.State.Live() }),
 			shared(byEnded, func(p *model.Plan) (string, bool) { return moment(p.CreatedAt), !p.State.Live() })),
+		table(string(Identities),
+			unique(byID, func(i *model.Identity) string { return text(i.ID) }),
+			shared(byName, func(i *model.Identity) (string, bool) { return text(identityName(i.Kind, i.Name)), true }),
+			several(byKey, keysOf),
+			shared(byEnded, func(i *model.Identity) (string, bool) { return moment(i.Revoked.At), !i.Live() })),
 		table(tableEvents,
 			unique(byID, func(e *eventRow) string { return place(e.Event.Index, e.Sequence) })),
 		table(tableKeys,

@@ -45,6 +45,12 @@ func (x *Snapshot) verify() error {
 	counted.Keys = x.count(tableKeys)
 	counted.Epochs = x.count(tableEpochs)
 	counted.Plans = x.count(string(Plans)) - len(x.LivePlans())
+	counted.Revoked = 0
+	for identity := range each[model.Identity](x.tables, string(Identities), byEnded, "") {
+		if !identity.Live() {
+			counted.Revoked++
+		}
+	}
 	if got, want := counted.counts(), x.applied.counts(); got != want {
 		return refuse("it counts its history as %v, the records are %v", want, got)
 	}
@@ -121,8 +127,8 @@ func (x *Snapshot) verifyMembers(resources []model.Resource) error {
 	return nil
 }
 
-func (a *appliedRow) counts() [6]int {
-	return [6]int{a.Decisions, a.Events, a.Ended, a.Keys, a.Epochs, a.Plans}
+func (a *appliedRow) counts() [7]int {
+	return [7]int{a.Decisions, a.Events, a.Ended, a.Keys, a.Epochs, a.Plans, a.Revoked}
 }
 
 // twice is a text that two of the values give; empty if there is none.

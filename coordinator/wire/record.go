@@ -19,7 +19,22 @@ func Event(e model.Event) *berthv1.Event {
 		Caller:      e.Caller,
 		OperationId: e.Operation,
 		DecisionId:  e.Decision,
+		CallerId:    e.CallerID,
 	}
+}
+
+// Identity makes the message of one identity.
+func Identity(i model.Identity) *berthv1.Identity {
+	message := &berthv1.Identity{
+		Id: i.ID, Kind: string(i.Kind), Name: i.Name, Role: i.Role, CreatedAt: timestamp(i.CreatedAt), ValidUntil: timestamp(i.ValidUntil()),
+		RevokedAt: timestamp(i.Revoked.At), RevokedBy: i.Revoked.By, RevokedReason: i.Revoked.Reason, Unconfirmed: i.Unconfirmed,
+	}
+	for _, key := range i.Keys {
+		message.Keys = append(message.Keys, &berthv1.IdentityKey{
+			Hash: key.Hash, ValidUntil: timestamp(key.ValidUntil), AddedAt: timestamp(key.AddedAt),
+		})
+	}
+	return message
 }
 
 // MemberReport is all that one coordinator's message is made of.

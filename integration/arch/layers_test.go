@@ -39,6 +39,7 @@ var layers = []struct {
 	{"pure: what would happen, in a world in memory", []string{"coordinator/scenario/..."}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"who may hold connections of a listener, and how many", []string{"coordinator/doorkeeper"}},
+	{"pure: whose certificates count, by the records", []string{"coordinator/identities"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
 	{"rooms of the leader's work: disks, images and their locks, changes beside Berth, proving that silent nodes are off, and plans", []string{

@@ -1,12 +1,15 @@
 package pki
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // Role is what a certificate's holder may be.
@@ -32,6 +35,37 @@ type Identity struct {
 
 // String is ROLE/NAME, for instance "operator/admin".
 func (i Identity) String() string { return string(i.Role) + "/" + i.Name }
+
+// Bearer is somebody with a certificate: who that says it is, the key that it is for, and when it ends.
+type Bearer struct {
+	Identity
+	Key   string // KeyHash of the certificate
+	Until time.Time
+}
+
+// BearerOf reads a certificate as IdentityOf does.
+func BearerOf(cert *x509.Certificate) (Bearer, error) {
+	identity, err := IdentityOf(cert)
+	if err != nil {
+		return Bearer{}, err
+	}
+	return Bearer{Identity: identity, Key: KeyHash(cert), Until: cert.NotAfter}, nil
+}
+
+// KeyHash is the lower-case hex SHA-256 of a certificate's public key with its algorithm.
+func KeyHash(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:])
+}
+
+// BearerOfPEM reads the first certificate of a text as BearerOf does.
+func BearerOfPEM(text []byte) (Bearer, error) {
+	cert, err := parseCertificate(text)
+	if err != nil {
+		return Bearer{}, fmt.Errorf("%w: %w", ErrIdentity, err)
+	}
+	return BearerOf(cert)
+}
 
 const scheme = "berth"
 

@@ -76,13 +76,13 @@ func (n *Names) Client(t *tls.Config) *http.Client {
 
 type callerKey struct{}
 
-// WithIdentity gives next the identity of the verified client certificate, to be had with Caller. A request without a
+// WithIdentity gives next the identity of the verified client certificate, to be had with Caller and Bearer. A request without a
 // certificate, or with one that names nobody, passes without an identity: who needs one refuses it.
 func WithIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-			if identity, err := pki.IdentityOf(r.TLS.VerifiedChains[0][0]); err == nil {
-				r = r.WithContext(context.WithValue(r.Context(), callerKey{}, identity))
+			if bearer, err := pki.BearerOf(r.TLS.VerifiedChains[0][0]); err == nil {
+				r = r.WithContext(context.WithValue(r.Context(), callerKey{}, bearer))
 			}
 		}
 		next.ServeHTTP(w, r)
@@ -91,6 +91,12 @@ func WithIdentity(next http.Handler) http.Handler {
 
 // Caller is who makes the request, by its certificate. It is false when there is none.
 func Caller(ctx context.Context) (pki.Identity, bool) {
-	identity, ok := ctx.Value(callerKey{}).(pki.Identity)
-	return identity, ok
+	bearer, ok := Bearer(ctx)
+	return bearer.Identity, ok
+}
+
+// Bearer is Caller with what else its certificate says.
+func Bearer(ctx context.Context) (pki.Bearer, bool) {
+	bearer, ok := ctx.Value(callerKey{}).(pki.Bearer)
+	return bearer, ok
 }

@@ -101,7 +101,7 @@ func (d *door) call(ctx context.Context, who Caller, procedure, timeout string) 
 }
 
 func operator(name string) Caller {
-	return Caller{Identity: pki.Identity{Role: pki.RoleOperator, ID: name, Name: name}}
+	return Caller{Bearer: pki.Bearer{Identity: pki.Identity{Role: pki.RoleOperator, ID: name, Name: name}}}
 }
 
 func TestOnlySoManyWritesAreTakenOn(t *testing.T) {
@@ -159,7 +159,7 @@ func TestACallerHasARate(t *testing.T) {
 		}
 		for who, procedure := range map[Caller]string{
 			operator("b"): berthv1connect.BerthServiceListVMsProcedure, operator("a"): berthv1connect.BerthServiceStopVMProcedure,
-			{Identity: pki.Identity{Role: pki.RolePeer, ID: "c"}}: berthv1connect.BerthServiceStartVMProcedure,
+			{Bearer: pki.Bearer{Identity: pki.Identity{Role: pki.RolePeer, ID: "c"}}}: berthv1connect.BerthServiceStartVMProcedure,
 		} {
 			if answer := d.call(t.Context(), who, procedure, ""); answer.Code != http.StatusOK {
 				t.Errorf("%s calls %s: %d", who, procedure, answer.Code)

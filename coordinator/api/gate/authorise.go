@@ -7,7 +7,6 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/refusal"
-	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -20,9 +19,9 @@ const anonymousTime = 10 * time.Second
 const Anonymous pki.Role = ""
 
 // Authorise lets a call pass only if the caller's role may make it, by the traits of the method. It decides before any message is
-// read. The API and the agents' listener both stand behind it. The records tell which coordinators are still members.
-func Authorise(records *state.Store, next http.Handler) http.Handler {
-	return identified(records, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// read. The API and the agents' listener both stand behind it.
+func (k *Keeper) Authorise(next http.Handler) http.Handler {
+	return k.identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller := CallerOf(r.Context())
 		if !rpc.TraitsOf(r.URL.Path).MayCall(caller.Role) {
 			refusal.Write(w, r, denied(caller, r.URL.Path))

@@ -5,6 +5,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
+
+	"connectrpc.com/connect"
 
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/state"
@@ -18,9 +21,9 @@ const forwardedHeader = "Berth-Forwarded-For"
 
 // Caller is who makes a call, wherever it came in.
 type Caller struct {
-	pki.Identity        // zero without a certificate
-	Address      string // without port
-	Forwarded    bool   // by another coordinator
+	pki.Bearer        // zero without a certificate
+	Address    string // without port
+	Forwarded  bool   // by another coordinator
 }
 
 // String is the name under which the history remembers the caller.
@@ -39,17 +42,25 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
-// identified gives next the caller. For a call from another coordinator that is the caller it names; the same header from
-// any other caller is dropped unread. A coordinator that was removed still has a good certificate, and is refused.
-func identified(records *state.Store, next http.Handler) http.Handler {
+// identified gives next the caller, if it counts. For a call from another coordinator that is the caller it names; the same header
+// from any other caller is dropped unread. A certificate is good for longer than its holder counts: what is on record is asked each time.
+func (k *Keeper) identified(next http.Handler) http.Handler {
 	return rpc.WithIdentity(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := Caller{Address: hostOf(r.RemoteAddr)}
-		who.Identity, _ = rpc.Caller(r.Context())
-		if who.Role == pki.RolePeer && !IsMember(records.Snapshot(), who.ID) {
-			refusal.Write(w, r, refusal.Removed(rpc.Denied, who.Name))
+		bearer, known := rpc.Bearer(r.Context())
+		if !known {
+			r.Header.Del(forwardedHeader)
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 			return
 		}
-		if text := r.Header.Get(forwardedHeader); text != "" && who.Role == pki.RolePeer {
+		v := &visit{control: http.NewResponseController(w)}
+		var refused *connect.Error
+		if v.standing, refused = k.admit(r, &bearer); refused != nil {
+			refusal.Write(w, r, refused)
+			return
+		}
+		v.who, who.Bearer = append(v.who, bearer), bearer
+		if text := r.Header.Get(forwardedHeader); text != "" && bearer.Role == pki.RolePeer {
 			original, ok := parseForwarded(text)
 			if !ok {
 				refusal.Write(w, r, refusal.New(rpc.Invalid, "", "run the same release of berth on all coordinators",
@@ -57,9 +68,20 @@ func identified(records *state.Store, next http.Handler) http.Handler {
 				return
 			}
 			who = original
+			if who.Role != Anonymous {
+				if v.standing, refused = k.admit(r, &who.Bearer); refused != nil {
+					refusal.Write(w, r, refused)
+					return
+				}
+				v.who = append([]pki.Bearer{who.Bearer}, v.who...)
+			}
 		}
 		r.Header.Del(forwardedHeader)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), callerKey{}, who))
+		v.cancel = cancel
+		k.enter(v)
+		defer k.leave(v)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	}))
 }
 
@@ -71,9 +93,13 @@ func IsMember(snapshot *state.Snapshot, id string) bool {
 }
 
 func (c Caller) header() string {
-	return url.Values{
-		"role": {string(c.Role)}, "id": {c.ID}, "name": {c.Name}, "cluster": {c.ClusterID}, "address": {c.Address},
-	}.Encode()
+	values := url.Values{
+		"role": {string(c.Role)}, "id": {c.ID}, "name": {c.Name}, "cluster": {c.ClusterID}, "address": {c.Address}, "key": {c.Key},
+	}
+	if !c.Until.IsZero() {
+		values.Set("until", c.Until.UTC().Format(time.RFC3339))
+	}
+	return values.Encode()
 }
 
 func parseForwarded(text string) (Caller, bool) {
@@ -81,10 +107,19 @@ func parseForwarded(text string) (Caller, bool) {
 	if err != nil || !values.Has("role") || !values.Has("address") {
 		return Caller{}, false
 	}
+	var until time.Time
+	if text := values.Get("until"); text != "" {
+		if until, err = time.Parse(time.RFC3339, text); err != nil {
+			return Caller{}, false
+		}
+	}
 	return Caller{
-		Identity: pki.Identity{
-			Role: pki.Role(values.Get("role")), ID: values.Get("id"),
-			Name: values.Get("name"), ClusterID: values.Get("cluster"),
+		Bearer: pki.Bearer{
+			Identity: pki.Identity{
+				Role: pki.Role(values.Get("role")), ID: values.Get("id"),
+				Name: values.Get("name"), ClusterID: values.Get("cluster"),
+			},
+			Key: values.Get("key"), Until: until,
 		},
 		Address:   values.Get("address"),
 		Forwarded: true,

@@ -72,6 +72,9 @@ func (s *Calls) Enrol(
 			return state.Command{}, refused(try, err)
 		}
 		token.Use(try.id, request.Msg.GetName(), p.At)
+		if err := keep(p, &command, certificate); err != nil {
+			return state.Command{}, err
+		}
 		command.Tokens = []model.Token{token}
 		return command, nil
 	})
@@ -102,7 +105,7 @@ func (s *Calls) enrolled(p *answer.Moment, try enrolment, certificate []byte) (*
 		if err != nil {
 			return nil, err
 		}
-		response.CaKeyPem = key
+		response.CaKeyPem, response.CoordinatorKeys = key, s.coordinatorKeys(p.Snapshot)
 	}
 	return response, nil
 }

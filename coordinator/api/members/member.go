@@ -13,11 +13,13 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/consensus"
+	"berth/coordinator/identities"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
 	"berth/shared/rpc"
 	"berth/shared/units"
 )
@@ -122,11 +124,14 @@ func (s *Calls) RemoveMember(
 		if !known {
 			return state.Command{}, answer.ErrUnchanged
 		}
-		return state.Command{
+		command := state.Command{
 			Kind: "remove coordinator", Expect: []state.Expectation{expectMember(member)},
 			Delete: []state.Record{{Table: state.Members, ID: member.ID}},
 			Events: []model.Event{p.Event(ctx, "coordinator.removed", "coordinator/"+member.Name, "forgotten; its certificate is of no more use")},
-		}, nil
+		}
+		identities.Remove(p.Snapshot, &command, pki.Identity{Role: pki.RolePeer, ID: member.ID, Name: member.Name}, p.At,
+			gate.CallerOf(ctx).String())
+		return command, nil
 	})
 	if err != nil {
 		return nil, err
@@ -213,13 +218,22 @@ func (s *Calls) Join(
 	if err := s.Consensus.AddNonvoter(ctx, id, message.GetRaftAddress()); err != nil {
 		return nil, fmt.Errorf("add coordinator %s to the Raft configuration: %w", Name(s.Source, p.Snapshot, id), err)
 	}
-	response := &berthv1.JoinResponse{}
+	response := &berthv1.JoinResponse{CoordinatorKeys: s.coordinatorKeys(s.Present().Snapshot)}
 	for _, server := range s.Consensus.Configuration() {
 		if server.ID == id {
 			response.Voter = server.Voter
 		}
 	}
 	return connect.NewResponse(response), nil
+}
+
+// coordinatorKeys are the hashes of the keys of all that are in the Raft configuration.
+func (s *Calls) coordinatorKeys(x *state.Snapshot) []string {
+	var members []string
+	for _, server := range s.Consensus.Configuration() {
+		members = append(members, server.ID)
+	}
+	return identities.CoordinatorKeys(x, members)
 }
 
 // Report takes what a member tells about itself.

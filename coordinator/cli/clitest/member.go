@@ -22,7 +22,13 @@ type memberFake struct {
 	pauseHA   func(*berthv1.PauseHARequest) (*berthv1.PauseHAResponse, error)
 	token     func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error)
 	tokens    func(*berthv1.ListTokensRequest) (*berthv1.ListTokensResponse, error)
-	OnEnrol   func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
+
+	identities func(*berthv1.ListIdentitiesRequest) (*berthv1.ListIdentitiesResponse, error)
+	identity   func(*berthv1.GetIdentityRequest) (*berthv1.GetIdentityResponse, error)
+	revoke     func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error)
+	confirm    func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error)
+
+	OnEnrol func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
 }
 
 func (f *memberFake) listen(l listener) {
@@ -47,6 +53,10 @@ func (f *memberFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServicePauseHAProcedure, &f.pauseHA)
 	unary(l, berthv1connect.BerthServiceCreateTokenProcedure, &f.token)
 	unary(l, berthv1connect.BerthServiceListTokensProcedure, &f.tokens)
+	unary(l, berthv1connect.BerthServiceListIdentitiesProcedure, &f.identities)
+	unary(l, berthv1connect.BerthServiceGetIdentityProcedure, &f.identity)
+	unary(l, berthv1connect.BerthServiceRevokeIdentityProcedure, &f.revoke)
+	unary(l, berthv1connect.BerthServiceConfirmIdentityProcedure, &f.confirm)
 	unary(l, berthv1connect.EnrolmentServiceEnrolProcedure, &f.OnEnrol)
 }
 
@@ -90,7 +100,44 @@ func cannedMemberAnswers() memberFake {
 				{Id: "9f8e7d6c", Purpose: "operator", Uses: 1, UsesLeft: 1, ExpiresAt: timestamppb.New(noon.Add(time.Hour)), CreatedBy: "operator/admin"},
 			}}, nil
 		},
+		identities: func(r *berthv1.ListIdentitiesRequest) (*berthv1.ListIdentitiesResponse, error) {
+			all := cannedIdentities()
+			if !r.GetAll() {
+				all = all[:3]
+			}
+			return &berthv1.ListIdentitiesResponse{SchemaVersion: "1", Identities: all}, nil
+		},
+		identity: func(*berthv1.GetIdentityRequest) (*berthv1.GetIdentityResponse, error) {
+			return &berthv1.GetIdentityResponse{SchemaVersion: "1", Identity: cannedIdentities()[2]}, nil
+		},
+		revoke: func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error) {
+			return &berthv1.RevokeIdentityResponse{SchemaVersion: "1", Identity: cannedIdentities()[2]}, nil
+		},
+		confirm: func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error) {
+			return &berthv1.ConfirmIdentityResponse{SchemaVersion: "1", Identity: cannedIdentities()[1]}, nil
+		},
 	}
+}
+
+// cannedIdentities are three that count, and one that was revoked.
+func cannedIdentities() []*berthv1.Identity {
+	made := timestamppb.New(noon.Add(-24 * time.Hour))
+	key := func(hash string) []*berthv1.IdentityKey {
+		return []*berthv1.IdentityKey{{Hash: hash, AddedAt: made, ValidUntil: timestamppb.New(noon.Add(29 * 24 * time.Hour))}}
+	}
+	all := []*berthv1.Identity{
+		{Id: "m1", Kind: "coordinator", Name: "coord1", Role: "peer", CreatedAt: made, Keys: key("11aa")},
+		{Id: "n3", Kind: "node", Name: "node3", Role: "agent", CreatedAt: made, Keys: key("22bb"), Unconfirmed: "restored from a backup"},
+		{Id: "o1", Kind: "operator", Name: "alice", Role: "operator", CreatedAt: made, Keys: key("33cc")},
+		{
+			Id: "o2", Kind: "operator", Name: "bob", Role: "operator", CreatedAt: made, Keys: key("44dd"), RevokedAt: timestamppb.New(noon),
+			RevokedBy: "operator/alice", RevokedReason: "left",
+		},
+	}
+	for _, one := range all {
+		one.ValidUntil = one.GetKeys()[0].GetValidUntil()
+	}
+	return all
 }
 
 func cannedMembers() []*berthv1.Member {

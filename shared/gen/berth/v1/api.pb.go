@@ -10575,6 +10575,624 @@ func (x *ListTokensResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Identity is somebody who may speak to the cluster, or might once.
+type Identity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // coordinator, node or operator
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Role          string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"` // that its certificates name: peer, agent or operator
+	Keys          []*IdentityKey         `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"` // none: it has not called since records began
+	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"` // end of its last certificate; absent: not known
+	RevokedAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=revoked_at,json=revokedAt,proto3" json:"revoked_at,omitempty"`    // absent: it counts
+	RevokedBy     string                 `protobuf:"bytes,9,opt,name=revoked_by,json=revokedBy,proto3" json:"revoked_by,omitempty"`
+	RevokedReason string                 `protobuf:"bytes,10,opt,name=revoked_reason,json=revokedReason,proto3" json:"revoked_reason,omitempty"`
+	Unconfirmed   string                 `protobuf:"bytes,11,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"` // why it waits to be confirmed or revoked; empty: it does not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Identity) Reset() {
+	*x = Identity{}
+	mi := &file_berth_v1_api_proto_msgTypes[166]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Identity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Identity) ProtoMessage() {}
+
+func (x *Identity) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[166]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Identity.ProtoReflect.Descriptor instead.
+func (*Identity) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+}
+
+func (x *Identity) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Identity) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Identity) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Identity) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Identity) GetKeys() []*IdentityKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *Identity) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Identity) GetValidUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidUntil
+	}
+	return nil
+}
+
+func (x *Identity) GetRevokedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RevokedAt
+	}
+	return nil
+}
+
+func (x *Identity) GetRevokedBy() string {
+	if x != nil {
+		return x.RevokedBy
+	}
+	return ""
+}
+
+func (x *Identity) GetRevokedReason() string {
+	if x != nil {
+		return x.RevokedReason
+	}
+	return ""
+}
+
+func (x *Identity) GetUnconfirmed() string {
+	if x != nil {
+		return x.Unconfirmed
+	}
+	return ""
+}
+
+// IdentityKey is a public key of an identity.
+type IdentityKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of its form in a certificate, in hex
+	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	AddedAt       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=added_at,json=addedAt,proto3" json:"added_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityKey) Reset() {
+	*x = IdentityKey{}
+	mi := &file_berth_v1_api_proto_msgTypes[167]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityKey) ProtoMessage() {}
+
+func (x *IdentityKey) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[167]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityKey.ProtoReflect.Descriptor instead.
+func (*IdentityKey) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+}
+
+func (x *IdentityKey) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *IdentityKey) GetValidUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidUntil
+	}
+	return nil
+}
+
+func (x *IdentityKey) GetAddedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AddedAt
+	}
+	return nil
+}
+
+type ListIdentitiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	All           bool                   `protobuf:"varint,1,opt,name=all,proto3" json:"all,omitempty"` // revoked ones, too
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIdentitiesRequest) Reset() {
+	*x = ListIdentitiesRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[168]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIdentitiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIdentitiesRequest) ProtoMessage() {}
+
+func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[168]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIdentitiesRequest.ProtoReflect.Descriptor instead.
+func (*ListIdentitiesRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+}
+
+func (x *ListIdentitiesRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *ListIdentitiesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListIdentitiesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListIdentitiesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Identities    []*Identity            `protobuf:"bytes,2,rep,name=identities,proto3" json:"identities,omitempty"` // by kind and name
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIdentitiesResponse) Reset() {
+	*x = ListIdentitiesResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[169]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIdentitiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIdentitiesResponse) ProtoMessage() {}
+
+func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[169]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIdentitiesResponse.ProtoReflect.Descriptor instead.
+func (*ListIdentitiesResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+}
+
+func (x *ListIdentitiesResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListIdentitiesResponse) GetIdentities() []*Identity {
+	if x != nil {
+		return x.Identities
+	}
+	return nil
+}
+
+func (x *ListIdentitiesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type GetIdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      string                 `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"` // name, KIND/NAME or ID
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIdentityRequest) Reset() {
+	*x = GetIdentityRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[170]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIdentityRequest) ProtoMessage() {}
+
+func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[170]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIdentityRequest.ProtoReflect.Descriptor instead.
+func (*GetIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+}
+
+func (x *GetIdentityRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+type GetIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Identity      *Identity              `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetIdentityResponse) Reset() {
+	*x = GetIdentityResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[171]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetIdentityResponse) ProtoMessage() {}
+
+func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[171]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetIdentityResponse.ProtoReflect.Descriptor instead.
+func (*GetIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+}
+
+func (x *GetIdentityResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GetIdentityResponse) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+type RevokeIdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      string                 `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"` // name, KIND/NAME or ID
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeIdentityRequest) Reset() {
+	*x = RevokeIdentityRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[172]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeIdentityRequest) ProtoMessage() {}
+
+func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[172]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeIdentityRequest.ProtoReflect.Descriptor instead.
+func (*RevokeIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+}
+
+func (x *RevokeIdentityRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *RevokeIdentityRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RevokeIdentityRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RevokeIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Identity      *Identity              `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeIdentityResponse) Reset() {
+	*x = RevokeIdentityResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[173]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeIdentityResponse) ProtoMessage() {}
+
+func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[173]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeIdentityResponse.ProtoReflect.Descriptor instead.
+func (*RevokeIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+}
+
+func (x *RevokeIdentityResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RevokeIdentityResponse) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
+type ConfirmIdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      string                 `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"` // name, KIND/NAME or ID
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmIdentityRequest) Reset() {
+	*x = ConfirmIdentityRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[174]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmIdentityRequest) ProtoMessage() {}
+
+func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[174]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmIdentityRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+}
+
+func (x *ConfirmIdentityRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *ConfirmIdentityRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type ConfirmIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Identity      *Identity              `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmIdentityResponse) Reset() {
+	*x = ConfirmIdentityResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[175]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmIdentityResponse) ProtoMessage() {}
+
+func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[175]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmIdentityResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+}
+
+func (x *ConfirmIdentityResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ConfirmIdentityResponse) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
 type EnrolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TokenSecret   string                 `protobuf:"bytes,1,opt,name=token_secret,json=tokenSecret,proto3" json:"token_secret,omitempty"`
@@ -10592,7 +11210,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10604,7 +11222,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10617,7 +11235,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -10684,21 +11302,22 @@ func (x *EnrolRequest) GetRaftAddress() string {
 }
 
 type EnrolResponse struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // node or member ID
-	ClusterId      string                 `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	CertificatePem []byte                 `protobuf:"bytes,3,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
-	CaPem          []byte                 `protobuf:"bytes,4,opt,name=ca_pem,json=caPem,proto3" json:"ca_pem,omitempty"`
-	CaKeyPem       []byte                 `protobuf:"bytes,5,opt,name=ca_key_pem,json=caKeyPem,proto3" json:"ca_key_pem,omitempty"`           // coordinators only: every coordinator can sign
-	ApiAddresses   []string               `protobuf:"bytes,6,rep,name=api_addresses,json=apiAddresses,proto3" json:"api_addresses,omitempty"` // of all members
-	AgentAddresses []string               `protobuf:"bytes,7,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // node or member ID
+	ClusterId       string                 `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	CertificatePem  []byte                 `protobuf:"bytes,3,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
+	CaPem           []byte                 `protobuf:"bytes,4,opt,name=ca_pem,json=caPem,proto3" json:"ca_pem,omitempty"`
+	CaKeyPem        []byte                 `protobuf:"bytes,5,opt,name=ca_key_pem,json=caKeyPem,proto3" json:"ca_key_pem,omitempty"`           // coordinators only: every coordinator can sign
+	ApiAddresses    []string               `protobuf:"bytes,6,rep,name=api_addresses,json=apiAddresses,proto3" json:"api_addresses,omitempty"` // of all members
+	AgentAddresses  []string               `protobuf:"bytes,7,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"`
+	CoordinatorKeys []string               `protobuf:"bytes,8,rep,name=coordinator_keys,json=coordinatorKeys,proto3" json:"coordinator_keys,omitempty"` // coordinators only: hashes of the keys of those that are there
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10710,7 +11329,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10723,7 +11342,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -10775,6 +11394,13 @@ func (x *EnrolResponse) GetAgentAddresses() []string {
 	return nil
 }
 
+func (x *EnrolResponse) GetCoordinatorKeys() []string {
+	if x != nil {
+		return x.CoordinatorKeys
+	}
+	return nil
+}
+
 type JoinRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ApiAddress    string                 `protobuf:"bytes,1,opt,name=api_address,json=apiAddress,proto3" json:"api_address,omitempty"`
@@ -10788,7 +11414,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10800,7 +11426,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10813,7 +11439,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -10852,15 +11478,16 @@ func (x *JoinRequest) GetVersion() string {
 }
 
 type JoinResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Voter         bool                   `protobuf:"varint,1,opt,name=voter,proto3" json:"voter,omitempty"` // already a voter
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Voter           bool                   `protobuf:"varint,1,opt,name=voter,proto3" json:"voter,omitempty"`                                           // already a voter
+	CoordinatorKeys []string               `protobuf:"bytes,2,rep,name=coordinator_keys,json=coordinatorKeys,proto3" json:"coordinator_keys,omitempty"` // hashes of the keys of all in the Raft configuration
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10872,7 +11499,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10885,7 +11512,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -10893,6 +11520,13 @@ func (x *JoinResponse) GetVoter() bool {
 		return x.Voter
 	}
 	return false
+}
+
+func (x *JoinResponse) GetCoordinatorKeys() []string {
+	if x != nil {
+		return x.CoordinatorKeys
+	}
+	return nil
 }
 
 type ReportRequest struct {
@@ -10914,7 +11548,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10926,7 +11560,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10939,7 +11573,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -11027,7 +11661,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11039,7 +11673,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11052,7 +11686,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
 }
 
 type ImportImageRequest struct {
@@ -11065,7 +11699,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11077,7 +11711,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11090,7 +11724,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -11122,7 +11756,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11134,7 +11768,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11147,7 +11781,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -11209,7 +11843,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11221,7 +11855,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11234,7 +11868,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -11262,7 +11896,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11274,7 +11908,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11287,7 +11921,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -11321,7 +11955,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11333,7 +11967,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11346,7 +11980,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -11375,7 +12009,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11387,7 +12021,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11400,7 +12034,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -11442,7 +12076,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11454,7 +12088,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11467,7 +12101,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -11510,7 +12144,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11522,7 +12156,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11535,7 +12169,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *Pool) GetName() string {
@@ -11623,7 +12257,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11635,7 +12269,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11648,7 +12282,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -11703,7 +12337,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11715,7 +12349,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11728,7 +12362,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -11754,7 +12388,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11766,7 +12400,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11779,7 +12413,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -11840,7 +12474,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11852,7 +12486,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11865,7 +12499,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -11890,7 +12524,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11902,7 +12536,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11915,7 +12549,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -11980,7 +12614,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11992,7 +12626,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12005,7 +12639,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -12047,7 +12681,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12059,7 +12693,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12072,7 +12706,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -12105,7 +12739,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12117,7 +12751,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12130,7 +12764,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -12972,7 +13606,60 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x12ListTokensResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
 	"\x06tokens\x18\x02 \x03(\v2\x0f.berth.v1.TokenR\x06tokens\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xa1\x02\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x9c\x03\n" +
+	"\bIdentity\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\x12)\n" +
+	"\x04keys\x18\x05 \x03(\v2\x15.berth.v1.IdentityKeyR\x04keys\x129\n" +
+	"\n" +
+	"created_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12;\n" +
+	"\vvalid_until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"validUntil\x129\n" +
+	"\n" +
+	"revoked_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\trevokedAt\x12\x1d\n" +
+	"\n" +
+	"revoked_by\x18\t \x01(\tR\trevokedBy\x12%\n" +
+	"\x0erevoked_reason\x18\n" +
+	" \x01(\tR\rrevokedReason\x12 \n" +
+	"\vunconfirmed\x18\v \x01(\tR\vunconfirmed\"\x95\x01\n" +
+	"\vIdentityKey\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12;\n" +
+	"\vvalid_until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"validUntil\x125\n" +
+	"\badded_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aaddedAt\"^\n" +
+	"\x15ListIdentitiesRequest\x12\x10\n" +
+	"\x03all\x18\x01 \x01(\bR\x03all\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\x9b\x01\n" +
+	"\x16ListIdentitiesResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x122\n" +
+	"\n" +
+	"identities\x18\x02 \x03(\v2\x12.berth.v1.IdentityR\n" +
+	"identities\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"0\n" +
+	"\x12GetIdentityRequest\x12\x1a\n" +
+	"\bidentity\x18\x01 \x01(\tR\bidentity\"l\n" +
+	"\x13GetIdentityResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"j\n" +
+	"\x15RevokeIdentityRequest\x12\x1a\n" +
+	"\bidentity\x18\x01 \x01(\tR\bidentity\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"o\n" +
+	"\x16RevokeIdentityResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"S\n" +
+	"\x16ConfirmIdentityRequest\x12\x1a\n" +
+	"\bidentity\x18\x01 \x01(\tR\bidentity\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"p\n" +
+	"\x17ConfirmIdentityResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"\xa1\x02\n" +
 	"\fEnrolRequest\x12!\n" +
 	"\ftoken_secret\x18\x01 \x01(\tR\vtokenSecret\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -12984,7 +13671,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vapi_address\x18\a \x01(\tR\n" +
 	"apiAddress\x12#\n" +
 	"\ragent_address\x18\b \x01(\tR\fagentAddress\x12!\n" +
-	"\fraft_address\x18\t \x01(\tR\vraftAddress\"\xea\x01\n" +
+	"\fraft_address\x18\t \x01(\tR\vraftAddress\"\x95\x02\n" +
 	"\rEnrolResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -12994,16 +13681,18 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"ca_key_pem\x18\x05 \x01(\fR\bcaKeyPem\x12#\n" +
 	"\rapi_addresses\x18\x06 \x03(\tR\fapiAddresses\x12'\n" +
-	"\x0fagent_addresses\x18\a \x03(\tR\x0eagentAddresses\"\xb5\x01\n" +
+	"\x0fagent_addresses\x18\a \x03(\tR\x0eagentAddresses\x12)\n" +
+	"\x10coordinator_keys\x18\b \x03(\tR\x0fcoordinatorKeys\"\xb5\x01\n" +
 	"\vJoinRequest\x12\x1f\n" +
 	"\vapi_address\x18\x01 \x01(\tR\n" +
 	"apiAddress\x12#\n" +
 	"\ragent_address\x18\x02 \x01(\tR\fagentAddress\x12!\n" +
 	"\fraft_address\x18\x03 \x01(\tR\vraftAddress\x12#\n" +
 	"\rfeature_level\x18\x04 \x01(\rR\ffeatureLevel\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\tR\aversion\"$\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\"O\n" +
 	"\fJoinResponse\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\bR\x05voter\"\xb3\x03\n" +
+	"\x05voter\x18\x01 \x01(\bR\x05voter\x12)\n" +
+	"\x10coordinator_keys\x18\x02 \x03(\tR\x0fcoordinatorKeys\"\xb3\x03\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -13110,7 +13799,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xfc4\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\x808\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -13312,6 +14001,17 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12X\n" +
 	"\vCreateToken\x12\x1c.berth.v1.CreateTokenRequest\x1a\x1d.berth.v1.CreateTokenResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12_\n" +
+	"\x0eListIdentities\x12\x1f.berth.v1.ListIdentitiesRequest\x1a .berth.v1.ListIdentitiesResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12V\n" +
+	"\vGetIdentity\x12\x1c.berth.v1.GetIdentityRequest\x1a\x1d.berth.v1.GetIdentityResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12c\n" +
+	"\x0eRevokeIdentity\x12\x1f.berth.v1.RevokeIdentityRequest\x1a .berth.v1.RevokeIdentityResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12d\n" +
+	"\x0fConfirmIdentity\x12 .berth.v1.ConfirmIdentityRequest\x1a!.berth.v1.ConfirmIdentityResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x012Z\n" +
 	"\x10EnrolmentService\x12F\n" +
 	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse\"\f\x8a\xb5\x18\b\n" +
@@ -13335,7 +14035,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 206)
 var file_berth_v1_api_proto_goTypes = []any{
 	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
 	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
@@ -13504,120 +14204,130 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*CreateTokenResponse)(nil),        // 164: berth.v1.CreateTokenResponse
 	(*ListTokensRequest)(nil),          // 165: berth.v1.ListTokensRequest
 	(*ListTokensResponse)(nil),         // 166: berth.v1.ListTokensResponse
-	(*EnrolRequest)(nil),               // 167: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 168: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 169: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 170: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 171: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 172: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 173: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 174: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 175: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 176: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 177: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 178: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 179: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 180: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 181: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 182: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 183: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 184: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 185: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 186: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 187: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 188: berth.v1.ConsoleResponse
-	nil,                                // 189: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 190: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 191: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 192: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 193: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 194: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 195: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 196: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 197: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 198: google.protobuf.Timestamp
-	(*Node)(nil),                       // 199: berth.v1.Node
-	(*Domain)(nil),                     // 200: berth.v1.Domain
-	(*NodeSettings)(nil),               // 201: berth.v1.NodeSettings
-	(*Names)(nil),                      // 202: berth.v1.Names
-	(*FenceDevice)(nil),                // 203: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 204: berth.v1.Resource
-	(*Key)(nil),                        // 205: berth.v1.Key
-	(*NodeKey)(nil),                    // 206: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 207: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 208: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 209: berth.v1.Conflict
-	(*VM)(nil),                         // 210: berth.v1.VM
-	(*Operation)(nil),                  // 211: berth.v1.Operation
-	(*NewVM)(nil),                      // 212: berth.v1.NewVM
-	(*Decision)(nil),                   // 213: berth.v1.Decision
-	(*VMChange)(nil),                   // 214: berth.v1.VMChange
-	(*FieldChange)(nil),                // 215: berth.v1.FieldChange
-	(*Disk)(nil),                       // 216: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 217: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 218: berth.v1.Group
-	(*AffinityRule)(nil),               // 219: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 220: berth.v1.Plan
-	(*MigrationStats)(nil),             // 221: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 222: berth.v1.DecisionNode
-	(*Event)(nil),                      // 223: berth.v1.Event
-	(*Token)(nil),                      // 224: berth.v1.Token
+	(*Identity)(nil),                   // 167: berth.v1.Identity
+	(*IdentityKey)(nil),                // 168: berth.v1.IdentityKey
+	(*ListIdentitiesRequest)(nil),      // 169: berth.v1.ListIdentitiesRequest
+	(*ListIdentitiesResponse)(nil),     // 170: berth.v1.ListIdentitiesResponse
+	(*GetIdentityRequest)(nil),         // 171: berth.v1.GetIdentityRequest
+	(*GetIdentityResponse)(nil),        // 172: berth.v1.GetIdentityResponse
+	(*RevokeIdentityRequest)(nil),      // 173: berth.v1.RevokeIdentityRequest
+	(*RevokeIdentityResponse)(nil),     // 174: berth.v1.RevokeIdentityResponse
+	(*ConfirmIdentityRequest)(nil),     // 175: berth.v1.ConfirmIdentityRequest
+	(*ConfirmIdentityResponse)(nil),    // 176: berth.v1.ConfirmIdentityResponse
+	(*EnrolRequest)(nil),               // 177: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 178: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 179: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 180: berth.v1.JoinResponse
+	(*ReportRequest)(nil),              // 181: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 182: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 183: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 184: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 185: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 186: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 187: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 188: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 189: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 190: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 191: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 192: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 193: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 194: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 195: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 196: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 197: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 198: berth.v1.ConsoleResponse
+	nil,                                // 199: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 200: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 201: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 202: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 203: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 204: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 205: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 206: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 207: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 208: google.protobuf.Timestamp
+	(*Node)(nil),                       // 209: berth.v1.Node
+	(*Domain)(nil),                     // 210: berth.v1.Domain
+	(*NodeSettings)(nil),               // 211: berth.v1.NodeSettings
+	(*Names)(nil),                      // 212: berth.v1.Names
+	(*FenceDevice)(nil),                // 213: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 214: berth.v1.Resource
+	(*Key)(nil),                        // 215: berth.v1.Key
+	(*NodeKey)(nil),                    // 216: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 217: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 218: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 219: berth.v1.Conflict
+	(*VM)(nil),                         // 220: berth.v1.VM
+	(*Operation)(nil),                  // 221: berth.v1.Operation
+	(*NewVM)(nil),                      // 222: berth.v1.NewVM
+	(*Decision)(nil),                   // 223: berth.v1.Decision
+	(*VMChange)(nil),                   // 224: berth.v1.VMChange
+	(*FieldChange)(nil),                // 225: berth.v1.FieldChange
+	(*Disk)(nil),                       // 226: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 227: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 228: berth.v1.Group
+	(*AffinityRule)(nil),               // 229: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 230: berth.v1.Plan
+	(*MigrationStats)(nil),             // 231: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 232: berth.v1.DecisionNode
+	(*Event)(nil),                      // 233: berth.v1.Event
+	(*Token)(nil),                      // 234: berth.v1.Token
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	197, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	207, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	198, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	198, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	208, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	208, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	199, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	199, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	200, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	201, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	189, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	202, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	203, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	199, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	199, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	199, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	204, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	204, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	190, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	191, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	192, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	204, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	193, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	194, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	195, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	204, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	205, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	205, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	205, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	205, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	205, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	206, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	196, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	207, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	207, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	206, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	204, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	204, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	208, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	209, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	210, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	210, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	211, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	212, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	211, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	213, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	210, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	212, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	210, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	213, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	214, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	210, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	215, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	211, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	211, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	209, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	209, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	210, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	211, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	199, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	212, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	213, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	209, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	209, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	209, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	214, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	214, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	200, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	201, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	202, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	214, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	203, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	204, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	205, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	214, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	215, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	215, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	215, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	215, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	215, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	216, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	206, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	217, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	217, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	216, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	214, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	214, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	218, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	219, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	220, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	220, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	221, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	222, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	221, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	223, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	220, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	222, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	220, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	223, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	224, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	220, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	225, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	221, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	221, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	59,  // 54: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	60,  // 55: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	61,  // 56: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -13630,252 +14340,270 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	69,  // 63: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	70,  // 64: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	71,  // 65: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	216, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	226, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	63,  // 67: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
 	73,  // 68: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	211, // 69: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	217, // 70: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	211, // 71: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	213, // 72: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	211, // 73: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	221, // 69: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	227, // 70: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	221, // 71: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	223, // 72: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	221, // 73: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	88,  // 74: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	211, // 75: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	213, // 76: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	217, // 77: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	218, // 78: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	218, // 79: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	218, // 80: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	218, // 81: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	209, // 82: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	202, // 83: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	202, // 84: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	202, // 85: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	202, // 86: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	219, // 87: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	219, // 88: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	218, // 89: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	209, // 90: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	215, // 91: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	209, // 92: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	220, // 93: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	199, // 94: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	220, // 95: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	220, // 96: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	220, // 97: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	220, // 98: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	220, // 99: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	220, // 100: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	220, // 101: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	220, // 102: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	211, // 103: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	211, // 104: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	211, // 105: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	221, // 106: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	211, // 107: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	221, // 75: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	223, // 76: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	227, // 77: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	228, // 78: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	228, // 79: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	228, // 80: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	228, // 81: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	219, // 82: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	212, // 83: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	212, // 84: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	212, // 85: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	212, // 86: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	229, // 87: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	229, // 88: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	228, // 89: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	219, // 90: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	225, // 91: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	219, // 92: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	230, // 93: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	209, // 94: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	230, // 95: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	230, // 96: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	230, // 97: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	230, // 98: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	230, // 99: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	230, // 100: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	230, // 101: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	230, // 102: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	221, // 103: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	221, // 104: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	221, // 105: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	231, // 106: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	221, // 107: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	129, // 108: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	211, // 109: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	211, // 110: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	211, // 111: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	213, // 112: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	213, // 113: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	213, // 114: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	213, // 115: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	221, // 109: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	221, // 110: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	221, // 111: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	223, // 112: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	223, // 113: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	223, // 114: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	223, // 115: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	144, // 116: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	198, // 117: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	198, // 118: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	208, // 117: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	208, // 118: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
 	147, // 119: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	198, // 120: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	222, // 121: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	198, // 122: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	208, // 120: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	232, // 121: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	208, // 122: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
 	152, // 123: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	223, // 124: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	197, // 125: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	198, // 126: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	224, // 127: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	198, // 128: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	198, // 129: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	174, // 130: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	204, // 131: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	204, // 132: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	180, // 133: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	183, // 134: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	181, // 135: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	0,   // 136: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	198, // 137: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	182, // 138: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	186, // 139: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	186, // 140: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	186, // 141: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	186, // 142: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	202, // 143: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	202, // 144: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	1,   // 145: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	6,   // 146: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	8,   // 147: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	10,  // 148: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	12,  // 149: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	14,  // 150: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	4,   // 151: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	16,  // 152: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	18,  // 153: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	20,  // 154: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	22,  // 155: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	24,  // 156: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	26,  // 157: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	28,  // 158: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	30,  // 159: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	32,  // 160: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	34,  // 161: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	36,  // 162: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	38,  // 163: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	40,  // 164: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	42,  // 165: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	44,  // 166: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	46,  // 167: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	50,  // 168: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	52,  // 169: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	48,  // 170: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	54,  // 171: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	56,  // 172: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	58,  // 173: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	74,  // 174: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	76,  // 175: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	127, // 176: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	130, // 177: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	82,  // 178: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	84,  // 179: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	78,  // 180: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	80,  // 181: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	86,  // 182: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	89,  // 183: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	91,  // 184: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	93,  // 185: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	95,  // 186: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	97,  // 187: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	99,  // 188: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	101, // 189: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	103, // 190: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	105, // 191: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	107, // 192: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	109, // 193: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	111, // 194: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	113, // 195: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	115, // 196: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	117, // 197: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	119, // 198: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	121, // 199: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	123, // 200: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	132, // 201: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	125, // 202: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	134, // 203: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	136, // 204: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	138, // 205: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	140, // 206: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	142, // 207: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	145, // 208: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	148, // 209: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	150, // 210: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	173, // 211: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	176, // 212: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	178, // 213: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	184, // 214: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	187, // 215: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	153, // 216: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	155, // 217: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	157, // 218: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	159, // 219: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	161, // 220: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	165, // 221: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	163, // 222: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	167, // 223: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	169, // 224: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	171, // 225: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 226: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 227: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 228: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 229: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 230: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 231: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 232: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 233: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 234: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 235: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 236: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 237: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 238: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 239: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 240: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 241: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 242: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 243: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 244: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 245: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 246: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 247: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 248: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 249: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 250: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 251: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 252: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 253: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	72,  // 254: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	75,  // 255: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	77,  // 256: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	128, // 257: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	131, // 258: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	83,  // 259: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	85,  // 260: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	79,  // 261: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	81,  // 262: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	87,  // 263: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	90,  // 264: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	92,  // 265: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	94,  // 266: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	96,  // 267: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	98,  // 268: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	100, // 269: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	102, // 270: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	104, // 271: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	106, // 272: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	108, // 273: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	110, // 274: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	112, // 275: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	114, // 276: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	116, // 277: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	118, // 278: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	120, // 279: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	122, // 280: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	124, // 281: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	133, // 282: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	126, // 283: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	135, // 284: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	137, // 285: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	139, // 286: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	141, // 287: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	143, // 288: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	146, // 289: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	149, // 290: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	151, // 291: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	175, // 292: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	177, // 293: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	179, // 294: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	185, // 295: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	188, // 296: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	154, // 297: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	156, // 298: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	158, // 299: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	160, // 300: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	162, // 301: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	166, // 302: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	164, // 303: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	168, // 304: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	170, // 305: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	172, // 306: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	226, // [226:307] is the sub-list for method output_type
-	145, // [145:226] is the sub-list for method input_type
-	145, // [145:145] is the sub-list for extension type_name
-	145, // [145:145] is the sub-list for extension extendee
-	0,   // [0:145] is the sub-list for field type_name
+	233, // 124: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	207, // 125: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	208, // 126: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	234, // 127: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	168, // 128: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
+	208, // 129: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	208, // 130: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	208, // 131: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	208, // 132: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	208, // 133: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	167, // 134: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	167, // 135: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	167, // 136: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	167, // 137: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	208, // 138: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	208, // 139: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	184, // 140: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	214, // 141: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	214, // 142: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	190, // 143: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	193, // 144: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	191, // 145: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	0,   // 146: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	208, // 147: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	192, // 148: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	196, // 149: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	196, // 150: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	196, // 151: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	196, // 152: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	212, // 153: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	212, // 154: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	1,   // 155: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	6,   // 156: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	8,   // 157: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	10,  // 158: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	12,  // 159: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	14,  // 160: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	4,   // 161: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	16,  // 162: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	18,  // 163: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	20,  // 164: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	22,  // 165: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	24,  // 166: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	26,  // 167: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	28,  // 168: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	30,  // 169: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	32,  // 170: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	34,  // 171: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	36,  // 172: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	38,  // 173: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	40,  // 174: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	42,  // 175: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	44,  // 176: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	46,  // 177: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	50,  // 178: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	52,  // 179: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	48,  // 180: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	54,  // 181: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	56,  // 182: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	58,  // 183: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	74,  // 184: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	76,  // 185: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	127, // 186: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	130, // 187: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	82,  // 188: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	84,  // 189: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	78,  // 190: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	80,  // 191: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	86,  // 192: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	89,  // 193: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	91,  // 194: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	93,  // 195: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	95,  // 196: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	97,  // 197: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	99,  // 198: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	101, // 199: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	103, // 200: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	105, // 201: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	107, // 202: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	109, // 203: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	111, // 204: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	113, // 205: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	115, // 206: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	117, // 207: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	119, // 208: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	121, // 209: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	123, // 210: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	132, // 211: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	125, // 212: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	134, // 213: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	136, // 214: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	138, // 215: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	140, // 216: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	142, // 217: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	145, // 218: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	148, // 219: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	150, // 220: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	183, // 221: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	186, // 222: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	188, // 223: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	194, // 224: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	197, // 225: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	153, // 226: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	155, // 227: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	157, // 228: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	159, // 229: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	161, // 230: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	165, // 231: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	163, // 232: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	169, // 233: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	171, // 234: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	173, // 235: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	175, // 236: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	177, // 237: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	179, // 238: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	181, // 239: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	2,   // 240: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	7,   // 241: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	9,   // 242: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	11,  // 243: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	13,  // 244: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	15,  // 245: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	5,   // 246: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	17,  // 247: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	19,  // 248: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	21,  // 249: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	23,  // 250: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	25,  // 251: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	27,  // 252: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	29,  // 253: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	31,  // 254: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	33,  // 255: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	35,  // 256: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	37,  // 257: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	39,  // 258: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	41,  // 259: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	43,  // 260: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	45,  // 261: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	47,  // 262: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	51,  // 263: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	53,  // 264: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	49,  // 265: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	55,  // 266: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	57,  // 267: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	72,  // 268: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	75,  // 269: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	77,  // 270: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	128, // 271: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	131, // 272: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	83,  // 273: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	85,  // 274: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	79,  // 275: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	81,  // 276: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	87,  // 277: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	90,  // 278: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	92,  // 279: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	94,  // 280: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	96,  // 281: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	98,  // 282: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	100, // 283: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	102, // 284: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	104, // 285: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	106, // 286: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	108, // 287: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	110, // 288: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	112, // 289: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	114, // 290: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	116, // 291: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	118, // 292: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	120, // 293: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	122, // 294: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	124, // 295: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	133, // 296: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	126, // 297: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	135, // 298: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	137, // 299: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	139, // 300: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	141, // 301: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	143, // 302: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	146, // 303: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	149, // 304: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	151, // 305: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	185, // 306: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	187, // 307: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	189, // 308: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	195, // 309: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	198, // 310: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	154, // 311: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	156, // 312: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	158, // 313: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	160, // 314: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	162, // 315: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	166, // 316: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	164, // 317: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	170, // 318: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	172, // 319: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	174, // 320: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	176, // 321: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	178, // 322: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	180, // 323: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	182, // 324: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	240, // [240:325] is the sub-list for method output_type
+	155, // [155:240] is the sub-list for method input_type
+	155, // [155:155] is the sub-list for extension type_name
+	155, // [155:155] is the sub-list for extension extendee
+	0,   // [0:155] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -13914,7 +14642,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   196,
+			NumMessages:   206,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -6028,6 +6028,7 @@ type Event struct {
 	Caller        string                 `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
 	OperationId   string                 `protobuf:"bytes,7,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
 	DecisionId    string                 `protobuf:"bytes,8,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	CallerId      string                 `protobuf:"bytes,9,opt,name=caller_id,json=callerId,proto3" json:"caller_id,omitempty"` // of the identity that caller names
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6114,6 +6115,13 @@ func (x *Event) GetOperationId() string {
 func (x *Event) GetDecisionId() string {
 	if x != nil {
 		return x.DecisionId
+	}
+	return ""
+}
+
+func (x *Event) GetCallerId() string {
+	if x != nil {
+		return x.CallerId
 	}
 	return ""
 }
@@ -7148,7 +7156,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x04note\x18\v \x01(\tR\x04noteB\f\n" +
 	"\n" +
 	"_proximityB\t\n" +
-	"\a_wanted\"\xed\x01\n" +
+	"\a_wanted\"\x8a\x02\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
@@ -7158,7 +7166,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
 	"\foperation_id\x18\a \x01(\tR\voperationId\x12\x1f\n" +
 	"\vdecision_id\x18\b \x01(\tR\n" +
-	"decisionId\"\x93\x05\n" +
+	"decisionId\x12\x1b\n" +
+	"\tcaller_id\x18\t \x01(\tR\bcallerId\"\x93\x05\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +

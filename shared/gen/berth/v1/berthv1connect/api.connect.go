@@ -231,6 +231,18 @@ const (
 	// BerthServiceCreateTokenProcedure is the fully-qualified name of the BerthService's CreateToken
 	// RPC.
 	BerthServiceCreateTokenProcedure = "/berth.v1.BerthService/CreateToken"
+	// BerthServiceListIdentitiesProcedure is the fully-qualified name of the BerthService's
+	// ListIdentities RPC.
+	BerthServiceListIdentitiesProcedure = "/berth.v1.BerthService/ListIdentities"
+	// BerthServiceGetIdentityProcedure is the fully-qualified name of the BerthService's GetIdentity
+	// RPC.
+	BerthServiceGetIdentityProcedure = "/berth.v1.BerthService/GetIdentity"
+	// BerthServiceRevokeIdentityProcedure is the fully-qualified name of the BerthService's
+	// RevokeIdentity RPC.
+	BerthServiceRevokeIdentityProcedure = "/berth.v1.BerthService/RevokeIdentity"
+	// BerthServiceConfirmIdentityProcedure is the fully-qualified name of the BerthService's
+	// ConfirmIdentity RPC.
+	BerthServiceConfirmIdentityProcedure = "/berth.v1.BerthService/ConfirmIdentity"
 	// EnrolmentServiceEnrolProcedure is the fully-qualified name of the EnrolmentService's Enrol RPC.
 	EnrolmentServiceEnrolProcedure = "/berth.v1.EnrolmentService/Enrol"
 	// MemberServiceJoinProcedure is the fully-qualified name of the MemberService's Join RPC.
@@ -363,6 +375,13 @@ type BerthServiceClient interface {
 	RestoreSnapshot(context.Context) *connect.ClientStreamForClient[v1.RestoreSnapshotRequest, v1.RestoreSnapshotResponse]
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
+	// Identities are whose certificates count.
+	ListIdentities(context.Context, *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error)
+	GetIdentity(context.Context, *connect.Request[v1.GetIdentityRequest]) (*connect.Response[v1.GetIdentityResponse], error)
+	// RevokeIdentity ends all rights of an identity, within a second and for ever.
+	RevokeIdentity(context.Context, *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error)
+	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
+	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
 }
 
 // NewBerthServiceClient constructs a client for the berth.v1.BerthService service. By default, it
@@ -844,6 +863,30 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("CreateToken")),
 			connect.WithClientOptions(opts...),
 		),
+		listIdentities: connect.NewClient[v1.ListIdentitiesRequest, v1.ListIdentitiesResponse](
+			httpClient,
+			baseURL+BerthServiceListIdentitiesProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListIdentities")),
+			connect.WithClientOptions(opts...),
+		),
+		getIdentity: connect.NewClient[v1.GetIdentityRequest, v1.GetIdentityResponse](
+			httpClient,
+			baseURL+BerthServiceGetIdentityProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GetIdentity")),
+			connect.WithClientOptions(opts...),
+		),
+		revokeIdentity: connect.NewClient[v1.RevokeIdentityRequest, v1.RevokeIdentityResponse](
+			httpClient,
+			baseURL+BerthServiceRevokeIdentityProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RevokeIdentity")),
+			connect.WithClientOptions(opts...),
+		),
+		confirmIdentity: connect.NewClient[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse](
+			httpClient,
+			baseURL+BerthServiceConfirmIdentityProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ConfirmIdentity")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -927,6 +970,10 @@ type berthServiceClient struct {
 	restoreSnapshot    *connect.Client[v1.RestoreSnapshotRequest, v1.RestoreSnapshotResponse]
 	listTokens         *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
 	createToken        *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
+	listIdentities     *connect.Client[v1.ListIdentitiesRequest, v1.ListIdentitiesResponse]
+	getIdentity        *connect.Client[v1.GetIdentityRequest, v1.GetIdentityResponse]
+	revokeIdentity     *connect.Client[v1.RevokeIdentityRequest, v1.RevokeIdentityResponse]
+	confirmIdentity    *connect.Client[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse]
 }
 
 // Status calls berth.v1.BerthService.Status.
@@ -1319,6 +1366,26 @@ func (c *berthServiceClient) CreateToken(ctx context.Context, req *connect.Reque
 	return c.createToken.CallUnary(ctx, req)
 }
 
+// ListIdentities calls berth.v1.BerthService.ListIdentities.
+func (c *berthServiceClient) ListIdentities(ctx context.Context, req *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error) {
+	return c.listIdentities.CallUnary(ctx, req)
+}
+
+// GetIdentity calls berth.v1.BerthService.GetIdentity.
+func (c *berthServiceClient) GetIdentity(ctx context.Context, req *connect.Request[v1.GetIdentityRequest]) (*connect.Response[v1.GetIdentityResponse], error) {
+	return c.getIdentity.CallUnary(ctx, req)
+}
+
+// RevokeIdentity calls berth.v1.BerthService.RevokeIdentity.
+func (c *berthServiceClient) RevokeIdentity(ctx context.Context, req *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error) {
+	return c.revokeIdentity.CallUnary(ctx, req)
+}
+
+// ConfirmIdentity calls berth.v1.BerthService.ConfirmIdentity.
+func (c *berthServiceClient) ConfirmIdentity(ctx context.Context, req *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error) {
+	return c.confirmIdentity.CallUnary(ctx, req)
+}
+
 // BerthServiceHandler is an implementation of the berth.v1.BerthService service.
 type BerthServiceHandler interface {
 	Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error)
@@ -1443,6 +1510,13 @@ type BerthServiceHandler interface {
 	RestoreSnapshot(context.Context, *connect.ClientStream[v1.RestoreSnapshotRequest]) (*connect.Response[v1.RestoreSnapshotResponse], error)
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
+	// Identities are whose certificates count.
+	ListIdentities(context.Context, *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error)
+	GetIdentity(context.Context, *connect.Request[v1.GetIdentityRequest]) (*connect.Response[v1.GetIdentityResponse], error)
+	// RevokeIdentity ends all rights of an identity, within a second and for ever.
+	RevokeIdentity(context.Context, *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error)
+	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
+	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
 }
 
 // NewBerthServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -1920,6 +1994,30 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("CreateToken")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceListIdentitiesHandler := connect.NewUnaryHandler(
+		BerthServiceListIdentitiesProcedure,
+		svc.ListIdentities,
+		connect.WithSchema(berthServiceMethods.ByName("ListIdentities")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGetIdentityHandler := connect.NewUnaryHandler(
+		BerthServiceGetIdentityProcedure,
+		svc.GetIdentity,
+		connect.WithSchema(berthServiceMethods.ByName("GetIdentity")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRevokeIdentityHandler := connect.NewUnaryHandler(
+		BerthServiceRevokeIdentityProcedure,
+		svc.RevokeIdentity,
+		connect.WithSchema(berthServiceMethods.ByName("RevokeIdentity")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceConfirmIdentityHandler := connect.NewUnaryHandler(
+		BerthServiceConfirmIdentityProcedure,
+		svc.ConfirmIdentity,
+		connect.WithSchema(berthServiceMethods.ByName("ConfirmIdentity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.BerthService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case BerthServiceStatusProcedure:
@@ -2078,6 +2176,14 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceListTokensHandler.ServeHTTP(w, r)
 		case BerthServiceCreateTokenProcedure:
 			berthServiceCreateTokenHandler.ServeHTTP(w, r)
+		case BerthServiceListIdentitiesProcedure:
+			berthServiceListIdentitiesHandler.ServeHTTP(w, r)
+		case BerthServiceGetIdentityProcedure:
+			berthServiceGetIdentityHandler.ServeHTTP(w, r)
+		case BerthServiceRevokeIdentityProcedure:
+			berthServiceRevokeIdentityHandler.ServeHTTP(w, r)
+		case BerthServiceConfirmIdentityProcedure:
+			berthServiceConfirmIdentityHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -2397,6 +2503,22 @@ func (UnimplementedBerthServiceHandler) ListTokens(context.Context, *connect.Req
 
 func (UnimplementedBerthServiceHandler) CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CreateToken is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListIdentities(context.Context, *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListIdentities is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GetIdentity(context.Context, *connect.Request[v1.GetIdentityRequest]) (*connect.Response[v1.GetIdentityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetIdentity is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RevokeIdentity(context.Context, *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RevokeIdentity is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ConfirmIdentity is not implemented"))
 }
 
 // EnrolmentServiceClient is a client for the berth.v1.EnrolmentService service.

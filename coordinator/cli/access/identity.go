@@ -1,0 +1,190 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// IdentityCommand is the noun identity.
+func IdentityCommand(a *term.App) *cobra.Command {
+	return term.Noun("identity COMMAND", "See and revoke whose certificates count", `
+An identity is a coordinator, a node or an operator that may speak to the cluster. Its certificate counts only as long
+as its key is on record here: a certificate alone, also one that was signed by the cluster's own authority, makes
+nobody. NAME is a name, KIND/NAME where several have it (operator/alice), or an ID.`,
+		identityListCommand(a), identityShowCommand(a), identityRevokeCommand(a), identityConfirmCommand(a))
+}
+
+// identityNames completes with kind/name of those that count.
+func identityNames(a *term.App) cobra.CompletionFunc {
+	return term.CompleteFirst(a.CompleteFrom(func(ctx context.Context, s *term.Session) (names []string, err error) {
+		answer, err := term.AskAll(ctx, s, term.Client.ListIdentities, &berthv1.ListIdentitiesRequest{}, term.Everything)
+		return term.Prefixed("", answer.GetIdentities(), identityRef), err
+	}))
+}
+
+func identityRef(i *berthv1.Identity) string { return i.GetKind() + "/" + i.GetName() }
+
+func standing(i *berthv1.Identity) string {
+	switch {
+	case i.GetRevokedAt() != nil:
+		return "revoked"
+	case i.GetUnconfirmed() != "":
+		return "unconfirmed"
+	case len(i.GetKeys()) == 0:
+		return "not-seen"
+	}
+	return "counts"
+}
+
+func identityListCommand(a *term.App) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List whose certificates count", Args: term.Arguments(0),
+		Long: `List whose certificates count. "unconfirmed" came back with a backup, and may have been revoked since that was made:
+confirm or revoke it. "not-seen" is on record and has not called since records began.`,
+		Example: `  berth identity list
+  berth identity list --all -o wide`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answer, err := term.AskAllOnce(a, cmd, term.Client.ListIdentities, &berthv1.ListIdentitiesRequest{All: all}, term.Everything)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd, term.Result{
+				Message: answer, Names: term.Prefixed("identity/", answer.GetIdentities(), identityRef),
+				Text: func(p *term.Page, wide bool) { identityTable(p, a, answer.GetIdentities(), wide) },
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that were revoked")
+	return cmd
+}
+
+func identityTable(p *term.Page, a *term.App, all []*berthv1.Identity, wide bool) {
+	headings := []string{"IDENTITY", "STANDING", "VALID-UNTIL"}
+	if wide {
+		headings = append(headings, "KEYS", "REVOKED-BY", "ID")
+	}
+	rows := make([][]string, 0, len(all))
+	for _, i := range all {
+		row := []string{identityRef(i), standing(i), until(a, i)}
+		if wide {
+			row = append(row, fmt.Sprint(len(i.GetKeys())), cmp.Or(i.GetRevokedBy(), term.None), i.GetId())
+		}
+		rows = append(rows, row)
+	}
+	p.Table(headings, rows)
+}
+
+func until(a *term.App, i *berthv1.Identity) string {
+	if i.GetValidUntil() == nil {
+		return term.None
+	}
+	return term.Dense(a.At(i.GetValidUntil()))
+}
+
+func identityShowCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show one identity with its keys", Args: term.Arguments(1, "NAME"),
+		Example: `  berth identity show operator/alice`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := term.AskOnce(a, cmd, term.Client.GetIdentity, &berthv1.GetIdentityRequest{Identity: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd, term.Result{
+				Message: answer, Names: []string{"identity/" + identityRef(answer.GetIdentity())},
+				Text: func(p *term.Page, _ bool) { identityText(p, a, answer.GetIdentity()) },
+			})
+		},
+		ValidArgsFunction: identityNames(a),
+	}
+}
+
+func identityText(p *term.Page, a *term.App, i *berthv1.Identity) {
+	fields := [][2]string{
+		{"identity", identityRef(i)}, {"ID", i.GetId()}, {"role", i.GetRole()}, {"standing", standing(i)}, {"created", a.At(i.GetCreatedAt())},
+	}
+	if i.GetUnconfirmed() != "" {
+		fields = append(fields, [2]string{"unconfirmed", i.GetUnconfirmed()})
+	}
+	if i.GetRevokedAt() != nil {
+		fields = append(fields, [2]string{"revoked", a.At(i.GetRevokedAt()) + " by " + cmp.Or(i.GetRevokedBy(), term.None)},
+			[2]string{"reason", cmp.Or(i.GetRevokedReason(), term.None)})
+	}
+	p.Fields("", fields...)
+	rows := make([][]string, 0, len(i.GetKeys()))
+	for _, key := range i.GetKeys() {
+		rows = append(rows, []string{key.GetHash(), term.Dense(a.At(key.GetAddedAt())), term.Dense(a.At(key.GetValidUntil()))})
+	}
+	if len(rows) > 0 {
+		p.Blank()
+		p.Table([]string{"KEY", "ADDED", "VALID-UNTIL"}, rows)
+	}
+}
+
+func identityRevokeCommand(a *term.App) *cobra.Command {
+	var (
+		reason string
+		yes    bool
+	)
+	cmd := &cobra.Command{
+		Use: "revoke NAME", Short: "End all rights of an identity, within a second and for ever", Args: term.Arguments(1, "NAME"),
+		Long: `End all rights of an identity. Its next call is refused by every coordinator, without a leader too, and what it has open
+ends within a second. This is never taken back: who was revoked needs a new token. A coordinator is revoked by
+'berth coordinator remove'. A node that is revoked and not removed is a node that does not report any more: its guests
+run on, and count as those of a silent node.`,
+		Example: `  berth identity revoke operator/alice --reason 'laptop lost'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := term.Confirm(cmd, yes, fmt.Sprintf("Revoke %s for ever?", args[0])); err != nil {
+				return err
+			}
+			answer, err := term.AskOnce(a, cmd, term.Client.RevokeIdentity, &berthv1.RevokeIdentityRequest{
+				Identity: args[0], Reason: reason, RequestId: term.RequestID(),
+			})
+			if err != nil {
+				return err
+			}
+			return told(a, cmd, answer, answer.GetIdentity(), "revoked: its certificates count no more")
+		},
+		ValidArgsFunction: identityNames(a),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that the history keeps")
+	term.Complete(cmd, "reason", cobra.NoFileCompletions)
+	term.ConfirmFlag(cmd, &yes)
+	return cmd
+}
+
+func identityConfirmCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "confirm NAME", Short: "Say that an identity out of a backup is good", Args: term.Arguments(1, "NAME"),
+		Long: `Say that an identity which came back with a backup was not revoked since that was made. It counts before that, too;
+it is what nobody has looked at.`,
+		Example: `  berth identity confirm node/hv3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := term.AskOnce(a, cmd, term.Client.ConfirmIdentity, &berthv1.ConfirmIdentityRequest{
+				Identity: args[0], RequestId: term.RequestID(),
+			})
+			if err != nil {
+				return err
+			}
+			return told(a, cmd, answer, answer.GetIdentity(), "confirmed")
+		},
+		ValidArgsFunction: identityNames(a),
+	}
+}
+
+// told says what has become of an identity.
+func told(a *term.App, cmd *cobra.Command, answer proto.Message, identity *berthv1.Identity, what string) error {
+	return a.Print(cmd, term.Result{
+		Message: answer, Names: []string{"identity/" + identityRef(identity)},
+		Text: func(p *term.Page, _ bool) { p.Line("%s %s", identityRef(identity), what) },
+	})
+}

@@ -1,0 +1,120 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"berth/coordinator/identities"
+	"berth/coordinator/state"
+	"berth/shared/pki"
+)
+
+// recordEvery is how often the leader writes down who called and has no record.
+const recordEvery = 500 * time.Millisecond
+
+// recognising is a configuration for dialling that refuses coordinators whose keys are not on record.
+func (d *daemon) recognising(c *tls.Config) *tls.Config {
+	strict := c.Clone()
+	strict.VerifyConnection = func(connection tls.ConnectionState) error {
+		if err := c.VerifyConnection(connection); err != nil {
+			return err
+		}
+		who, err := pki.BearerOf(connection.PeerCertificates[0])
+		if err != nil {
+			return err
+		}
+		return d.consensus.Recognise(who)
+	}
+	return strict
+}
+
+// keepRecords begins the records of identities, once all members know of such, and writes down who is not on record yet. It is
+// the leader's work.
+func (d *daemon) keepRecords(ctx context.Context) {
+	for {
+		if err := d.record(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("identities could not be recorded", "error", err)
+		}
+		if !pause(ctx, recordEvery) {
+			return
+		}
+	}
+}
+
+func (d *daemon) record(ctx context.Context) error {
+	x, at := d.store.Snapshot(), time.Now().UTC()
+	founders, err := d.founders()
+	if err != nil {
+		return err
+	}
+	if began, _ := identities.Began(x); !began {
+		if command, due := identities.Begin(x, founders, at); due {
+			return d.write(ctx, command, at)
+		}
+		return nil
+	}
+	// An init that was interrupted, and run again after the coordinator began, has made another operator.
+	if command, due := identities.Found(x, founders, at); due {
+		return d.write(ctx, command, at)
+	}
+	own, err := d.bearer()
+	if err != nil {
+		return err
+	}
+	for _, who := range append(d.keeper.Noted(), own) {
+		command, due := identities.Record(d.store.Snapshot(), who, at)
+		if !due {
+			continue
+		}
+		if err := d.write(ctx, command, at); err != nil {
+			return err
+		}
+		d.log.Info("an identity is on record now", "who", who.String(), "id", who.ID)
+	}
+	return nil
+}
+
+func (d *daemon) write(ctx context.Context, command state.Command, at time.Time) error {
+	command.Key, command.Caller, command.At = newID(), "peer/"+d.who.Name, at
+	for i := range command.Events {
+		command.Events[i].Caller = command.Caller
+	}
+	result, err := d.consensus.Propose(ctx, command)
+	if err != nil {
+		return err
+	}
+	if result.Refusal != nil && result.Refusal.Code != state.Stale { // it is read again
+		return result.Refusal
+	}
+	return nil
+}
+
+// founders are who this member made when it made the cluster; none if it did not.
+func (d *daemon) founders() ([]pki.Bearer, error) {
+	var all []pki.Bearer
+	for _, certificate := range d.who.Founders {
+		who, err := pki.BearerOfPEM([]byte(certificate))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: a founder: %w", ErrDamaged, d.home.identityFile(), err)
+		}
+		all = append(all, who)
+	}
+	return all, nil
+}
+
+// bearer is this member by its present certificate.
+func (d *daemon) bearer() (pki.Bearer, error) {
+	text, err := os.ReadFile(d.home.tls().Certificate)
+	if err != nil {
+		return pki.Bearer{}, err
+	}
+	who, err := pki.BearerOfPEM(text)
+	if err != nil {
+		return who, errors.Join(ErrDamaged, err)
+	}
+	return who, nil
+}

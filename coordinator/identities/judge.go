@@ -1,0 +1,117 @@
+package identities
+
+import (
+	"time"
+
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+	"berth/shared/pki"
+)
+
+// Standing is what somebody with a good certificate is here.
+type Standing int
+
+// The standings. The first two count.
+const (
+	Recorded   Standing = iota // a live identity has the key
+	Unrecorded                 // it counts as in releases without records, and its key is to be recorded
+	Gone                       // a node that was removed: it is listened to, and that is all
+	Unknown                    // no record has the key, or not yet
+	Revoked                    // it was revoked
+	Foreign                    // the key is that of somebody else
+	Expired                    // the certificate has ended since the connection was made
+)
+
+// Counts tells whether somebody of this standing may do what its role may.
+func (s Standing) Counts() bool { return s == Recorded || s == Unrecorded }
+
+// Why says what is wrong, as the end of a sentence that names who it is.
+func (s Standing) Why() string {
+	switch s {
+	case Recorded, Unrecorded:
+		return "is known here"
+	case Gone, Revoked:
+		return "was revoked"
+	case Foreign:
+		return "has the key of somebody else"
+	case Expired:
+		return "has a certificate that has ended"
+	default:
+		return "has a key that is not on record here"
+	}
+}
+
+// Judge tells the standing of somebody at a time.
+func Judge(x *state.Snapshot, who pki.Bearer, at time.Time) Standing {
+	if !who.Until.IsZero() && at.After(who.Until) {
+		return Expired
+	}
+	if identity, known := x.IdentityByKey(who.Key); known {
+		return recorded(x, &identity, who)
+	}
+	began, from := Began(x)
+	own, known := x.Identity(who.ID)
+	switch {
+	case !began:
+		return unrecorded(x, who, true)
+	case known && !own.Live():
+		return revoked(x, &own)
+	case known && len(own.Keys) > 0:
+		return Unknown // whoever can sign may name anybody
+	default:
+		return unrecorded(x, who, known || at.Before(from))
+	}
+}
+
+// recorded judges somebody whose key is on record.
+func recorded(x *state.Snapshot, identity *model.Identity, who pki.Bearer) Standing {
+	switch {
+	case identity.ID != who.ID || identity.Role != string(who.Role):
+		return Foreign
+	case !identity.Live():
+		return revoked(x, identity)
+	default:
+		return Recorded
+	}
+}
+
+// revoked is the standing of a revoked identity: a node that is not on record any more is listened to.
+func revoked(x *state.Snapshot, identity *model.Identity) Standing {
+	if identity.Kind == model.IdentityNode {
+		if _, onRecord := x.Node(identity.ID); !onRecord {
+			return Gone
+		}
+	}
+	return Revoked
+}
+
+// unrecorded judges somebody without a record, as releases without records did. Operators had no record of any kind there, so they count
+// only for as long as they are waited for.
+func unrecorded(x *state.Snapshot, who pki.Bearer, waited bool) Standing {
+	var counts bool
+	switch who.Role {
+	case pki.RolePeer:
+		_, known := x.Member(who.ID)
+		counts = known || len(x.Members()) == 0 // a member that is joining has received nothing yet
+	case pki.RoleAgent:
+		if _, counts = x.Node(who.ID); !counts && waited {
+			return Gone
+		}
+	case pki.RoleOperator:
+		counts = waited
+	}
+	if !counts {
+		return Unknown
+	}
+	return Unrecorded
+}
+
+// Began tells whether records have begun, and until when somebody without one counts as before.
+func Began(x *state.Snapshot) (began bool, from time.Time) {
+	text := x.Meta(state.MetaRecordsFrom)
+	if text == "" {
+		return false, time.Time{}
+	}
+	from, _ = time.Parse(time.RFC3339, text) // what is no time is long ago
+	return true, from
+}
