@@ -109,6 +109,7 @@ func newCloud(t *testing.T, size int) *cloud {
 		})
 		c.lead(func(lead *coordinator) error { return lead.consensus.Promote(t.Context(), added.id) })
 	}
+	c.members[0].guard("") // as a site that an earlier release began, which permits everything
 	for _, m := range c.members {
 		c.eventually("every member knows all", func() bool { return len(m.store.Snapshot().Members()) == size })
 	}
@@ -352,6 +353,12 @@ func (m *coordinator) decide(id string, request placement.Request) placement.Dec
 func (m *coordinator) addVM(vm model.VM) {
 	m.cloud.t.Helper()
 	m.propose(state.Command{Kind: "test", Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID}}, VMs: []model.VM{vm}})
+}
+
+// guard makes the site one that permits nothing until it is said, or one that permits everything: "".
+func (m *coordinator) guard(mark string) {
+	m.cloud.t.Helper()
+	m.propose(state.Command{Kind: "test", Meta: map[string]string{model.MetaGuarded: mark}})
 }
 
 // begin puts an operation and its VM into the state.

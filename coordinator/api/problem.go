@@ -41,6 +41,7 @@ func (p problems) all(members []*berthv1.Member) []string {
 		p.groupProblems(),
 		p.planProblems(),
 		p.balanceProblems(),
+		p.unguarded(),
 	)
 }
 

@@ -274,6 +274,7 @@ func TestStatusTellsOfGroupsAndPlans(t *testing.T) {
 
 func TestStatusTellsOfWantOfHeadroom(t *testing.T) {
 	d := newRack(t)
+	d.m.guard("yes") // which is told of otherwise
 	record := model.DefaultClusterRecord()
 	record.Settings = map[string]string{model.SettingSpareNodes: "1"}
 	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record}})

@@ -160,6 +160,9 @@ func (s *vmCalls) ChangeVM(
 		if changes = estate.VMFields(now, before, vm); len(changes) == 0 {
 			return state.Command{}, answer.ErrUnchanged
 		}
+		if err := p.AdmitVM(&vm, &before.Spec); err != nil {
+			return state.Command{}, err
+		}
 		if touchesHA(changes) {
 			if err := estates.MayBeHA(p, &vm, s.Control.PoolLocks); err != nil {
 				return state.Command{}, err

@@ -51,6 +51,19 @@ func inFolder(file, folder string) bool {
 	return folder != "" && strings.HasPrefix(path.Clean(file), strings.TrimSuffix(folder, "/")+"/")
 }
 
+// Lacks are the permissions that a VM needs and that its cluster does not give, with commas between: its document is given to no other node.
+func Lacks(records Records, vm *model.VM, cluster string) string {
+	if vm.Needs == "" && vm.Drift == nil {
+		return ""
+	}
+	clusters := records.Resources(model.KindCluster)
+	at := slices.IndexFunc(clusters, func(r model.Resource) bool { return r.Name == cluster })
+	if at < 0 {
+		return vm.Lacks(nil)
+	}
+	return vm.Lacks(&clusters[at])
+}
+
 // Of are the bindings of a running VM as its node shows it; none: nothing keeps it, or its agent does not tell. Media that all nodes of the
 // cluster see bind it to none, and while an operation works on the VM its migration is Berth's.
 func Of(records Records, vm *model.VM, cluster string, node *model.NodeFacts) []model.Binding {
@@ -58,13 +71,17 @@ func Of(records Records, vm *model.VM, cluster string, node *model.NodeFacts) []
 	if domain == nil || vm.Holder == "" || domain.State == model.DomainShutoff || domain.Epoch != vm.Epoch {
 		return nil
 	}
+	lacks := Lacks(records, vm, cluster)
 	stands := domain.State == model.DomainPaused && vm.Operation == ""
-	if len(domain.Bindings) == 0 && !stands {
+	if len(domain.Bindings) == 0 && !stands && lacks == "" {
 		return nil
 	}
 	var shared map[string]bool
 	seed := model.VolumeName(model.SeedID(vm.ID), model.SeedSuffix) // it is where the VM's disks are, and goes where they go
 	all := slices.Clone(domain.Bindings)
+	if lacks != "" {
+		all = slices.Insert(all, 0, model.Binding{Kind: model.BoundByPermission, What: lacks, Name: cluster})
+	}
 	if stands {
 		all = append(all, model.Binding{Kind: model.BoundByPause, What: domain.Reason})
 	}

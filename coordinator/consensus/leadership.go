@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/time/rate"
 
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -129,7 +130,7 @@ func (c care) stampCluster(ctx context.Context, term uint64) error {
 	}
 	_, err := c.Propose(ctx, state.Command{
 		Key: fmt.Sprintf("cluster-id/%d", term), Kind: "store the cluster's ID", Caller: c.caller(), At: time.Now().UTC(),
-		Meta: map[string]string{state.MetaClusterID: c.cfg.ClusterID},
+		Meta: map[string]string{state.MetaClusterID: c.cfg.ClusterID, model.MetaGuarded: "yes"},
 		// A refusal means that it is there.
 		Expect: []state.Expectation{{Table: state.Meta, ID: state.MetaClusterID}},
 	})

@@ -11,10 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"berth/coordinator/admission"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/shared/domxml"
+	"berth/shared/domxml/guard"
 )
 
 // Baseline are the disks and interfaces that a VM is started with by its record. The error says that its record leads nowhere.
@@ -208,8 +210,43 @@ func After(vm model.VM, edits []model.DeviceEdit, node string, at time.Time) (af
 
 // alike tells whether two edits are the same change: how the element is written and who has made it does not matter.
 func alike(a, b model.DeviceEdit) bool {
+	a.Needs, b.Needs = "", ""
 	a.XML, b.XML, a.By, b.By, a.At, b.At = "", "", "", "", time.Time{}, time.Time{}
 	return a == b
+}
+
+// Asked is what somebody has to decide before a VM is started, because it was changed beside Berth to what its cluster does not permit:
+// both versions, and which permission it takes. Empty: nothing. Cluster is the record of the VM's.
+func Asked(vm *model.VM, cluster *model.Resource) string {
+	var texts []string
+	for _, edit := range vm.Edits() {
+		if lacks := vm.Asks(&edit, cluster); lacks != "" {
+			texts = append(texts, edit.Text()+", which needs the permission "+lacks)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Judged are edits with what each needs to be started on any node. Those that were made with Berth were judged then.
+func Judged(vm *model.VM, edits []model.DeviceEdit, baseline []domxml.Device, permitted guard.Permitted) []model.DeviceEdit {
+	beside := make([]model.DiskSource, 0, len(baseline))
+	for i := range baseline {
+		beside = append(beside, model.DiskSource(baseline[i].Source))
+	}
+	edits = slices.Clone(edits)
+	for i := range edits {
+		one := &edits[i]
+		one.Needs = ""
+		if one.XML == "" {
+			continue // nothing to start it with: Conflict says so
+		}
+		found, err := admission.Device(one.XML, beside, permitted)
+		if err != nil {
+			found = []guard.Finding{{Permission: guard.UnknownElements}}
+		}
+		one.Needs = guard.Join(guard.Needs(found))
+	}
+	return edits
 }
 
 // Conflict is why a VM cannot be started with its edits any more, because its record was changed under them; empty: it can.

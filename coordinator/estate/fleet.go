@@ -127,7 +127,7 @@ func (f *fleetMaker) busy(vm *model.VM, node *view.NodeView) string {
 	switch {
 	case f.local:
 		return "its disk is on " + node.Node.Name + ": nothing moves in a cluster with local storage"
-	case vm.Bound != "":
+	case vm.Bound != "" && binding.Lacks(f.facts, vm, f.cluster) == "":
 		return "a disk of it is on " + node.Node.Name + " alone, as far as is known"
 	case local != "":
 		return fmt.Sprintf("its disk %s of %s", local, node.Node.Name)
@@ -141,7 +141,7 @@ func (f *fleetMaker) busy(vm *model.VM, node *view.NodeView) string {
 		return node.Node.Name + " does not show it"
 	case domain.State != model.DomainRunning:
 		return fmt.Sprintf("it is %s on %s (%s)", domain.State, node.Node.Name, domain.Reason)
-	case len(domain.Bindings) == 0:
+	case len(domain.Bindings) == 0 && vm.Bound == "":
 		return ""
 	}
 	if texts := binding.Texts(vm.Name, binding.Of(f.facts, vm, f.cluster, &node.Facts)); len(texts) > 0 {

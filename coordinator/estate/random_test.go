@@ -88,7 +88,8 @@ var settings = map[string][]string{
 	"special_labels":            {"gpu", "fpga,gpu", "none"},
 	"user_vm_dispersion_weight": {"0", "0.75", "1"}, "capacity_threshold": {"0", "0.85", "10"}, "over_provisioning": {"1", "2.5", "100"},
 	"cpu_model": {"null", "1.5", "EPYC-Rome"}, "size": {"1048576", "1048577", "21474836480"},
-	"parallel_moves": {"1", "16"}, "parallel_starts": {"1", "64"}, "spare_nodes": {"0", "8"}, "fence_after": {"30s", "5m", "24h"},
+	"parallel_moves": {"1", "16"}, "permit": {"all", "none", "host-devices,host-paths"},
+	"image_folders": {"none", "/srv/images"}, "parallel_starts": {"1", "64"}, "spare_nodes": {"0", "8"}, "fence_after": {"30s", "5m", "24h"},
 	"fence_sick_after": {"never", "5m"},
 	"priority": {
 		"0.0000001", "1", "2.5", "1000000",

@@ -22,6 +22,8 @@ const (
 	BoundByJob          BindingKind = "job"       // of the whole domain
 	BoundByBlockJob     BindingKind = "block-job" // of one disk
 	BoundByOther        BindingKind = "other"     // a newer agent knows it
+	// BoundByPermission is of a guest with what nobody has let through: no other node is to be given its document. Its record says so.
+	BoundByPermission BindingKind = "permission"
 	// BoundByPause is of a guest that stands still: a migration would let it run. Its state says so, no agent tells it.
 	BoundByPause BindingKind = "pause"
 )
@@ -77,6 +79,8 @@ func (b *Binding) Text() string {
 		return fmt.Sprintf("has a %s job of somebody else, which runs since %s", b.What, b.since())
 	case BoundByBlockJob:
 		return fmt.Sprintf("has a block %s of disk %s by somebody else, which runs since %s", b.What, b.Name, b.since())
+	case BoundByPermission:
+		return fmt.Sprintf("has something of its host that needs %s, which its cluster does not permit", b.What)
 	case BoundByPause:
 		if b.What == ReasonIOError {
 			return "stands still because a disk of it failed or found no room, and a migration would let it run"
@@ -125,6 +129,9 @@ func (b *Binding) WayOut(vm string) string {
 		return fmt.Sprintf("wait until it ends, or end it with 'virsh domjobabort %s'", vm)
 	case BoundByBlockJob:
 		return fmt.Sprintf("wait until it ends, or end it with 'virsh blockjob %s %s --abort'", vm, Argument(b.Name))
+	case BoundByPermission:
+		return fmt.Sprintf("let it through for this VM with 'berth vm accept %s', or for all of its cluster with 'berth cluster set %s --permit LIST'",
+			Argument(vm), Argument(b.Name))
 	case BoundByPause:
 		if b.What == ReasonIOError {
 			return "make room where its disks are"

@@ -39,6 +39,8 @@ type DeviceEdit struct {
 	// By is who has changed it with Berth, and At when; empty: somebody has, beside it.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at,omitzero"`
+	// Needs are the permissions, with commas between, that the device needs and that were not given when it was seen. Empty: none.
+	Needs string `json:"needs,omitempty"`
 	// XML is the element, as a domain can be started with it. Empty with something in Is: it is too long to be kept, or nothing that may be
 	// started with elsewhere, so that the VM is not started until somebody decides.
 	XML string `json:"element,omitempty"`
@@ -85,6 +87,15 @@ func (e *DeviceEdit) Text() string {
 	default:
 		return fmt.Sprintf("%s is %s %s, and was %s", name, e.Is, by, e.Was)
 	}
+}
+
+// Asks tells whether somebody has to say what of a device is right before the VM is started: it was changed beside Berth, and needs
+// permissions that its cluster, by its record, does not give. The answer is which.
+func (v *VM) Asks(edit *DeviceEdit, cluster *Resource) string {
+	if v.Drift == nil || v.Drift.Accepted || v.Drift.Reverted || edit.By != "" {
+		return ""
+	}
+	return Lacking(edit.Needs, cluster)
 }
 
 // Names tells whether the edit is of this device.

@@ -57,6 +57,8 @@ const (
 	SettingFenceSickAfter = "fence_sick_after"
 	SettingRestart        = "restart"
 	SettingCPUModel       = "cpu_model"          // of a cluster: the baseline, instead of the computed one
+	SettingPermit         = "permit"             // of a cluster: what may be put onto its hosts beside what needs no permission
+	SettingImageFolders   = "image_folders"      // of a cluster: where files need no permission
 	SettingCapacityLimit  = "capacity_threshold" // of a zone, and of a cluster instead of its zone's
 )
 

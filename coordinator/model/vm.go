@@ -92,6 +92,9 @@ type VM struct {
 	// Bound is the node, by ID, that alone has a file of the VM, as far as anybody has proven; empty: all nodes of its cluster have all. It
 	// starts nowhere else, also in a cluster with shared storage: elsewhere a file of the same path would be another one.
 	Bound string `json:"bound,omitempty"`
+	// Needs are the permissions, with commas between, that its document needs and that nobody has given: it was adopted with what the guard
+	// does not let through, so that only its node runs it. Empty: none.
+	Needs string `json:"needs,omitempty"`
 	// Ran are the devices that it was started with last, or was accepted to run with since, whatever its record has become; nil: not known.
 	Ran []RanDevice `json:"ran,omitempty"`
 	// RanSize is how large it was started last, or was made with Berth while it runs, whatever its record has become since; zero: not known.

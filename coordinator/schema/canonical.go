@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/domxml/guard"
 	"berth/shared/units"
 )
 
@@ -177,4 +179,34 @@ func source(field string) func(string) (string, error) {
 		}
 		return value, nil
 	}
+}
+
+// permissions reads what a cluster permits.
+func permissions(value string) (string, error) {
+	if value == model.PermitAll || value == model.PermitNone {
+		return value, nil
+	}
+	list, bad := guard.Split(value)
+	if bad != "" || value == "" {
+		return "", refuse(model.SettingPermit, cmp.Or(bad, value), "all, none, or of "+guard.Join(guard.Permissions())+" with commas between")
+	}
+	return guard.Join(list), nil
+}
+
+// folders reads folders of hosts. The root and what has the host's devices hold no images alone.
+func folders(value string) (string, error) {
+	if value == model.PermitNone {
+		return value, nil
+	}
+	var list []string
+	for folder := range strings.SplitSeq(value, ",") {
+		folder = strings.TrimSpace(folder)
+		if !guard.Folder(folder) {
+			return "", refuse(model.SettingImageFolders, folder, "none, or absolute paths with commas between, none of which is / or one of the host's own")
+		}
+		if !slices.Contains(list, folder) {
+			list = append(list, folder)
+		}
+	}
+	return strings.Join(list, ","), nil
 }

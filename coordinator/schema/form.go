@@ -5,6 +5,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/view"
+	"berth/shared/domxml/guard"
 )
 
 // Form is what a kind of resource has.
@@ -205,6 +206,15 @@ var forms = []Form{
 			{
 				Name: model.SettingCPUModel, Doc: "CPU model of its VMs; left out: the best one that all its nodes can run",
 				check: word64(model.SettingCPUModel),
+			},
+			{
+				Name: model.SettingPermit, check: permissions,
+				Doc: "what may be put onto its hosts beside disks in known places and declared networks: all, none, or permissions with commas " +
+					"between (" + guard.Join(guard.Permissions()) + "); left out: none, and all on a site that a release before 0.7 began",
+			},
+			{
+				Name: model.SettingImageFolders, Default: model.DefaultImageFolders, check: folders,
+				Doc: "folders of its hosts, with commas between, where files need no permission; none: only those of declared pools",
 			},
 			capacityThreshold("used share of CPU or RAM above which planners leave it out, 0 for never; its zone's if left out", ""),
 		},

@@ -266,7 +266,7 @@ func goldenCommands() []Command {
 	web.Description, web.RestartPriority = "the shop's <front> & more", model.RestartHigh
 	web.Restart, web.RestartAfter = model.RestartAlways, []string{"db"}
 	web.Whereabouts = model.Whereabouts{Boot: "b1", Missing: noon}
-	web.Kept, web.Bound = "alpha", "alpha"
+	web.Kept, web.Bound, web.Needs = "alpha", "alpha", "host-devices,host-paths"
 	web.Ran = []model.RanDevice{{
 		Kind: "disk", Key: "vda", Source: model.DiskSource{Path: "/srv/a", Pool: "p", Volume: "v"}, Network: "default", Media: true,
 	}}
@@ -283,7 +283,7 @@ func goldenCommands() []Command {
 	web.Drift = &model.Drift{
 		Node: "alpha", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{{
 			Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", Source: model.DiskSource{Path: "/srv/b", Pool: "p", Volume: "v"}, Media: true,
-			XML: "<disk/>", By: "operator/alice", At: noon,
+			XML: "<disk/>", Needs: "host-paths", By: "operator/alice", At: noon,
 		}},
 	}
 	held := web

@@ -114,7 +114,7 @@ func (c *Command) needed() uint32 {
 		if c.VMs[i].Copies != nil {
 			level = max(level, CopiesLevel)
 		}
-		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || len(c.VMs[i].Ran) > 0 || c.VMs[i].Settled != 0 {
+		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || c.VMs[i].Needs != "" || len(c.VMs[i].Ran) > 0 || c.VMs[i].Settled != 0 {
 			level = max(level, DriftLevel)
 		}
 		if c.VMs[i].RanSize != (model.Size{}) || len(c.VMs[i].Pending) > 0 || c.VMs[i].Ballooned {
@@ -213,7 +213,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
 		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept, older.VMs[i].Bound = nil, nil, nil, "", ""
 		older.VMs[i].Ran, older.VMs[i].RanSize, older.VMs[i].Pending, older.VMs[i].Paused = nil, model.Size{}, nil, model.Stand{}
-		older.VMs[i].Settled, older.VMs[i].Ballooned = 0, false
+		older.VMs[i].Settled, older.VMs[i].Ballooned, older.VMs[i].Needs = 0, false, ""
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {

@@ -8,7 +8,7 @@ var boundMutants = []mutant{
 	},
 	{
 		name: "a-bound-vm-is-drained", file: "coordinator/binding/binding.go", suite: inControl.only("LeavesWhatCannotMove"),
-		is: "if len(domain.Bindings) == 0 && !stands {", becomes: "if len(domain.Bindings) >= 0 && !stands {",
+		is: `if len(domain.Bindings) == 0 && !stands && lacks == "" {`, becomes: `if len(domain.Bindings) >= 0 && !stands && lacks == "" {`,
 	},
 	{
 		name: "no-constraint-keeps-a-bound-vm", file: "coordinator/placement/constraint/movable.go", suite: suite{pkg: "./coordinator/placement"},

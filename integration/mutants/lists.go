@@ -15,6 +15,7 @@ var mutants = slices.Concat(
 	driftMutants,
 	desiredMutants,
 	boundMutants,
+	guardMutants,
 	readinessMutants,
 	liveMutants,
 	intakeMutants,

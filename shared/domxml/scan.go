@@ -72,6 +72,9 @@ func scan(text string) (*document, error) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read: leave out what is not part of the domain",
 			ErrInvalid, len(text), MaxBytes)
 	}
+	if err := plain(text); err != nil {
+		return nil, err
+	}
 	s := scanner{decoder: xml.NewDecoder(strings.NewReader(text)), document: &document{children: map[string][]element{}}}
 	for tokens := 0; ; tokens++ {
 		if tokens == maxTokens {
@@ -130,7 +133,14 @@ func (s *scanner) take(token xml.Token, at span) error {
 	case xml.CharData:
 		if n := len(s.open); n > 0 {
 			s.open[n-1].text += string(token)
+		} else if strings.TrimSpace(string(token)) != "" {
+			if s.document.root.whole.end == 0 {
+				return fmt.Errorf("%w: line %d: text and no <domain> element: give the text that `virsh dumpxml` prints", ErrInvalid, s.line())
+			}
+			return fmt.Errorf("%w: line %d: text behind the domain: remove it", ErrInvalid, s.line())
 		}
+	case xml.ProcInst:
+		return s.instruction(token, at)
 	case xml.Directive:
 		return fmt.Errorf("%w: line %d: a document type or entity declaration: remove it, libvirt needs none", ErrInvalid, s.line())
 	}
@@ -138,6 +148,9 @@ func (s *scanner) take(token xml.Token, at span) error {
 }
 
 func (s *scanner) begin(token xml.StartElement, at span) error {
+	if err := s.alike(&token); err != nil {
+		return err
+	}
 	if len(s.open) == maxDepth {
 		return fmt.Errorf("%w: line %d: elements nest deeper than %d", ErrInvalid, s.line(), maxDepth)
 	}

@@ -36,6 +36,9 @@ func (s *ResourceCalls) ApplyEstate(
 		if len(found) > 0 {
 			return state.Command{}, refusal.Problems("estate", found)
 		}
+		if err := admitted(p, plan); err != nil {
+			return state.Command{}, err
+		}
 		response.Changes, response.Warnings = wire.Changes(plan.Changes), groupWarnings(p, plan)
 		if message.GetDryRun() || len(plan.Changes) == 0 {
 			return state.Command{}, answer.ErrUnchanged
@@ -53,6 +56,33 @@ func (s *ResourceCalls) ApplyEstate(
 		return nil, err
 	}
 	return connect.NewResponse(response), nil
+}
+
+// admitted refuses a document that declares what not all of its clusters permit. What clusters permit is what they did before the document:
+// whoever may apply it says so first.
+func admitted(p *answer.Moment, plan estate.Plan) error {
+	for i := range plan.Changes {
+		change := &plan.Changes[i]
+		var err error
+		switch {
+		case change.VM != nil:
+			var before *model.VMSpec
+			if old, known := p.VM(change.VM.ID); known {
+				before = &old.Spec
+			}
+			err = p.AdmitVM(change.VM, before)
+		case change.Resource != nil:
+			var before *model.Resource
+			if old, known := p.Resource(change.Resource.ID); known {
+				before = &old
+			}
+			err = p.AdmitResource(before, change.Resource)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prunable refuses to forget a VM that the nodes show running: that is not declared, so the estate cannot tell.

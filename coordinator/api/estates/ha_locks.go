@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/binding"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
@@ -25,6 +26,10 @@ type LocksOf func(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks
 func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource) error {
 	if !vm.HA {
 		return nil
+	}
+	if lacks := binding.Lacks(p, vm, p.ClusterOf(vm)); vm.Bound != "" && lacks != "" {
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("let it through with 'berth vm accept %s'", vm.Name),
+			"VM %q has something of its host that needs %s, which its cluster does not permit: it could be restarted nowhere else", vm.Name, lacks)
 	}
 	if vm.Bound != "" {
 		return refusal.New(rpc.Conflict, "vm/"+vm.Name, "move its disks into a pool that all nodes see, or declare the one that they are in: "+

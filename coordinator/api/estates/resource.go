@@ -167,6 +167,9 @@ func (s *ResourceCalls) AddResource(
 		if err != nil {
 			return state.Command{}, refusal.Unsound(subject, fmt.Sprintf("see 'berth %s add --help'", form.Kind), err)
 		}
+		if err := p.AdmitResource(nil, &made); err != nil {
+			return state.Command{}, err
+		}
 		made.ID = resourceID(made, made.ID)
 		command := state.Command{Kind: kind, Expect: []state.Expectation{answer.ExpectResource(made)}, Resources: []model.Resource{made}}
 		p.ExpectLinks(&command, answer.LinksOf(made)...)
@@ -281,6 +284,9 @@ func (s *ResourceCalls) changeResource(
 		}
 		if before.Revision == 0 {
 			made.after.CreatedAt = p.At
+		}
+		if err := p.AdmitResource(&before, &made.after); err != nil {
+			return state.Command{}, err
 		}
 		subject := string(before.Kind) + "/" + before.Name
 		command := state.Command{

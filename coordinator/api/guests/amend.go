@@ -108,6 +108,11 @@ func amended(
 		return wanted, refusal.New(rpc.Conflict, subject, fmt.Sprintf("see 'berth vm show %s'", vm.Name),
 			"VM %q has %s in its drive %s already", vm.Name, edit.Is, edit.Key)
 	}
+	if edit.Is != "" && edit.XML != "" {
+		if err := p.AdmitDevice(vm, edit.XML); err != nil {
+			return wanted, err
+		}
+	}
 	wanted.Edits = []model.DeviceEdit{edit}
 	return wanted, nil
 }

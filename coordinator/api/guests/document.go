@@ -160,6 +160,9 @@ func documented(p *answer.Moment, vm model.VM, message *berthv1.SetVMDocumentReq
 	if err != nil {
 		return vm, nil, refusal.Invalid(subject, "mend the document", err)
 	}
+	if err := p.AdmitVM(&after, &before); err != nil {
+		return vm, nil, err
+	}
 	if vm.Holder == "" {
 		after.Settled = vm.Epoch // what is told of its last run changes the document no more
 	}

@@ -21,7 +21,14 @@ func (s *DeviceCalls) AcceptDrift(
 	ctx context.Context, request *connect.Request[berthv1.AcceptDriftRequest],
 ) (*connect.Response[berthv1.AcceptDriftResponse], error) {
 	message := request.Msg
-	vm, err := s.settleDrift(ctx, message.GetRequestId(), message.GetVm(), "is kept as it runs: ", drift.Accepted)
+	accept := func(vm model.VM) (model.VM, error) {
+		vm.Needs = "" // somebody has looked at it
+		if vm.Drift == nil {
+			return vm, nil
+		}
+		return drift.Accepted(vm)
+	}
+	vm, err := s.settleDrift(ctx, message.GetRequestId(), message.GetVm(), keeps, accept)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +57,9 @@ func (s *DeviceCalls) RevertDrift(
 	return connect.NewResponse(&berthv1.RevertDriftResponse{SchemaVersion: wire.SchemaVersion, Vm: vm}), nil
 }
 
+// keeps is what the history says of changes that were accepted.
+const keeps = "is kept as it runs: "
+
 // settleDrift writes what somebody has decided about changes of a VM.
 func (s *DeviceCalls) settleDrift(
 	ctx context.Context, requestID, name, told string, settle func(model.VM) (model.VM, error),
@@ -65,7 +75,8 @@ func (s *DeviceCalls) settleDrift(
 			return state.Command{}, refusal.New(rpc.Busy, subject, "wait for it with 'berth operation watch "+op.ID+"'",
 				"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
 		}
-		if vm.Drift == nil {
+		adopted := told == keeps && vm.Needs != ""
+		if vm.Drift == nil && !adopted {
 			return state.Command{}, refusal.New(rpc.Conflict, subject, "see 'berth vm show "+vm.Name+"'",
 				"nobody has changed the devices of VM %q beside Berth", vm.Name)
 		}
@@ -76,9 +87,12 @@ func (s *DeviceCalls) settleDrift(
 		command := state.Command{
 			Kind: "settle drift", Expect: []state.Expectation{answer.ExpectVM(vm)}, VMs: []model.VM{after},
 		}
-		texts := make([]string, 0, len(vm.Drift.Edits))
-		for i := range vm.Drift.Edits {
-			texts = append(texts, vm.Drift.Edits[i].Text())
+		var texts []string
+		if adopted {
+			texts = append(texts, "what it was adopted with that needs "+vm.Needs)
+		}
+		for _, edit := range vm.Drifted() {
+			texts = append(texts, edit.Text())
 		}
 		p.Tell(ctx, &command, "vm.drift-settled", subject, "%s%s", told, strings.Join(texts, "; "))
 		return command, nil

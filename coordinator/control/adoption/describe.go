@@ -3,7 +3,9 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"berth/coordinator/admission"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/drift"
@@ -13,6 +15,7 @@ import (
 	"berth/coordinator/placement/key"
 	"berth/coordinator/state"
 	"berth/shared/domxml"
+	"berth/shared/domxml/guard"
 	"berth/shared/units"
 )
 
@@ -53,12 +56,25 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	if err != nil {
 		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
 	}
+	permitted := admission.Permitted(snapshot, func(id string) model.NodeFacts { return a.Inventory.Facts(id, a.Now()) }, node.ClusterName())
+	found, err := admission.Spec(&vm.Spec, permitted)
+	if err != nil {
+		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
+	}
+	if len(found) > 0 {
+		vm.Needs, vm.Bound = guard.Join(guard.Needs(found)), one.Node
+		note = fmt.Sprintf("it stays on its node, because no other one is to be given its document: %s; let it through with 'berth vm accept %s'",
+			textOf(found), model.Argument(vm.Name))
+	}
 	if local != "" {
 		vm.Bound = one.Node
 		if snapshot.FeatureLevel() < state.DriftLevel { // nobody would keep that
 			vm.Migration = model.MigrateNever
 		}
-		note = fmt.Sprintf("it stays on its node: disk %s is in no storage pool that Berth knows as shared; if all nodes see it, make a "+
+		if note != "" {
+			note += "; "
+		}
+		note += fmt.Sprintf("it stays on its node: disk %s is in no storage pool that Berth knows as shared; if all nodes see it, make a "+
 			"libvirt pool of its folder on each and declare that with 'berth pool add NAME --cluster %s --scope shared'", local, node.ClusterName())
 	}
 	return vm, note, nil
@@ -95,4 +111,17 @@ func (a *Adoption) inherited(snapshot *state.Snapshot, vm *model.VM, one evidenc
 	vm.Epoch = max(snapshot.LastEpoch(vm.ID), one.Domain.Epoch)
 	vm.LastEpoch = vm.Epoch
 	return nil
+}
+
+// textOf tells the first findings of a document.
+func textOf(found []guard.Finding) string {
+	const most = 4
+	texts := make([]string, 0, most+1)
+	for i := range found[:min(len(found), most)] {
+		texts = append(texts, found[i].Text())
+	}
+	if more := len(found) - most; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
 }

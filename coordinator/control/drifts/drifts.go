@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"berth/coordinator/admission"
+	"berth/coordinator/binding"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/drift"
 	"berth/coordinator/model"
@@ -220,7 +222,13 @@ func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, node string, liv
 		return vm // a link of it leads nowhere: its next start says so
 	}
 	facts := d.Inventory.Facts(node, d.Now())
-	after, _ := drift.After(vm, drift.Compare(&vm, baseline, live, &facts), node, d.Now())
+	record, _ := snapshot.Node(node)
+	edits := drift.Compare(&vm, baseline, live, &facts)
+	if len(edits) > 0 {
+		permitted := admission.Permitted(snapshot, func(id string) model.NodeFacts { return d.Inventory.Facts(id, d.Now()) }, record.ClusterName())
+		edits = drift.Judged(&vm, edits, baseline, permitted)
+	}
+	after, _ := drift.After(vm, edits, node, d.Now())
 	return bind(snapshot, after, node, &facts)
 }
 
@@ -246,7 +254,7 @@ func (d *Drifts) Bound(snapshot *state.Snapshot, vm model.VM) model.VM {
 	return bind(snapshot, vm, vm.LastNode, &facts)
 }
 
-// bind is the record of a VM with the node that alone has a disk of it. What is not known leaves it as it is.
+// bind is the record of a VM with the node that alone has a disk of it, or alone is to have its document. What is not known leaves it as it is.
 func bind(snapshot *state.Snapshot, vm model.VM, node string, facts *model.NodeFacts) model.VM {
 	if !facts.PoolsKnown {
 		return vm
@@ -255,7 +263,7 @@ func bind(snapshot *state.Snapshot, vm model.VM, node string, facts *model.NodeF
 	local, err := drift.LocalDisk(snapshot, &vm, record.ClusterName(), facts)
 	switch {
 	case err != nil:
-	case local != "":
+	case local != "" || binding.Lacks(snapshot, &vm, record.ClusterName()) != "":
 		vm.Bound = node
 	default:
 		vm.Bound = ""

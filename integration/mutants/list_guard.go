@@ -1,0 +1,38 @@
+package main
+
+// guardMutants break the guard of what is put onto hosts.
+var guardMutants = []mutant{
+	{
+		name: "the-guard-lets-unknown-elements-through", file: "shared/domxml/guard/judge.go", suite: suite{pkg: "./shared/domxml/guard"},
+		is: "case at.Space != \"\" || !known:", becomes: "case at.Space != \"\" || !known && len(path) < 0:",
+	},
+	{
+		name: "the-guard-reads-no-path-twice", file: "shared/domxml/guard/permitted.go", suite: suite{pkg: "./shared/domxml/guard"},
+		is: "if !path.IsAbs(file) || path.Clean(file) != file || !printable(file) {", becomes: "if !path.IsAbs(file) || !printable(file) {",
+	},
+	{
+		name: "an-attribute-twice-is-read", file: "shared/domxml/read.go", suite: suite{pkg: "./shared/domxml/guard"},
+		is:      "if slices.ContainsFunc(token.Attr[:i], func(b xml.Attr) bool { return a.Name == b.Name }) {",
+		becomes: "if slices.ContainsFunc(token.Attr[:0], func(b xml.Attr) bool { return a.Name == b.Name && i < 0 }) {",
+	},
+	{
+		name: "one-node-makes-a-folder-known", file: "coordinator/admission/admission.go", suite: suite{pkg: "./coordinator/admission"},
+		is: `case folder != "" && folder != one.Path || one.Path == "":`, becomes: `case one.Path == "":`,
+	},
+	{
+		name: "a-new-site-permits-everything", file: "coordinator/admission/admission.go", suite: suite{pkg: "./coordinator/admission"},
+		is: `if !said && records.Meta(model.MetaGuarded) == "" {`, becomes: `if !said {`,
+	},
+	{
+		name: "a-document-is-edited-past-the-guard", file: "coordinator/api/guests/document.go", suite: inAPI.only("HoweverItComes"),
+		is: "if err := p.AdmitVM(&after, &before); err != nil {", becomes: "if err := p.AdmitVM(&after, &after.Spec); err != nil {",
+	},
+	{
+		name: "what-needs-a-permission-binds-nothing", file: "coordinator/binding/binding.go", suite: suite{pkg: "./coordinator/binding"},
+		is: `if lacks != "" {`, becomes: `if lacks == "?" {`,
+	},
+	{
+		name: "drift-past-the-guard-is-not-asked-about", file: "coordinator/drift/drift.go", suite: suite{pkg: "./coordinator/drift"},
+		is: `if lacks := vm.Asks(&edit, cluster); lacks != "" {`, becomes: `if lacks := vm.Asks(&edit, cluster); lacks == "?" {`,
+	},
+}
