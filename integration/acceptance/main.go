@@ -61,7 +61,11 @@ func run(ctx context.Context, packages, cache string, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	return prove(ctx, site, packages)
+	if err := prove(ctx, site, packages); err != nil {
+		return err
+	}
+	fmt.Printf("\nthe first run: 5 commands on the coordinator, none on the hypervisors, %.0f s\n", site.first.Seconds())
+	return nil
 }
 
 // cleanup is what has been set up, to be taken down in the reverse order, whatever fails on the way.

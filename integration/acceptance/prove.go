@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -15,7 +14,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		install, formCluster, prepareMigration, joinNodes, moveVM, cutPower, upgrade, removeAll,
+		installByHand, prepareMigration, bringUp, lookAround, moveVM, cutPower, changePackage, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -46,58 +45,33 @@ func (m *machine) fetch(packages, pattern string) (string, error) {
 	return m.put(found[0])
 }
 
-func install(ctx context.Context, s *site, packages string) error {
-	step("Install the packages: apt on the coordinator and on node-b, rpm on node-a")
-	for _, what := range []struct {
-		on            *machine
-		pattern, line string
-	}{
-		{s.coord, "berth_*.deb", "apt-get install -qq -y ./%s"},
-		{s.nodes[0], "berth-agent-*.rpm", "rpm -Uvh --nodeps %s"}, // Debian's rpm does not know what dpkg has installed
-		{s.nodes[1], "berth-agent_*.deb", "apt-get install -qq -y ./%s"},
-	} {
-		name, err := what.on.fetch(packages, what.pattern)
-		if err != nil {
-			return err
-		}
-		if err := what.on.do(ctx, fmt.Sprintf(what.line, name)); err != nil {
-			return err
-		}
-	}
-	step("A service that is not set up yet waits: it neither fails nor loops")
-	if err := s.coord.do(ctx,
-		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-coordinator.service",
-		"systemctl start berth-coordinator && systemctl show --property=ActiveState,ConditionResult berth-coordinator",
-		"! systemctl is-failed berth-coordinator",
-		"id berth",
-	); err != nil {
+// installByHand tries the agent's RPM where it is not needed: a package that nobody has set up does nothing, and goes without a trace.
+func installByHand(ctx context.Context, s *site, packages string) error {
+	step("Install the agent's RPM by hand: a service that is not set up yet waits, it neither fails nor loops")
+	name, err := s.coord.fetch(packages, "berth-agent-*.rpm")
+	if err != nil {
 		return err
 	}
-	for _, node := range s.nodes {
-		if err := node.do(ctx,
-			"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-agent.service",
-			"systemctl start berth-agent && ! systemctl is-failed berth-agent",
-			"id berth-agent | grep libvirt",
-		); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func formCluster(ctx context.Context, s *site, _ string) error {
-	step("Form the cluster")
 	return s.coord.do(ctx,
-		"berth coordinator init",
-		"systemctl enable --now berth-coordinator",
-		"berth status",
-		"stat --format='%U %a %n' /var/lib/berth/coordinator /var/lib/berth/coordinator/tls/ca.key",
+		"rpm -Uvh --nodeps "+name, // Debian's rpm does not know what dpkg has installed
+		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-agent.service",
+		"systemctl start berth-agent && ! systemctl is-failed berth-agent",
+		"id berth-agent | grep libvirt",
+		"rpm -e berth-agent && test ! -e /usr/bin/berth-agent",
 	)
 }
 
 func prepareMigration(ctx context.Context, s *site, _ string) error {
 	step("Let the libvirts of the nodes migrate to each other, encrypted")
 	a, b := s.nodes[0], s.nodes[1]
+	for _, node := range s.nodes { // it comes with the agent's package, which the first run is to install
+		if _, err := node.put("packaging/bin/berth-libvirt-certs"); err != nil {
+			return err
+		}
+		if err := node.do(ctx, "mkdir -p /usr/local/sbin && install -m 0755 berth-libvirt-certs /usr/local/sbin/"); err != nil {
+			return err
+		}
+	}
 	if err := a.do(ctx, fmt.Sprintf("berth-libvirt-certs make certs %s,%s %s,%s", a.name, a.address, b.name, b.address)); err != nil {
 		return err
 	}
@@ -114,36 +88,30 @@ func prepareMigration(ctx context.Context, s *site, _ string) error {
 	)
 }
 
-var token = regexp.MustCompile(`"token":\s*"([^"]+)"`)
-
-func joinNodes(ctx context.Context, s *site, _ string) error {
-	step("Join the nodes")
-	for _, node := range s.nodes {
-		out, err := s.coord.run(ctx, "berth token create --for agent -o json")
-		if err != nil {
-			return err
-		}
-		found := token.FindStringSubmatch(out)
-		if found == nil {
-			return errors.New("no token in the answer")
-		}
-		if err := node.do(ctx,
-			"berth-agent join coordinator "+found[1],
-			"systemctl enable --now berth-agent",
-			"stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key",
-		); err != nil {
-			return err
-		}
+func lookAround(ctx context.Context, s *site, _ string) error {
+	step("What the first run has left")
+	if err := s.coord.do(ctx,
+		"berth init", // says what is there
+		"berth node add hv1 hv2",
+		"berth status",
+		"berth node list",
+		"berth token list",
+		"stat --format='%U %a %n' /var/lib/berth/coordinator /var/lib/berth/coordinator/tls/ca.key",
+		// The line that is printed works as it is printed.
+		`XDG_CONFIG_HOME=/root/alice sh -c "$(berth token create --for operator --name alice --quiet)"`,
+		"berth --client-config /root/alice/berth/client.yaml status",
+	); err != nil {
+		return err
 	}
 	if err := s.awaitNodes(ctx); err != nil {
 		return err
 	}
 	for _, node := range s.nodes {
-		if err := node.do(ctx, "berth-agent doctor"); err != nil {
+		if err := node.do(ctx, "stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key", "berth-agent doctor"); err != nil {
 			return err
 		}
 	}
-	return s.coord.do(ctx, "berth node list")
+	return nil
 }
 
 // awaitNodes waits until the coordinator says that every node is up.
@@ -192,10 +160,6 @@ func (s *site) runsOnlyOn(ctx context.Context, vm string, want *machine) error {
 }
 
 func moveVM(ctx context.Context, s *site, _ string) error {
-	step("Start a VM")
-	if err := s.coord.do(ctx, "berth vm start web-1 --memory 256M --vcpus 1 --key Apart=1@-100"); err != nil {
-		return err
-	}
 	first, err := s.nodeOf(ctx, "web-1")
 	if err != nil {
 		return err
@@ -203,10 +167,20 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 	if err := s.runsOnlyOn(ctx, "web-1", first); err != nil {
 		return err
 	}
-	step("Start another VM on %s that the first one keeps apart from, and migrate the first to the best node while it runs", first.name)
+	step("Start another VM on %s that the first one keeps apart from, so that the other node is the best", first.name)
 	if err := s.coord.do(ctx,
+		"berth vm set web-1 --key Apart=1@-100",
 		"berth vm start load-1 --memory 1G --vcpus 2 --key Apart=1@-100 --node "+first.name,
-		"berth vm migrate web-1 --best",
+	); err != nil {
+		return err
+	}
+	step("The last command of the first run: migrate to the best node while the guest runs")
+	began := time.Now()
+	if err := s.coord.do(ctx, s.migrate); err != nil {
+		return err
+	}
+	s.first += time.Since(began)
+	if err := s.coord.do(ctx,
 		"berth vm why web-1",
 		"berth vm list",
 	); err != nil {
@@ -304,6 +278,31 @@ func (m *machine) mainPID(ctx context.Context, unit string) (string, error) {
 		err = fmt.Errorf("%s: %s does not run", m.name, unit)
 	}
 	return out, err
+}
+
+// changePackage has the first node run the agent of the RPM from now on, with the identity that it has.
+func changePackage(ctx context.Context, s *site, packages string) error {
+	node := s.nodes[0]
+	step("On %s the agent's DEB gives way to the RPM: it is the same node, and guests do not notice", node.name)
+	before, err := node.guests(ctx)
+	if err != nil {
+		return err
+	}
+	name, err := node.fetch(packages, "berth-agent-*.rpm")
+	if err != nil {
+		return err
+	}
+	if err := node.do(ctx, "dpkg --remove berth-agent", "rpm -Uvh --nodeps "+name, "systemctl enable --now berth-agent"); err != nil {
+		return err
+	}
+	after, err := node.guests(ctx)
+	if err != nil {
+		return err
+	}
+	if before != after {
+		return fmt.Errorf("%s: guests were %s, are %s", node.name, before, after)
+	}
+	return s.awaitNodes(ctx)
 }
 
 // upgrade installs the same package again, which runs the scripts of an upgrade, and tells whether the service restarted.

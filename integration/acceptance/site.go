@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // site is one run: a folder, a bridge in a network namespace of its own, and the machines on it. Nothing of it is
@@ -20,6 +21,9 @@ type site struct {
 	folder string
 	coord  *machine
 	nodes  []*machine
+
+	first   time.Duration // that the first run took, up to the VM
+	migrate string        // the README's command that migrates it
 }
 
 const folderPattern = "berth-acceptance-*"
