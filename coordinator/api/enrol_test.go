@@ -356,7 +356,9 @@ func TestCreateToken(t *testing.T) {
 			}
 		}
 	}
-	named, err := client.CreateToken(t.Context(), connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: "operator", Name: "alice", TtlSeconds: 120}))
+	named, err := client.CreateToken(t.Context(), connect.NewRequest(&berthv1.CreateTokenRequest{
+		Purpose: "operator", Name: "alice", TtlSeconds: 120,
+	}))
 	if err != nil || !strings.HasSuffix(named.Msg.GetCommand(), " - --name alice") {
 		t.Errorf("the line for alice is %q (%v)", named.Msg.GetCommand(), err)
 	}

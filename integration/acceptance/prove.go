@@ -107,7 +107,10 @@ func lookAround(ctx context.Context, s *site, _ string) error {
 		return err
 	}
 	for _, node := range s.nodes {
-		if err := node.do(ctx, "stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key", "berth-agent doctor"); err != nil {
+		if err := node.do(ctx,
+			"stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key",
+			"berth-agent doctor",
+		); err != nil {
 			return err
 		}
 	}
@@ -169,7 +172,7 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 	}
 	step("Start another VM on %s that the first one keeps apart from, so that the other node is the best", first.name)
 	if err := s.coord.do(ctx,
-		"berth vm set web-1 --key Apart=1@-100",
+		"berth key set vm/web-1 Apart=1 --weight -100",
 		"berth vm start load-1 --memory 1G --vcpus 2 --key Apart=1@-100 --node "+first.name,
 	); err != nil {
 		return err

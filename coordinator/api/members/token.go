@@ -27,8 +27,8 @@ const (
 	maxSweep = 100
 )
 
-// CreateToken makes a token with which a machine or person can enrol, once or as often as is asked for. The answer is the only place where its
-// secret ever stands.
+// CreateToken makes a token with which a machine or person can enrol, once or as often as is asked for. The answer is the
+// only place where its secret ever stands.
 func (s *Calls) CreateToken(
 	ctx context.Context, request *connect.Request[berthv1.CreateTokenRequest],
 ) (*connect.Response[berthv1.CreateTokenResponse], error) {
@@ -97,7 +97,8 @@ func checkToken(made *model.Token) error {
 		return err
 	}
 	if made.Uses > 1 && made.Name != "" && !made.Pattern() {
-		return fmt.Errorf("a token for %d uses and the one name %q: a name joins once, so give a pattern like %q", made.Uses, made.Name, made.Name+"*")
+		return fmt.Errorf("a token for %d uses and the one name %q: a name joins once, so give a pattern like %q",
+			made.Uses, made.Name, made.Name+"*")
 	}
 	if made.Uses == 1 {
 		made.Uses = 0

@@ -97,7 +97,10 @@ func cannedMemberAnswers() memberFake {
 					Id: "0a1b2c3d", Purpose: "agent", Name: "hv*", Uses: 20, UsesLeft: 18, ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
 					CreatedBy: "operator/admin", UsedBy: []string{"hv1", "hv2"},
 				},
-				{Id: "9f8e7d6c", Purpose: "operator", Uses: 1, UsesLeft: 1, ExpiresAt: timestamppb.New(noon.Add(time.Hour)), CreatedBy: "operator/admin"},
+				{
+					Id: "9f8e7d6c", Purpose: "operator", Uses: 1, UsesLeft: 1, ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
+					CreatedBy: "operator/admin",
+				},
 			}}, nil
 		},
 		identities: func(r *berthv1.ListIdentitiesRequest) (*berthv1.ListIdentitiesResponse, error) {

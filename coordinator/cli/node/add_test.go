@@ -58,7 +58,8 @@ func (h *hosts) program(name, text string) {
 func (h *hosts) add(host, node string, facts ...string) {
 	h.t.Helper()
 	all := []string{
-		"os=Debian GNU/Linux 12 (bookworm)", "arch=x86_64", "name=" + node + ".example", "uid=0", "now=" + fmt.Sprint(clitest.Ago(0).AsTime().Unix()),
+		"os=Debian GNU/Linux 12 (bookworm)", "arch=x86_64", "name=" + node + ".example", "uid=0",
+		"now=" + fmt.Sprint(clitest.Ago(0).AsTime().Unix()),
 		"libvirt=/run/libvirt/libvirt-sock", "has=dpkg", "has=apt-get", "has=systemd",
 	}
 	h.program(host+"/facts", strings.Join(append(all, facts...), "\n")+"\n")
@@ -152,8 +153,10 @@ func TestAddTellsWhatFailedAndGoesOnElsewhere(t *testing.T) {
 		t.Errorf("hv1 was left:\n%s", said.Out)
 	}
 	for host, lines := range map[string][]string{
-		"hv2":     {"install failed: exit status 100\n", "  | Reading lists\n", "no room on the disk\n", "next: mend that there"},
-		"nowhere": {"check failed: exit status 255\n", "  | ssh: Could not resolve hostname nowhere\n", "next: log in once with 'ssh nowhere true'"},
+		"hv2": {"install failed: exit status 100\n", "  | Reading lists\n", "no room on the disk\n", "next: mend that there"},
+		"nowhere": {
+			"check failed: exit status 255\n", "  | ssh: Could not resolve hostname nowhere\n", "next: log in once with 'ssh nowhere true'",
+		},
 	} {
 		for _, line := range lines {
 			if got := of(said.Out, host); !strings.Contains(got, line) || strings.Contains(got, "\033") {
@@ -225,7 +228,8 @@ func TestAddWithoutSSH(t *testing.T) {
 	h := newHosts(t)
 	w, _ := clitest.NewSite(t, clitest.Steady())
 	said := w.Run("node", "add", "hv1", "root@hv2.example", "--no-ssh")
-	if said.Exit != term.Done || strings.Count(said.Out, "echo berth1.agent.secret.fingerprint | berth-agent join coord1:7420 - --name hv") != 2 ||
+	const line = "echo berth1.agent.secret.fingerprint | berth-agent join coord1:7420 - --name hv"
+	if said.Exit != term.Done || strings.Count(said.Out, line) != 2 ||
 		!strings.Contains(said.Out, "--name hv2 ") {
 		t.Errorf("exit %d\n%s%s", said.Exit, said.Out, said.ErrOut)
 	}
@@ -256,7 +260,8 @@ func TestAddMisused(t *testing.T) {
 			t.Errorf("%v: exit %d, %s", c.args, said.Exit, said.ErrOut)
 		}
 	}
-	if said := w.Run("node", "add", "hv1", "--package", "/nowhere.deb"); said.Exit != term.Failed || !strings.Contains(said.ErrOut, "/nowhere.deb") {
+	said := w.Run("node", "add", "hv1", "--package", "/nowhere.deb")
+	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, "/nowhere.deb") {
 		t.Errorf("a package that is not there: %s", said.ErrOut)
 	}
 }
