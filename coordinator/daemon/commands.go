@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -95,22 +96,34 @@ func joinCommand() *cobra.Command {
 				return fmt.Errorf("the token: %w", err)
 			}
 			options.Address, options.Token = args[0], token
+			if options.ClientConfig == "" && options.ConfigPath == DefaultConfigPath {
+				options.ClientConfig = clientconfig.SystemPath
+			}
 			joined, err := Join(command.Context(), options)
 			if err != nil {
 				return err
 			}
-			joined.tell(command.OutOrStdout())
+			joined.tell(command.OutOrStdout(), options.ClientConfig)
 			return nil
 		},
 	}
 	placeFlags(command, &options.ConfigPath, &options.Flags)
+	command.Flags().StringVar(&options.ClientConfig, "client-config", "",
+		"where to put an operator's client configuration (default "+clientconfig.SystemPath+", with the default of --config)")
 	return command
 }
 
-func (j Joined) tell(w io.Writer) {
+func (j Joined) tell(w io.Writer, clientConfig string) {
 	fmt.Fprintf(w, "coordinator %s has joined cluster %s\n", j.Config.Name, j.ClusterID)
 	fmt.Fprintf(w, "  state and certificates  %s (ca.key there can sign for the whole cluster: keep it safe)\n", j.Config.DataDir)
 	fmt.Fprintf(w, "  configuration           %s\n", j.ConfigPath)
+	switch {
+	case j.NoOperator != nil:
+		fmt.Fprintf(w, "  operator                none: %v; 'berth token create --for operator' on another coordinator prints the line "+
+			"that makes one\n", j.NoOperator)
+	case j.Operator != "":
+		fmt.Fprintf(w, "  operator %-15s%s, context %s\n", strconv.Quote(firstOperator), clientConfig, j.Operator)
+	}
 	fmt.Fprintf(w, "\nnext:\n  %s\n  berth coordinator list\n", startLine(j.ConfigPath))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/cli/clientconfig"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -27,6 +28,8 @@ type JoinOptions struct {
 	Token      string
 	ConfigPath string // default: DefaultConfigPath
 	Flags      Config // only Name, Advertise and DataDir count
+	// ClientConfig is where an operator's client configuration for this machine goes; empty: none is made.
+	ClientConfig string
 }
 
 // Joined is what Join made.
@@ -36,6 +39,8 @@ type Joined struct {
 	ConfigMade bool // or added to
 	ClusterID  string
 	Members    []string // API addresses of all members
+	Operator   string   // context in the client configuration; empty: none was made
+	NoOperator error    // why none could be made
 }
 
 // Join enrols this machine as a member of an existing cluster. It only brings the certificates: Run has the member taken
@@ -71,7 +76,54 @@ func Join(ctx context.Context, options JoinOptions) (Joined, error) {
 	if joined.ConfigMade, err = settled.save(); err != nil {
 		return joined, fmt.Errorf("this machine has joined, but its configuration could not be written: %w", err)
 	}
+	if options.ClientConfig != "" {
+		joined.Operator, joined.NoOperator = letOperatorIn(ctx, home, address, options.ClientConfig)
+	}
 	return joined, nil
+}
+
+// letOperatorIn gives root of a new coordinator a client configuration with all members, unless there is one of this cluster. The
+// operator is enrolled as anybody else, with a token that the new member asks for.
+func letOperatorIn(ctx context.Context, home place, address, path string) (name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, enrolTimeout)
+	defer cancel()
+	who, err := home.identity()
+	if err != nil {
+		return "", err
+	}
+	if there, err := contextOf(path, who.ClusterID); there != "" || err != nil {
+		return there, err
+	}
+	if name, err = freeContext(path, who.ClusterID); err != nil {
+		return "", err
+	}
+	settings, err := pki.ClientConfig(home.tls(), pki.RolePeer)
+	if err != nil {
+		return "", err
+	}
+	client := rpc.NewHTTPClient(settings)
+	defer client.CloseIdleConnections()
+	made, err := berthv1connect.NewBerthServiceClient(client, "https://"+address).CreateToken(ctx,
+		connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: pki.PurposeOperator, Name: firstOperator, TtlSeconds: enrolTimeout.Seconds()}))
+	if err != nil {
+		return "", err
+	}
+	token, err := pki.ParseToken(made.Msg.GetToken())
+	if err != nil {
+		return "", err
+	}
+	request, key, err := pki.NewRequest(firstOperator)
+	if err != nil {
+		return "", err
+	}
+	answer, err := berthv1connect.NewEnrolmentServiceClient(client, "https://"+address).Enrol(ctx,
+		connect.NewRequest(&berthv1.EnrolRequest{TokenSecret: token.Secret, Name: firstOperator, CsrPem: request}))
+	if err != nil {
+		return "", err
+	}
+	return name, clientconfig.Store(path, name, answer.Msg.GetApiAddresses(), clientconfig.Credentials{
+		CA: answer.Msg.GetCaPem(), Certificate: answer.Msg.GetCertificatePem(), Key: key,
+	})
 }
 
 // enrol gets this member's certificate and puts it into its place.

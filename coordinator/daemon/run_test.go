@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
 
+	"berth/coordinator/cli/clientconfig"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -80,8 +82,12 @@ func TestThreeCoordinators(t *testing.T) {
 		joined, err := Join(t.Context(), JoinOptions{
 			Address: all[len(all)-1].load().Listen.API, // any of them
 			Token:   first.token(&berthv1.CreateTokenRequest{Purpose: "coordinator", Name: name}), ConfigPath: m.config,
+			ClientConfig: m.client,
 		})
 		m.check(err)
+		if joined.NoOperator != nil || joined.Operator != "default" {
+			t.Errorf("%s has no operator: %q, %v", name, joined.Operator, joined.NoOperator)
+		}
 		if joined.ClusterID != made.ClusterID {
 			t.Errorf("%s joined %+v", name, joined)
 		}
@@ -94,6 +100,15 @@ func TestThreeCoordinators(t *testing.T) {
 		first.status(m.load().Listen.API, func(s *berthv1.StatusResponse) bool {
 			return voting(s) == voters
 		})
+		// Root of each coordinator has a client configuration of its own, with all members.
+		loaded, err := clientconfig.Load(m.client)
+		m.check(err)
+		context, _, err := loaded.Context("", m.client)
+		m.check(err)
+		if len(context.Coordinators) != voters || !slices.Contains(context.Coordinators, m.load().Listen.API) {
+			t.Errorf("the context of %s lists %v", name, context.Coordinators)
+		}
+		m.status(m.load().Listen.API, led)
 	}
 
 	status := first.status("", led)
