@@ -19,4 +19,5 @@ var mutants = slices.Concat(
 	readinessMutants,
 	liveMutants,
 	intakeMutants,
+	tokenMutants,
 )

@@ -23,7 +23,9 @@ import (
 // programs make the commands as the programs have them, by the program's name.
 var programs = map[string]func() *cobra.Command{
 	"berth": func() *cobra.Command {
-		return cli.New(cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()})
+		return cli.New(cli.Options{
+			CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands(), InitCommand: daemon.FirstCommand(),
+		})
 	},
 	"berth-agent": agent.New,
 }

@@ -25,7 +25,9 @@ var programs = []struct {
 	pages []string
 }{
 	{
-		cli.New(cli.Options{CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands()}),
+		cli.New(cli.Options{
+			CoordinatorCommands: daemon.Commands(), SnapshotCommands: daemon.SnapshotCommands(), InitCommand: daemon.FirstCommand(),
+		}),
 		[]string{"berth-coordinator.yaml.5"},
 	},
 	{command.New(), []string{"berth-agent.yaml.5", "berth-libvirt-certs.8"}},

@@ -372,7 +372,8 @@ func (j *addition) join(ctx context.Context, host string, r *remote, found *fact
 		}
 		if _, err := j.node(ctx, is.ID); err != nil {
 			return &trouble{
-				stepJoin, "on the host, 'systemctl stop berth-agent', then 'berth-agent join --force' with a token of 'berth token create --for agent'",
+				stepJoin, "on the host, 'systemctl stop berth-agent', then 'berth-agent join --force HOST TOKEN' " +
+					"with a token of 'berth token create --for agent'",
 				fmt.Errorf("its agent was node %s, which the cluster does not have: %s", is.Name, term.Message(err)),
 			}
 		}
