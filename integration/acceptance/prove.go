@@ -172,7 +172,7 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 	}
 	step("Start another VM on %s that the first one keeps apart from, so that the other node is the best", first.name)
 	if err := s.coord.do(ctx,
-		"berth key set vm/web-1 Apart=1 --weight -100",
+		"berth key set vm/web-1 Apart=1 --weight -100 --class customer",
 		"berth vm start load-1 --memory 1G --vcpus 2 --key Apart=1@-100 --node "+first.name,
 	); err != nil {
 		return err
