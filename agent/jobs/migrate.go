@@ -35,6 +35,9 @@ func doMigrate(j *job) done {
 		err := otherState(seen)
 		return done{result: refused(j.command, err, seen.message())}
 	}
+	if err := writes(j, seen); err != nil {
+		return done{result: refused(j.command, err, seen.message())}
+	}
 	going := j.follow(seen.domain)
 	var err error
 	if seen.domain.JobActive {
@@ -50,6 +53,20 @@ func doMigrate(j *job) done {
 		// The call came back and the job goes on: the daemon's answer was lost, not the move.
 		err = going.attach(j.ctx)
 	}
+}
+
+// writes has a guest write again that a snapshot may have left frozen, before it moves: only this node knows of that, so on the target
+// nobody would.
+func writes(j *job, seen sight) error {
+	epoch, err := j.journal.frozenIn(j.command.GetVmId())
+	if err == nil && epoch == j.command.GetEpoch() && !seen.domain.JobActive {
+		err = j.thawGuest(j.command.GetVmId(), epoch)
+	}
+	if err != nil {
+		return fmt.Errorf("its guest may stand still since a snapshot, and nobody would have it write again on the target; "+
+			"`virsh domfsthaw %s` does: %w", j.command.GetVmName(), err)
+	}
+	return nil
 }
 
 // follow makes the migration of the job, which can be cancelled from now on.

@@ -296,6 +296,22 @@ func TestAGuestIsThawedHoweverLate(t *testing.T) {
 	}
 }
 
+// A guest that may stand still does not move: on the target nobody would have it write again. Once it writes it moves.
+func TestAFrozenGuestDoesNotMove(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.withDisks()
+		b.node.SetGuest(vmID, fake.Guest{Agent: true})
+		b.node.Inject("thaw", fake.Fault{Err: hypervisor.ErrBusy})
+		b.want(b.do(command("op1", 1, 5, takeOrder(snapshotOf("a", "b")))), ambiguous, "ambiguous", running)
+		r := b.do(command("op2", 1, 5, migrateOrder))
+		if b.want(r, refused_, "busy", running); !strings.Contains(r.GetError(), "virsh domfsthaw "+vmName) || b.asked("migrate") {
+			b.Errorf("it says %q", r.GetError())
+		}
+		b.node.Heal("thaw")
+		b.want(b.do(command("op3", 1, 5, migrateOrder)), done_, "", absentState)
+	})
+}
+
 // The line of a guest that may be frozen outlives the order's answer, and goes with the run of the guest.
 func TestNobodyThawsAnEndedRun(t *testing.T) {
 	inBubble(t, func(b *bench) {

@@ -81,3 +81,61 @@ func TestTheDocumentOfAVM(t *testing.T) {
 		t.Errorf("of an earlier revision: %v", err)
 	}
 }
+
+// A document takes no disk that is another's, and leaves none behind that has snapshots of the VM.
+func TestADocumentTakesAndLeavesNoDisk(t *testing.T) {
+	const id = "6e0f5d0a-3b51-4c8e-9d27-5d8f8a3f0003"
+	m := newCloud(t, 1).members[0]
+	with := func(files ...string) string {
+		var disks strings.Builder
+		for i, file := range files {
+			disks.WriteString("<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='" + file + "'/><target dev='vd" +
+				string(rune('a'+i)) + "' bus='virtio'/></disk>")
+		}
+		return strings.Replace(someDocument, "<devices/>", "<devices>"+disks.String()+"</devices>", 1)
+	}
+	m.addVM(model.VM{
+		ID: id, Name: "web", Desired: model.Stopped, Spec: model.VMSpec{Memory: 64 << 20, VCPUs: 1, XML: with("/srv/a", "/srv/b")},
+		Snapshots: []model.Snapshot{{Name: "weekly", Disks: []model.SnapshotDisk{{Target: "vda", Source: model.DiskSource{Path: "/srv/a"}}}}},
+	})
+	for _, c := range []struct{ text, says, next string }{
+		{with("/srv/a", "/srv/taken"), `is one of VM "mail"`, "detach it there"},
+		{with("/srv/b"), `without disk vda, which has the snapshot "weekly"`, "'berth vm snapshot delete web --name weekly'"},
+		{with("/srv/b", "/srv/a"), "", ""},
+		{with("/srv/a"), "", ""},
+	} {
+		for _, dry := range []bool{true, false} {
+			_, err := m.operator().SetVMDocument(t.Context(), connect.NewRequest(&berthv1.SetVMDocumentRequest{Vm: "web", Xml: c.text, DryRun: dry}))
+			switch {
+			case c.says == "" && err != nil:
+				t.Errorf("%s: %v", c.text, err)
+			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(rpc.Detail(err).GetNextStep(), c.next)):
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		}
+	}
+}
+
+// A disk leaves its VM only once no snapshot of the VM is in its file.
+func TestADiskWithASnapshotStaysLinked(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	m.declare(model.Resource{ID: "d1", Kind: model.KindDisk, Name: "data", Settings: map[string]string{"path": "/srv/a", "format": "qcow2"}})
+	m.declare(model.Resource{ID: "d2", Kind: model.KindDisk, Name: "more", Settings: map[string]string{"path": "/srv/b", "format": "qcow2"}})
+	m.addVM(model.VM{
+		ID: "v1", Name: "web", Desired: model.Stopped, Disks: []string{"d1", "d2"}, Spec: model.VMSpec{Memory: 64 << 20, VCPUs: 1},
+		Snapshots: []model.Snapshot{{Name: "weekly", Disks: []model.SnapshotDisk{{Target: "vda", Source: model.DiskSource{Path: "/srv/a"}}}}},
+	})
+	attach := func(disks ...string) error {
+		_, err := m.operator().ChangeVM(t.Context(), connect.NewRequest(&berthv1.ChangeVMRequest{
+			Vm: "web", Change: &berthv1.VMChange{Disks: &berthv1.Names{Names: disks}},
+		}))
+		return err
+	}
+	if err := attach("more"); err == nil || !strings.Contains(err.Error(), `disk/data has the snapshot "weekly"`) ||
+		!strings.Contains(err.Error(), "berth vm snapshot delete web --name weekly") {
+		t.Errorf("without it: %v", err)
+	}
+	if err := attach("data"); err != nil {
+		t.Errorf("without the other: %v", err)
+	}
+}

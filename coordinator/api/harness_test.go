@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"berth/coordinator/consensus"
 	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
+	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/control/plans"
 	"berth/coordinator/control/volumes"
@@ -421,6 +423,13 @@ func (f *fakeControl) AdoptVMs(_ context.Context, request adoption.AdoptVMs) ([]
 
 func (f *fakeControl) Document(_ context.Context, vm model.VM) (text, node string, err error) {
 	return "<domain><!-- " + vm.Name + " as it runs --></domain>", "hv1", nil
+}
+
+func (f *fakeControl) DocumentUnused(_, after *model.VM) error {
+	if strings.Contains(after.Spec.XML, "/srv/taken") {
+		return &lead.Error{Code: lead.Conflict, Subject: "vm/mail", Message: "disk /srv/taken is one of VM \"mail\"", NextStep: "detach it there"}
+	}
+	return nil
 }
 
 func (f *fakeControl) ResolveOperation(_ context.Context, request lifecycle.ResolveOperation) (operation.Operation, error) {

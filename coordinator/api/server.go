@@ -38,6 +38,7 @@ type Control interface {
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
 	ResolveOperation(ctx context.Context, request lifecycle.ResolveOperation) (operation.Operation, error)
 	Document(ctx context.Context, vm model.VM) (text, node string, err error)
+	DocumentUnused(before, after *model.VM) error
 	AdoptVMs(ctx context.Context, request adoption.AdoptVMs) ([]adoption.AdoptedVM, error)
 
 	StartVMs(ctx context.Context, request lifecycle.StartVMs) ([]lifecycle.StartedVM, error)

@@ -252,3 +252,23 @@ func TestANewDiskIsDetachedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A document that names a disk of another VM is refused, and says whose it is, as an attachment is.
+func TestADocumentWithADiskOfAnotherVM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		with := func(file string) *model.VM {
+			return &model.VM{ID: w.NewID(), Name: "edited", LastNode: vm.Holder, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, XML: "<domain>" +
+				"<devices><disk type='file' device='disk'><source file='" + file + "'/><target dev='vda' bus='virtio'/></disk></devices></domain>"}}
+		}
+		before := with("/srv/own")
+		refusedAs(t, "of a VM that runs", w.DocumentUnused(before, with(image)), lead.Conflict, "web1")
+		w.stops(vm)
+		refusedAs(t, "of one that is off", w.DocumentUnused(before, with(image)), lead.Conflict, `is one of VM "web1"`)
+		if err := w.DocumentUnused(before, with("/srv/own")); err != nil {
+			t.Errorf("its own: %v", err)
+		}
+	})
+}

@@ -18,6 +18,7 @@ func CheckChange(now, after State) []schema.Problem {
 	t.storage()
 	t.nodes()
 	t.vms()
+	t.snapshots()
 	broken := Check(*t.after)
 	if len(broken) == 0 {
 		return t.problems
@@ -179,6 +180,30 @@ func (t *transition) vms() {
 			continue
 		}
 		t.report(schema.Ref(model.KindVM, vm.Name), "", "it runs, or an operation works on it, and cannot be deleted", "stop it first")
+	}
+}
+
+// snapshots refuses to take a disk from a VM while snapshots of the VM are in its file: nobody could revert to them, and nothing but a
+// removal of them by hand would ever take them out of it.
+func (t *transition) snapshots() {
+	for i := range t.after.VMs {
+		vm := &t.after.VMs[i]
+		at := slices.IndexFunc(t.now.VMs, func(before model.VM) bool { return before.ID == vm.ID })
+		if at < 0 || len(t.now.VMs[at].Snapshots) == 0 {
+			continue
+		}
+		before := &t.now.VMs[at]
+		for _, id := range before.Disks {
+			disk := t.was.byID[id]
+			if disk == nil || slices.Contains(vm.Disks, id) {
+				continue
+			}
+			if name := before.SnapshotIn(disk); name != "" {
+				t.report(schema.Ref(model.KindVM, vm.Name), "disks",
+					fmt.Sprintf("%s has the snapshot %q, which would stay in its file", schema.Ref(disk.Kind, disk.Name), name),
+					fmt.Sprintf("delete the snapshot first: 'berth vm snapshot delete %s --name %s'", vm.Name, name))
+			}
+		}
 	}
 }
 

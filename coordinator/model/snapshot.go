@@ -86,6 +86,23 @@ func (v *VM) SnapshotsOf(target string) (names []string) {
 	return names
 }
 
+// SnapshotIn is the name of a snapshot of the VM that a disk has, by the disk's record; empty: it has none.
+func (v *VM) SnapshotIn(disk *Resource) string {
+	return v.SnapshotWhere(func(source DiskSource) bool {
+		return disk.Volume != nil && source.Volume == disk.Volume.Name || source.Path != "" && source.Path == disk.Settings["path"]
+	})
+}
+
+// SnapshotWhere is the name of a snapshot of the VM that a disk has with such a source; empty: there is none.
+func (v *VM) SnapshotWhere(has func(DiskSource) bool) string {
+	for _, one := range v.Snapshots {
+		if slices.ContainsFunc(one.Disks, func(d SnapshotDisk) bool { return has(d.Source) }) {
+			return one.Name
+		}
+	}
+	return ""
+}
+
 // SnapshotNames are the names of all of them, for people: "before-upgrade, weekly".
 func (v *VM) SnapshotNames() string {
 	names := make([]string, 0, len(v.Snapshots))

@@ -147,7 +147,7 @@ func TestADiskIsMadeForAGuestThatRuns(t *testing.T) {
 	if said, err := host.Virsh(ctx, "pool-create-as", "disks", "dir", "--target", folder); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	must("pool", "add", "disks", "--scope", "local")
+	must("pool", "add", "disks", "--cluster", "default", "--scope", "local")
 	start := []string{"--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
 	must(append([]string{"vm", "start", "web"}, start...)...)
 	must(append([]string{"vm", "start", "other"}, start...)...)
@@ -197,7 +197,7 @@ func TestADiskIsMadeForAGuestThatRuns(t *testing.T) {
 	}
 	must("vm", "detach", "disk", "web", "--target", "vda")
 	awaitDevices(ctx, t, l, host, "web", "vda", file, false)
-	must("disk", "delete", "web-disk1")
+	must("disk", "delete", "web-disk1", "--yes")
 	must("vm", "stop", "other", "--force")
 	must("vm", "delete", "other", "--yes")
 	err = await(ctx, "its disk to be gone with it", time.Minute, func() (bool, error) {

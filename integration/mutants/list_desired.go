@@ -60,7 +60,7 @@ var desiredMutants = []mutant{
 		is:    "(op.Kind != operation.Stop || facts.DomainsKnown)", becomes: "(op.Kind != operation.Stop || facts.DomainsKnown || op.WhenBack)",
 	},
 	{
-		name: "one-disk-is-attached-twice", file: "coordinator/control/lifecycle/amend.go", suite: inControl.only("BeingAttachedIsInUse"),
+		name: "one-disk-is-attached-twice", file: "coordinator/control/drifts/unused.go", suite: inControl.only("BeingAttachedIsInUse"),
 		is: "if live.VM != vm.ID && slices", becomes: "if live.VM == vm.ID && slices",
 	},
 	{

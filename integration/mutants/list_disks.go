@@ -59,7 +59,7 @@ var diskMutants = []mutant{
 		is: "op.Kind == operation.Adopt && op.Target == one.Node", becomes: "op.Target == one.Node",
 	},
 	{
-		name: "start-beside-a-stray-with-the-disk", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("DiskThatAnother"),
+		name: "start-beside-a-stray-with-the-disk", file: "coordinator/control/drifts/unused.go", suite: inControl.only("DiskThatAnother"),
 		is: "if !used {\n\t\treturn nil", becomes: "if !used || true {\n\t\treturn nil",
 	},
 	{

@@ -23,12 +23,28 @@ var liveMutants = []mutant{
 		is: "domain.State == model.DomainPaused && !vm.StandsByOrder(domain):", becomes: "domain.State == model.DomainPaused:",
 	},
 	{
-		name: "a-disk-of-a-stopped-vm-is-attached", file: "coordinator/control/lifecycle/amend.go", suite: inControl.only("DiskOfAnotherVM"),
+		name: "a-disk-of-a-stopped-vm-is-attached", file: "coordinator/control/drifts/unused.go", suite: inControl.only("DiskOfAnotherVM"),
 		is: "if other.ID != vm.ID && near && ", becomes: "if other.ID != vm.ID && other.Holder != \"\" && near && ",
 	},
 	{
-		name: "a-disk-in-use-is-attached", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("DiskOfAnotherVM"),
+		name: "a-disk-in-use-is-attached", file: "coordinator/control/drifts/unused.go", suite: inControl.only("DiskOfAnotherVM"),
 		is: "if len(vm.Disks)+len(vm.Spec.Disks)+len(vm.Drifted()) == 0 && ", becomes: "if len(vm.Disks)+len(vm.Spec.Disks) == 0 && ",
+	},
+	{
+		name: "a-frozen-guest-moves", file: "agent/jobs/migrate.go", suite: inJobs.only("FrozenGuestDoesNotMove"),
+		is: "if err == nil && epoch == j.command.GetEpoch() && !seen.domain.JobActive {", becomes: "if err == nil && epoch > j.command.GetEpoch() {",
+	},
+	{
+		name: "a-document-takes-anybodys-disk", file: "coordinator/control/drifts/unused.go", suite: inControl.only("ADocumentWithADisk"),
+		is: "	return Unused(snapshot, survey, after, edits)\n", becomes: "	_ = edits\n	return nil\n",
+	},
+	{
+		name: "a-document-leaves-a-snapshot", file: "coordinator/api/guests/document.go", suite: inAPI.only("ADocumentTakes"),
+		is: "if err := snapshotsKept(&vm, &after); err != nil {", becomes: "if err := snapshotsKept(&vm, &vm); err != nil {",
+	},
+	{
+		name: "a-disk-leaves-with-a-snapshot", file: "coordinator/estate/transition.go", suite: inAPI.only("StaysLinked"),
+		is: "	t.vms()\n	t.snapshots()\n", becomes: "	t.vms()\n",
 	},
 	{
 		name: "a-failed-new-disk-leaves-its-file", file: "agent/jobs/amend.go", suite: inJobs.only("ANewDisk"),

@@ -3,6 +3,7 @@ package guests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 // Describing is what control does for documents.
 type Describing interface {
 	Document(ctx context.Context, vm model.VM) (text, node string, err error)
+	DocumentUnused(before, after *model.VM) error
 }
 
 // DocumentCalls are the calls about the libvirt documents of VMs.
@@ -109,6 +111,14 @@ func (s *DocumentCalls) SetVMDocument(
 		if err != nil {
 			return state.Command{}, err
 		}
+		if len(changes) > 0 {
+			if err := snapshotsKept(&vm, &after); err != nil {
+				return state.Command{}, err
+			}
+			if err := s.Control.DocumentUnused(&vm, &after); err != nil {
+				return state.Command{}, err
+			}
+		}
 		if message.GetDryRun() || len(changes) == 0 {
 			return state.Command{}, answer.ErrUnchanged
 		}
@@ -178,4 +188,24 @@ func documented(p *answer.Moment, vm model.VM, message *berthv1.SetVMDocumentReq
 		})
 	}
 	return after, changes, nil
+}
+
+// snapshotsKept refuses a document without a disk that has snapshots of the VM: they would stay in a file that is not the VM's any more.
+func snapshotsKept(before, after *model.VM) error {
+	had, _ := operation.Devices(&before.Spec, before.ID) // what cannot be read had none
+	has, err := operation.Devices(&after.Spec, after.ID)
+	if err != nil {
+		return refusal.Invalid("vm/"+after.Name, "mend the document", err)
+	}
+	for _, one := range had {
+		if slices.ContainsFunc(has, func(d domxml.Device) bool { return d.Source == one.Source }) {
+			continue
+		}
+		if name := before.SnapshotWhere(func(s model.DiskSource) bool { return s == model.DiskSource(one.Source) }); name != "" {
+			return refusal.New(rpc.Conflict, "vm/"+after.Name,
+				fmt.Sprintf("delete the snapshot first: 'berth vm snapshot delete %s --name %s'", after.Name, name),
+				"the document is without disk %s, which has the snapshot %q: it would stay in a file that is not the VM's any more", one.Key, name)
+		}
+	}
+	return nil
 }

@@ -3,8 +3,11 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"sync"
 
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 )
 
@@ -22,4 +25,10 @@ func (a *Adoption) Document(ctx context.Context, vm model.VM) (text, node string
 		}
 	}
 	return done.DomainXML, node, nil
+}
+
+// DocumentUnused refuses another document of a VM with a disk that somebody else has. Refusals are of type *lead.Error.
+func (a *Adoption) DocumentUnused(before, after *model.VM) error {
+	snapshot := a.Store.Snapshot()
+	return drifts.UnusedBy(snapshot, sync.OnceValue(func() *evidence.Survey { return a.fencing.Survey(snapshot) }), before, after)
 }

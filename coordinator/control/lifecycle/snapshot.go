@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"berth/coordinator/binding"
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/drift"
 	"berth/coordinator/estate"
@@ -150,7 +151,7 @@ func provenOff(l *Lifecycle, snapshot *state.Snapshot, vm *model.VM) error {
 	case err != nil:
 		return err
 	}
-	return disksFree(now, vm, vm.LastNode)
+	return drifts.DisksFree(now.survey, vm, vm.LastNode)
 }
 
 // snapshotDisks are the disks of a VM that can have a snapshot. Unless one is removed, all of them have to.

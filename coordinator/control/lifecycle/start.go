@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
@@ -111,7 +112,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	}
 	target, err := search.target(snapshot, decision)
 	if err == nil {
-		err = disksFree(now, &vm, target.Node)
+		err = drifts.DisksFree(now.survey, &vm, target.Node)
 	}
 	if err != nil || request.DryRun {
 		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: err}

@@ -144,22 +144,6 @@ func (l *Lifecycle) accounted(now scene, vm *model.VM, request startRequest) err
 	return nil
 }
 
-// disksFree refuses to start a VM while another domain writes to one of its disks. No word overrides that: whoever means it makes the
-// disk shareable.
-func disksFree(now scene, vm *model.VM, target string) error {
-	if len(vm.Disks)+len(vm.Spec.Disks)+len(vm.Drifted()) == 0 && vm.Spec.XML == "" {
-		return nil
-	}
-	use, used := now.survey().UsedDisk(vm, target)
-	if !used {
-		return nil
-	}
-	return &lead.Error{
-		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: use.Text(vm.Name),
-		NextStep: fmt.Sprintf("%s; 'berth vm why-not-started %s' shows what is in the way", use.Next(), vm.Name),
-	}
-}
-
 // forced is what a start that is forced lacks a proof for, as the operation keeps it; empty: nothing is lacking.
 func (l *Lifecycle) forced(now scene, vm *model.VM, request startRequest) string {
 	if !request.Force {
