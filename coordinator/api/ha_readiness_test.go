@@ -48,12 +48,15 @@ func TestHighAvailabilityThatWouldNotWorkIsTold(t *testing.T) {
 	if got := strings.Join(show.Msg.GetHaGaps(), "\n"); err != nil || got != want {
 		t.Errorf("it is shown with %q, %v", got, err)
 	}
+	m.control.found = map[string]string{"v1": "no node has room", "v2": "its disk is on hv2 alone", "gone": "deleted since"}
 	status, err := client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	problems := strings.Join(status.Msg.GetProblems(), "\n")
 	for _, want := range []string{
+		"VMs with ha (of-n2, web) would be started again nowhere if their nodes were lost; of-n2: its disk is on hv2 alone; " +
+			"next step: 'berth vm show of-n2'",
 		"node hv3 runs VMs with ha (of-n3), which would wait for somebody's word if it fell silent: no answer; do that",
 		"VMs with ha (of-n2, web) would wait for somebody's word if their nodes fell silent: nothing can prove that hv1, hv2 is off; " +
 			"'berth node set hv1 --fence METHOD' names a device that proves it",

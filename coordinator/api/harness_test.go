@@ -390,6 +390,7 @@ type fakeControl struct {
 
 	unprovable map[string]string // by node name: why nothing would prove that it is off
 	nowhere    map[string]string // by VM name: why no other node would take it
+	found      map[string]string // by VM ID, as the leader has found it last
 
 	batch   func(lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
 	drain   func(plans.DrainNode) (plans.Drained, error)
@@ -454,6 +455,8 @@ func (f *fakeControl) IdentityOf(node *model.Node) model.FenceIdentities {
 func (f *fakeControl) Unprovable(node *model.Node) (why, next string) {
 	return f.unprovable[node.Name], "do that"
 }
+
+func (f *fakeControl) Nowhere() map[string]string { return f.found }
 
 func (f *fakeControl) Elsewhere(_ *state.Snapshot, vm model.VM) string { return f.nowhere[vm.Name] }
 

@@ -68,7 +68,8 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	for what, loop := range map[string]func(context.Context){
 		"passes over clusters": c.RunPasses, "fencing": c.Fencing.Watch, "trials of locks": c.TryLocks,
 		"what others do": c.outOfBand.Follow, "copies": c.outOfBand.WatchCopies, "changed devices": c.drifts.Follow,
-		"restarts": c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,
+		"readiness": c.recovery.RunReadiness,
+		"restarts":  c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,
 	} {
 		c.Beside(&loops, what, func() { c.Keep(ctx, what, loop) })
 	}
@@ -79,6 +80,9 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	c.Lifecycle.Wait()
 	c.Logger.Info("leading no more", "term", term)
 }
+
+// Nowhere are the VMs that are to be highly available and that no other node would take, with the reason, by ID, as they were found last.
+func (c *Control) Nowhere() map[string]string { return c.recovery.Nowhere() }
 
 // takeUpEvery is between two looks for work that nobody does.
 const takeUpEvery = 5 * time.Second

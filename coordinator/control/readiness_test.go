@@ -100,3 +100,31 @@ func TestWhereAVMWouldBeRestarted(t *testing.T) {
 		}
 	})
 }
+
+// A VM with ha that no other node would take is found before its node is lost, and is no more when there is room again.
+func TestVMsThatWouldBeStartedNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		w.show(vm)
+		time.Sleep(2 * time.Minute)
+		if found := w.Nowhere(); len(found) != 0 {
+			t.Errorf("with room elsewhere: %v", found)
+		}
+		for _, node := range w.Store.Snapshot().Nodes() {
+			if node.ID != vm.Holder {
+				w.node(node.ID, func(n *model.Node) { n.Maintenance = true })
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		if found := w.Nowhere(); len(found) != 1 || found[vm.ID] == "" {
+			t.Errorf("without: %v", found)
+		}
+		w.node(other(vm.Holder), func(n *model.Node) { n.Maintenance = false })
+		time.Sleep(2 * time.Minute)
+		if found := w.Nowhere(); len(found) != 0 {
+			t.Errorf("with room again: %v", found)
+		}
+	})
+}

@@ -201,8 +201,10 @@ func TestADiskIsMadeForAGuestThatRuns(t *testing.T) {
 	must("vm", "stop", "other", "--force")
 	must("vm", "delete", "other", "--yes")
 	err = await(ctx, "its disk to be gone with it", time.Minute, func() (bool, error) {
-		left := filesIn(t, folder)
-		return len(left) == 0, fmt.Errorf("there are %v", left)
+		if left := filesIn(t, folder); len(left) > 0 {
+			return false, fmt.Errorf("there are %v", left)
+		}
+		return true, nil
 	})
 	if err != nil {
 		t.Error(err)

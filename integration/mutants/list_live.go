@@ -47,6 +47,10 @@ var liveMutants = []mutant{
 		is: "	t.vms()\n	t.snapshots()\n", becomes: "	t.vms()\n",
 	},
 	{
+		name: "what-starts-nowhere-is-found-once", file: "coordinator/control/recovery/readiness.go", suite: inControl.only("StartedNowhere"),
+		is: "		r.found(found)\n", becomes: "		if len(found) > 0 {\n			r.found(found)\n		}\n",
+	},
+	{
 		name: "a-failed-new-disk-leaves-its-file", file: "agent/jobs/amend.go", suite: inJobs.only("ANewDisk"),
 		is: "	err := volumes.Remove(j.ctx, j.Hypervisor, made)\n", becomes: "	var err error\n",
 	},

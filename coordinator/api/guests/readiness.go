@@ -19,6 +19,8 @@ type Readiness interface {
 	IdentityOf(node *model.Node) model.FenceIdentities
 	// Elsewhere says why a VM would be restarted nowhere if its node were lost now; empty: some node would take it.
 	Elsewhere(snapshot *state.Snapshot, vm model.VM) string
+	// Nowhere are the VMs of which Elsewhere has said so last, in the leader's own time, by ID.
+	Nowhere() map[string]string
 }
 
 // HAGaps is what would keep a VM with ha from being restarted by itself if its node were lost now, and what ends that. None: nothing is
@@ -77,6 +79,9 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 		lines = append(lines, fmt.Sprintf("VMs with ha (%s) are never started again by themselves, because restart is never: "+
 			"'berth vm set %s --restart ha' changes that", evidence.SomeOf(never), never[0]))
 	}
+	if line := nowhere(p, control); line != "" {
+		lines = append(lines, line)
+	}
 	slices.Sort(lines)
 	if len(without) == 0 {
 		return lines
@@ -86,6 +91,24 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 	return append(lines, fmt.Sprintf("VMs with ha (%s) would wait for somebody's word if their nodes fell silent: "+
 		"nothing can prove that %s is off; 'berth node set %s --fence METHOD' names a device that proves it",
 		evidence.SomeOf(vms), evidence.SomeOf(without), without[0]))
+}
+
+// nowhere tells of VMs with ha that no other node would take: of want of room, or because what they have is on their node alone.
+func nowhere(p *answer.Moment, control Readiness) string {
+	found := control.Nowhere()
+	var names []string
+	why := map[string]string{} // by name
+	for id, reason := range found {
+		if vm, there := p.VM(id); there && vm.HA && vm.Holder != "" && vm.Guarded() {
+			names, why[vm.Name] = append(names, vm.Name), reason
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("VMs with ha (%s) would be started again nowhere if their nodes were lost; %s: %s; next step: 'berth vm show %s' "+
+		"tells of each what is lacking", evidence.SomeOf(names), names[0], why[names[0]], names[0])
 }
 
 // neverStarted names the VMs with ha that nothing starts again by itself, ascending.

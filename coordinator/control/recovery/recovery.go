@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -13,6 +14,8 @@ import (
 type Starter interface {
 	// Restart starts a VM that is to be highly available and runs nowhere. Refusals are of type *lead.Error.
 	Restart(ctx context.Context, vm string) error
+	// Elsewhere says why a VM would be restarted nowhere if its node were lost now; empty: some node would take it.
+	Elsewhere(snapshot *state.Snapshot, vm model.VM) string
 }
 
 // Fencing knows which nodes are proven to be off.
@@ -35,6 +38,7 @@ type Recovery struct {
 	starter Starter
 	fencing Fencing
 	plans   Plans
+	ready   readiness
 }
 
 // New makes a Recovery that does nothing before its loops run.
