@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -106,6 +107,9 @@ func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
 	}
 	if record, known := p.Node(id); message != nil && known {
 		message.FenceIdentity = s.Control.IdentityOf(&record).Says(&record)
+		if tried := s.Control.PowerTried(&record); tried != "" {
+			message.FenceIdentity = strings.TrimPrefix(message.FenceIdentity+"; "+tried, "; ")
+		}
 	}
 	return message
 }

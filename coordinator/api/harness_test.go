@@ -456,6 +456,13 @@ func (f *fakeControl) Unprovable(node *model.Node) (why, next string) {
 	return f.unprovable[node.Name], "do that"
 }
 
+func (f *fakeControl) PowerTried(node *model.Node) string {
+	if node.Fence.Method != model.FenceCommand {
+		return ""
+	}
+	return "asked for the power state at noon, and it answered"
+}
+
 func (f *fakeControl) Nowhere() map[string]string { return f.found }
 
 func (f *fakeControl) Elsewhere(_ *state.Snapshot, vm model.VM) string { return f.nowhere[vm.Name] }

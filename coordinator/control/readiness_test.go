@@ -31,10 +31,19 @@ func TestWhatNothingWouldProve(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		says("a device that answers", "", "")
+		tried := func(want string) {
+			t.Helper()
+			node := w.host("n1")
+			if is := w.PowerTried(&node); !strings.Contains(is, "asked for the power state at 20") || !strings.Contains(is, want) {
+				t.Errorf("it was tried: %q, want %q", is, want)
+			}
+		}
+		tried("UTC, and it answered")
 		set(func() { d.fail = errors.New("no route to host") })
 		time.Sleep(60 * time.Minute)
 		says("one that did not once", "", "")
 		time.Sleep(10 * time.Minute)
+		tried("does not answer (no route to host)")
 		says("one that does not", "its fence device fence_x plug=n1 does not answer (no route to host)", "berth node fence node1 --check")
 		set(func() { d.fail, d.dark = nil, true })
 		time.Sleep(10 * time.Minute)

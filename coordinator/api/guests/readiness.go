@@ -17,6 +17,8 @@ type Readiness interface {
 	Unprovable(node *model.Node) (why, next string)
 	// IdentityOf is what a node's fence devices say about which machine they switch.
 	IdentityOf(node *model.Node) model.FenceIdentities
+	// PowerTried says when they were asked last for the power state, and what came of that; empty: not by this leader.
+	PowerTried(node *model.Node) string
 	// Elsewhere says why a VM would be restarted nowhere if its node were lost now; empty: some node would take it.
 	Elsewhere(snapshot *state.Snapshot, vm model.VM) string
 	// Nowhere are the VMs of which Elsewhere has said so last, in the leader's own time, by ID.

@@ -85,3 +85,19 @@ func (c *Fencing) Unprovable(node *model.Node) (why, next string) {
 	c.with(func(f *Fencer) { why, next = f.Unprovable(moment, *node) })
 	return why, next
 }
+
+// PowerTried says when the devices of a node were asked last for the power state although nothing was wrong, and what came of that; empty:
+// not by this leader.
+func (c *Fencing) PowerTried(node *model.Node) (says string) {
+	var last power
+	c.with(func(f *Fencer) { last = f.powers.of(node) })
+	asked := "asked for the power state at " + last.at.UTC().Format("2006-01-02 15:04 MST")
+	switch {
+	case last.at.IsZero():
+		return ""
+	case last.why != "":
+		return asked + ": " + last.why
+	default:
+		return asked + ", and it answered"
+	}
+}
