@@ -1,4 +1,4 @@
-// Package command has the verbs of berth-agent: run, join, doctor, version.
+// Package command has the verbs of berth-agent: run, join, doctor, libvirt-tls, version.
 package command
 
 import (
@@ -59,7 +59,7 @@ stops, crashes or is removed.`,
 		},
 		Args: cobra.ArbitraryArgs,
 	}
-	root.AddCommand(runCommand(), joinCommand(), doctorCommand(), versionCommand())
+	root.AddCommand(runCommand(), joinCommand(), doctorCommand(), libvirtTLSCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{command: cmd, message: err.Error()}
 	})

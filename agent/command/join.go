@@ -27,12 +27,14 @@ import (
 
 func joinCommand() *cobra.Command {
 	var name, dataDir, libvirtURI string
-	var force bool
+	var force, assent, replace, plain bool
 	cmd := &cobra.Command{
 		Use:   "join HOST[:7420] TOKEN",
 		Short: "Enrol this node with a cluster",
 		Long: `Enrols this node: checks the coordinator against the fingerprint in the token, gets a certificate for this node, and
 writes the configuration if there is none. The key never leaves the node. The token is good for one node.
+Then it sets up what live migration needs of libvirt and QEMU, as 'berth-agent libvirt-tls setup' does: it shows what it will change,
+and asks. Files that are not Berth's are left alone unless --replace is given.
 TOKEN is the token, @FILE with it in the first line, or - for standard input: other accounts see what is on a command line.
 
 Make a token on any machine with the berth command line: berth token create --for agent`,
@@ -59,13 +61,20 @@ Make a token on any machine with the berth command line: berth token create --fo
 			if err != nil {
 				return fmt.Errorf("the token: %w", err)
 			}
-			return e.join(args[0], token)
+			if err := e.join(args[0], token); err != nil || plain {
+				return err
+			}
+			tls := libvirtTLSOf(cmd, e.settings)
+			tls.assent, tls.replace = assent, replace
+			return tls.afterJoin()
 		},
 	}
 	addConfigFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "name of the node (default: the host name)")
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "where certificates and the journal go (default "+defaultDataDir+")")
 	cmd.Flags().StringVar(&libvirtURI, "libvirt-uri", "", "libvirt to manage (default qemu:///system)")
+	addAssentFlags(cmd, &assent, &replace)
+	cmd.Flags().BoolVar(&plain, "no-libvirt-tls", false, "leave the TLS files of libvirt and QEMU as they are")
 	cmd.Flags().BoolVar(&force, "force", false, "enrol again although this node was enrolled before")
 	return cmd
 }

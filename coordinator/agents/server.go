@@ -43,6 +43,8 @@ type Config struct {
 	Member    string // ID of this coordinator
 	Records   Records
 	Inventory Inventory
+	// Hypervisors sign what libvirt and QEMU of the nodes need for live migration.
+	Hypervisors pki.Hypervisors
 	// Leader is the ID of the member that leads as far as this one knows; empty when there is none.
 	Leader func() string
 	// Answered takes each answer to an order, and Connected each node whose session has opened: the orders to it are to

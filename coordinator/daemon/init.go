@@ -105,6 +105,9 @@ func (m *Made) found(home place, settled *settled) error {
 	if err := home.saveKeys(certificate, key, authority.CertificatePEM(), authorityKey); err != nil {
 		return fmt.Errorf("write the certificates: %w", err)
 	}
+	if err := home.foundHypervisors(m.ClusterID, now); err != nil {
+		return fmt.Errorf("make the authorities of hypervisors: %w", err)
+	}
 	raft := raftConfig(home, who, settled.Config, hclog.NewNullLogger())
 	raft.Fatal = func(error) {} // what fails here is returned as well
 	if err := consensus.Bootstrap(raft); err != nil {

@@ -22,7 +22,10 @@ func TestInitMakesACluster(t *testing.T) {
 	m := newMachine(t, "c1")
 	made := m.init()
 	files := m.files()
-	for _, name := range []string{"tls/ca.pem", "tls/ca.key", "tls/peer.pem", "tls/peer.key", "cluster.json"} {
+	for _, name := range []string{
+		"tls/ca.pem", "tls/ca.key", "tls/peer.pem", "tls/peer.key", "tls/hypervisor-control.pem",
+		"tls/hypervisor-data.pem", "cluster.json",
+	} {
 		if mode, there := files[name]; !there || mode != 0o600 {
 			t.Errorf("%s: there %v, mode %o; there are %v", name, there, mode, slices.Sorted(maps.Keys(files)))
 		}

@@ -154,6 +154,11 @@ func enrol(ctx context.Context, home place, c Config, address string, token pki.
 	}
 	err = home.saveKeys(answer.GetCertificatePem(), key, answer.GetCaPem(), answer.GetCaKeyPem())
 	if err == nil {
+		err = errors.Join(
+			home.saveHypervisor(pki.Control, answer.GetControlAuthorityPem()), home.saveHypervisor(pki.Data, answer.GetDataAuthorityPem()),
+		)
+	}
+	if err == nil {
 		err = home.saveIdentity(who)
 	}
 	if err != nil {

@@ -114,6 +114,10 @@ func (d *daemon) assemble() (err error) {
 	if err != nil {
 		return err
 	}
+	hypervisors, err := d.home.hypervisors(authority)
+	if err != nil {
+		return err
+	}
 	asPeer, err := pki.ClientConfig(d.home.tls(), pki.RolePeer)
 	if err != nil {
 		return err
@@ -145,6 +149,7 @@ func (d *daemon) assemble() (err error) {
 	}
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
+		Hypervisors: hypervisors,
 		Leader: func() string {
 			leader, _ := d.consensus.Leader()
 			return leader
@@ -166,7 +171,8 @@ func (d *daemon) assemble() (err error) {
 	})
 	d.api = api.New(api.Config{
 		Config: answer.Config{
-			Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Store: d.store, Consensus: d.consensus, Inventory: d.inventory,
+			Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Hypervisors: hypervisors, Store: d.store,
+			Consensus: d.consensus, Inventory: d.inventory,
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),

@@ -68,6 +68,7 @@ var layers = []struct {
 	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",
+		"agent/hostpki",
 	}},
 	{"the codes of errors", []string{"agent/errorcode"}},
 	{"what is reported", []string{"agent/telemetry"}},

@@ -1,73 +1,60 @@
 package lab
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
+	"context"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"berth/agent/hostpki"
+	"berth/shared/pki"
 )
 
-// authority signs the certificates with which the libvirtds and QEMUs of a lab know each other. Berth's own
-// certificates come from Berth.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+// certifyBare gives the libvirtds and QEMUs of a lab without Berth what `berth-agent join` gives to nodes, by the same code.
+func (r raising) certifyBare() error {
+	authorities, err := pki.NewHypervisors("lab", time.Now())
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, h := range r.Hosts {
+		names = append(names, h.Name)
+	}
+	for _, h := range r.Hosts {
+		pairs := map[pki.Purpose]hostpki.Pair{}
+		for purpose, authority := range authorities {
+			request, key, err := pki.NewRequest(h.Name)
+			if err != nil {
+				return err
+			}
+			certificate, err := authority.Sign(request, h.Name, []string{h.Name, h.Address}, time.Now())
+			if err != nil {
+				return err
+			}
+			pairs[purpose] = hostpki.Pair{CA: authority.CertificatePEM(), Certificate: certificate, Key: key}
+		}
+		material := hostpki.Material{Control: pairs[pki.Control], Data: pairs[pki.Data], Names: names}
+		if _, err := (&hostpki.Host{Root: h.dir(), Daemon: Libvirtd}).Install(material, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
+// RenewTLS has every host that is up ask the cluster for certificates and names, and restarts the libvirtds, as systemd does for a
+// service and a timer on real hosts.
+func (l *Lab) RenewTLS(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, h := range l.Hosts {
+		if !h.Running() {
+			continue
+		}
+		all.Go(func() error {
+			if _, err := h.Exec(ctx, "berth-agent", "libvirt-tls", "renew"); err != nil {
+				return err
+			}
+			return h.RestartLibvirtd(ctx)
+		})
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := x509.ParseCertificate(der)
-	return &authority{certificate, key}, err
-}
-
-func (a *authority) pem() string { return pemText("CERTIFICATE", a.certificate.Raw) }
-
-// sign makes a certificate for a machine as server and client.
-func (a *authority) sign(name, address string) (certificate, key string, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return "", "", err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: a.certificate.NotBefore, NotAfter: a.certificate.NotAfter,
-		// libvirt insists on key encipherment, though TLS with such keys never uses it.
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		DNSNames:    []string{name}, IPAddresses: []net.IP{net.ParseIP(address)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
-	if err != nil {
-		return "", "", err
-	}
-	private8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return "", "", err
-	}
-	return pemText("CERTIFICATE", der), pemText("PRIVATE KEY", private8), nil
-}
-
-func pemText(kind string, der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	return all.Wait()
 }

@@ -88,7 +88,7 @@ func (h *Host) KillAgent() error { return h.Kill(Agent) }
 
 // Enrol makes the host a node of the cluster. The agent is not started.
 func (h *Host) Enrol(ctx context.Context, with *Coordinator, token string, flags ...string) error {
-	join := append([]string{"berth-agent", "join", with.Address, token, "--name", h.Name}, flags...)
+	join := append([]string{"berth-agent", "join", with.Address, token, "--name", h.Name, "--yes"}, flags...)
 	if _, err := h.Exec(ctx, join...); err != nil {
 		return err
 	}
@@ -146,14 +146,20 @@ func (r raising) enrolHosts(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := h.Enrol(joined, r.Coordinators[0], token); err != nil {
-				return err
-			}
-			return h.StartAgent(joined)
+			return h.Enrol(joined, r.Coordinators[0], token)
 		})
 	}
 	if err := all.Wait(); err != nil {
 		return err
+	}
+	// Whoever joined first was told of nobody else.
+	if err := r.RenewTLS(ctx); err != nil {
+		return err
+	}
+	for _, h := range r.Hosts {
+		if err := h.StartAgent(ctx); err != nil {
+			return err
+		}
 	}
 	return r.AwaitReady(ctx)
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth/agent/hostpki"
 	"berth/shared/units"
 )
 
@@ -27,31 +28,17 @@ const (
 )
 
 // configure writes what libvirtd and QEMU on this host read.
-func (h *Host) configure(authority *authority, shape Shape) error {
+func (h *Host) configure(shape Shape) error {
 	if err := h.writeShape(shape); err != nil {
 		return err
 	}
-	certificate, key, err := authority.sign(h.Name, h.Address)
-	if err != nil {
-		return err
-	}
 	files := map[string]string{
-		"etc/libvirt/libvirtd.conf":             fmt.Sprintf(libvirtdConf, randomUUID()),
-		"etc/libvirt/qemu.conf":                 qemuConf,
-		"etc/libvirt/qemu/networks/lab.xml":     fmt.Sprintf(networkXML, randomUUID(), guestBridge),
-		"etc/libvirt/storage/default.xml":       fmt.Sprintf(poolXML, "default", randomUUID(), "/var/lib/libvirt/images"),
-		"etc/libvirt/storage/shared.xml":        fmt.Sprintf(poolXML, "shared", randomUUID(), SharedPoolDir),
-		"etc/libvirt/storage/local.xml":         fmt.Sprintf(poolXML, "local", randomUUID(), LocalPoolDir),
-		"etc/pki/CA/cacert.pem":                 authority.pem(),
-		"etc/pki/libvirt/servercert.pem":        certificate,
-		"etc/pki/libvirt/clientcert.pem":        certificate,
-		"etc/pki/libvirt/private/serverkey.pem": key,
-		"etc/pki/libvirt/private/clientkey.pem": key,
-		"etc/pki/qemu/ca-cert.pem":              authority.pem(),
-		"etc/pki/qemu/server-cert.pem":          certificate,
-		"etc/pki/qemu/client-cert.pem":          certificate,
-		"etc/pki/qemu/server-key.pem":           key,
-		"etc/pki/qemu/client-key.pem":           key,
+		"etc/libvirt/libvirtd.conf":         fmt.Sprintf(libvirtdConf, randomUUID()),
+		"etc/libvirt/qemu.conf":             qemuConf,
+		"etc/libvirt/qemu/networks/lab.xml": fmt.Sprintf(networkXML, randomUUID(), guestBridge),
+		"etc/libvirt/storage/default.xml":   fmt.Sprintf(poolXML, "default", randomUUID(), "/var/lib/libvirt/images"),
+		"etc/libvirt/storage/shared.xml":    fmt.Sprintf(poolXML, "shared", randomUUID(), SharedPoolDir),
+		"etc/libvirt/storage/local.xml":     fmt.Sprintf(poolXML, "local", randomUUID(), LocalPoolDir),
 	}
 	for name, text := range files {
 		if err := h.write(name, text); err != nil {
@@ -72,7 +59,11 @@ func (h *Host) configure(authority *authority, shape Shape) error {
 
 // StartLibvirtd starts libvirtd and returns when it answers.
 func (h *Host) StartLibvirtd(ctx context.Context) error {
-	if err := h.Start(ctx, Libvirtd, "libvirtd", "--listen"); err != nil {
+	command := []string{"libvirtd"}
+	if _, err := os.Stat(h.Path(hostpki.ControlCertificate)); err == nil {
+		command = append(command, "--listen") // without certificates it would not start
+	}
+	if err := h.Start(ctx, Libvirtd, command...); err != nil {
 		return err
 	}
 	return await(ctx, "libvirtd on "+h.Name, time.Minute, func() (bool, error) {

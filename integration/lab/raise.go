@@ -15,12 +15,13 @@ type raising struct{ *Lab }
 // raise builds the lab from nothing.
 func (r raising) raise(ctx context.Context) error {
 	r.layOut(r.options.Coordinators, r.options.Hosts)
-	authority, err := newAuthority()
-	if err != nil {
+	if err := errors.Join(r.build(), r.prepareGuests()); err != nil {
 		return err
 	}
-	if err := errors.Join(r.build(authority), r.prepareGuests()); err != nil {
-		return err
+	if len(r.Coordinators) == 0 || r.options.Bare {
+		if err := r.certifyBare(); err != nil {
+			return err
+		}
 	}
 	if err := r.boot(ctx); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (r raising) raiseCoordinators(ctx context.Context) error {
 }
 
 // build makes the directories of all machines.
-func (r raising) build(authority *authority) error {
+func (r raising) build() error {
 	for _, dir := range []string{"shared/bin", "shared/serial", "shared/images"} {
 		if err := os.MkdirAll(filepath.Join(r.Dir, dir), 0o755); err != nil {
 			return err
@@ -99,7 +100,7 @@ func (r raising) build(authority *authority) error {
 			return err
 		}
 		memory := r.options.HostMemory[i%len(r.options.HostMemory)]
-		if err := h.configure(authority, Shape{Memory: memory, Reserve: r.options.HostReserve}); err != nil {
+		if err := h.configure(Shape{Memory: memory, Reserve: r.options.HostReserve}); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,16 @@ func URI(name, reported, from string) (uri string, believed bool) {
 	return build(host, port), true
 }
 
+// Host is the host of what URI gives.
+func Host(name, reported, from string) string {
+	uri, _ := URI(name, reported, from)
+	host, _, err := parse(uri)
+	if err != nil {
+		return name
+	}
+	return host
+}
+
 // Check judges a URI and the address of the memory stream (empty: the host of the URI) before anything is opened. The error is ErrAddress.
 func Check(uri, data string) error {
 	if _, _, err := parse(uri); err != nil {

@@ -175,16 +175,23 @@ func NewRequest(name string) (csrPEM, keyOfIt []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a certificate request: %w", err)
+	if csrPEM, err = request(name, key); err != nil {
+		return nil, nil, err
 	}
 	keyOfIt, err = keyPEM(key)
 	if err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), keyOfIt, nil
+	return csrPEM, keyOfIt, nil
+}
+
+func request(name string, key *ecdsa.PrivateKey) ([]byte, error) {
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate request: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
 // Fingerprint is the SHA-256 of the certificate (of its DER form) in lower-case hex. The error is ErrAuthority.

@@ -60,12 +60,14 @@ type Config struct {
 	Self      string // ID of this member
 	SelfName  string
 	Authority *pki.Authority
-	Store     *state.Store
-	Consensus Consensus
-	Inventory Inventory
-	Transport http.RoundTripper // to the APIs of other members, by mutual TLS as a peer
-	Now       func() time.Time
-	Log       hclog.Logger
+	// Hypervisors are the authorities of the nodes' libvirt and QEMU. Every coordinator has them, as it has the one above.
+	Hypervisors pki.Hypervisors
+	Store       *state.Store
+	Consensus   Consensus
+	Inventory   Inventory
+	Transport   http.RoundTripper // to the APIs of other members, by mutual TLS as a peer
+	Now         func() time.Time
+	Log         hclog.Logger
 }
 
 // Source is where the handlers of all nouns read, and where they propose their changes.

@@ -106,6 +106,9 @@ func (s *Calls) enrolled(p *answer.Moment, try enrolment, certificate []byte) (*
 			return nil, err
 		}
 		response.CaKeyPem, response.CoordinatorKeys = key, s.coordinatorKeys(p.Snapshot)
+		if err := s.handHypervisors(response); err != nil {
+			return nil, err
+		}
 	}
 	return response, nil
 }

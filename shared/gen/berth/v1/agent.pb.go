@@ -254,6 +254,152 @@ func (LockStep) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
+// CertifyHypervisorRequest brings requests for the certificates of two keys, which have been made on the node and stay there. The names
+// in the certificates do not come from the requests.
+type CertifyHypervisorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ControlCsrPem []byte                 `protobuf:"bytes,1,opt,name=control_csr_pem,json=controlCsrPem,proto3" json:"control_csr_pem,omitempty"` // of libvirt; both empty: only the authorities and the names are asked for
+	DataCsrPem    []byte                 `protobuf:"bytes,2,opt,name=data_csr_pem,json=dataCsrPem,proto3" json:"data_csr_pem,omitempty"`          // of QEMU
+	MigrationUri  string                 `protobuf:"bytes,3,opt,name=migration_uri,json=migrationUri,proto3" json:"migration_uri,omitempty"`      // how other nodes reach this libvirt; counts as far as it names this node
+	DataAddress   string                 `protobuf:"bytes,4,opt,name=data_address,json=dataAddress,proto3" json:"data_address,omitempty"`         // for memory streams; empty: that of the URI
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertifyHypervisorRequest) Reset() {
+	*x = CertifyHypervisorRequest{}
+	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertifyHypervisorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertifyHypervisorRequest) ProtoMessage() {}
+
+func (x *CertifyHypervisorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertifyHypervisorRequest.ProtoReflect.Descriptor instead.
+func (*CertifyHypervisorRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CertifyHypervisorRequest) GetControlCsrPem() []byte {
+	if x != nil {
+		return x.ControlCsrPem
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorRequest) GetDataCsrPem() []byte {
+	if x != nil {
+		return x.DataCsrPem
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorRequest) GetMigrationUri() string {
+	if x != nil {
+		return x.MigrationUri
+	}
+	return ""
+}
+
+func (x *CertifyHypervisorRequest) GetDataAddress() string {
+	if x != nil {
+		return x.DataAddress
+	}
+	return ""
+}
+
+type CertifyHypervisorResponse struct {
+	state                 protoimpl.MessageState `protogen:"open.v1"`
+	ControlCaPem          []byte                 `protobuf:"bytes,1,opt,name=control_ca_pem,json=controlCaPem,proto3" json:"control_ca_pem,omitempty"`
+	ControlCertificatePem []byte                 `protobuf:"bytes,2,opt,name=control_certificate_pem,json=controlCertificatePem,proto3" json:"control_certificate_pem,omitempty"`
+	DataCaPem             []byte                 `protobuf:"bytes,3,opt,name=data_ca_pem,json=dataCaPem,proto3" json:"data_ca_pem,omitempty"`
+	DataCertificatePem    []byte                 `protobuf:"bytes,4,opt,name=data_certificate_pem,json=dataCertificatePem,proto3" json:"data_certificate_pem,omitempty"`
+	Names                 []string               `protobuf:"bytes,5,rep,name=names,proto3" json:"names,omitempty"` // of all nodes, in order: libvirt lets nobody else in
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *CertifyHypervisorResponse) Reset() {
+	*x = CertifyHypervisorResponse{}
+	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertifyHypervisorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertifyHypervisorResponse) ProtoMessage() {}
+
+func (x *CertifyHypervisorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertifyHypervisorResponse.ProtoReflect.Descriptor instead.
+func (*CertifyHypervisorResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CertifyHypervisorResponse) GetControlCaPem() []byte {
+	if x != nil {
+		return x.ControlCaPem
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorResponse) GetControlCertificatePem() []byte {
+	if x != nil {
+		return x.ControlCertificatePem
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorResponse) GetDataCaPem() []byte {
+	if x != nil {
+		return x.DataCaPem
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorResponse) GetDataCertificatePem() []byte {
+	if x != nil {
+		return x.DataCertificatePem
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorResponse) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 type TunnelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ticket        string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"` // in the first message, which has nothing else
@@ -264,7 +410,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	mi := &file_berth_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -276,7 +422,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	mi := &file_berth_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -289,7 +435,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *TunnelRequest) GetTicket() string {
@@ -315,7 +461,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	mi := &file_berth_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -327,7 +473,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	mi := &file_berth_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -340,7 +486,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TunnelResponse) GetData() []byte {
@@ -372,7 +518,7 @@ type SessionRequest struct {
 
 func (x *SessionRequest) Reset() {
 	*x = SessionRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[2]
+	mi := &file_berth_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +530,7 @@ func (x *SessionRequest) String() string {
 func (*SessionRequest) ProtoMessage() {}
 
 func (x *SessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[2]
+	mi := &file_berth_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +543,7 @@ func (x *SessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRequest.ProtoReflect.Descriptor instead.
 func (*SessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SessionRequest) GetSequence() uint64 {
@@ -570,7 +716,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_berth_v1_agent_proto_msgTypes[3]
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +728,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[3]
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +741,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Hello) GetNodeId() string {
@@ -675,7 +821,7 @@ type InventoryReport struct {
 
 func (x *InventoryReport) Reset() {
 	*x = InventoryReport{}
-	mi := &file_berth_v1_agent_proto_msgTypes[4]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +833,7 @@ func (x *InventoryReport) String() string {
 func (*InventoryReport) ProtoMessage() {}
 
 func (x *InventoryReport) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[4]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +846,7 @@ func (x *InventoryReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InventoryReport.ProtoReflect.Descriptor instead.
 func (*InventoryReport) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *InventoryReport) GetNode() *NodeInventory {
@@ -751,7 +897,7 @@ type InventoryDigest struct {
 
 func (x *InventoryDigest) Reset() {
 	*x = InventoryDigest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +909,7 @@ func (x *InventoryDigest) String() string {
 func (*InventoryDigest) ProtoMessage() {}
 
 func (x *InventoryDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +922,7 @@ func (x *InventoryDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InventoryDigest.ProtoReflect.Descriptor instead.
 func (*InventoryDigest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *InventoryDigest) GetDigest() []byte {
@@ -811,7 +957,7 @@ type DomainChange struct {
 
 func (x *DomainChange) Reset() {
 	*x = DomainChange{}
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +969,7 @@ func (x *DomainChange) String() string {
 func (*DomainChange) ProtoMessage() {}
 
 func (x *DomainChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +982,7 @@ func (x *DomainChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainChange.ProtoReflect.Descriptor instead.
 func (*DomainChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DomainChange) GetDomain() *Domain {
@@ -865,7 +1011,7 @@ type LibvirtStatus struct {
 
 func (x *LibvirtStatus) Reset() {
 	*x = LibvirtStatus{}
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +1023,7 @@ func (x *LibvirtStatus) String() string {
 func (*LibvirtStatus) ProtoMessage() {}
 
 func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +1036,7 @@ func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibvirtStatus.ProtoReflect.Descriptor instead.
 func (*LibvirtStatus) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LibvirtStatus) GetConnected() bool {
@@ -932,7 +1078,7 @@ type CommandProgress struct {
 
 func (x *CommandProgress) Reset() {
 	*x = CommandProgress{}
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1090,7 @@ func (x *CommandProgress) String() string {
 func (*CommandProgress) ProtoMessage() {}
 
 func (x *CommandProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1103,7 @@ func (x *CommandProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
 func (*CommandProgress) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CommandProgress) GetOperationId() string {
@@ -1002,7 +1148,7 @@ type CommandResult struct {
 
 func (x *CommandResult) Reset() {
 	*x = CommandResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1160,7 @@ func (x *CommandResult) String() string {
 func (*CommandResult) ProtoMessage() {}
 
 func (x *CommandResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1173,7 @@ func (x *CommandResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandResult.ProtoReflect.Descriptor instead.
 func (*CommandResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CommandResult) GetOperationId() string {
@@ -1134,7 +1280,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1292,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1305,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SessionResponse) GetMessage() isSessionResponse_Message {
@@ -1303,7 +1449,7 @@ type Members struct {
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1461,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1474,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Members) GetAgentAddresses() []string {
@@ -1350,7 +1496,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1508,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1521,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Lease) GetSeconds() float64 {
@@ -1408,7 +1554,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1566,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1579,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Welcome) GetClusterId() string {
@@ -1503,7 +1649,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1661,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1674,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Redirect) GetLeaderAddress() string {
@@ -1554,7 +1700,7 @@ type ResyncRequest struct {
 
 func (x *ResyncRequest) Reset() {
 	*x = ResyncRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1712,7 @@ func (x *ResyncRequest) String() string {
 func (*ResyncRequest) ProtoMessage() {}
 
 func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1725,7 @@ func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResyncRequest.ProtoReflect.Descriptor instead.
 func (*ResyncRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResyncRequest) GetReason() string {
@@ -1599,7 +1745,7 @@ type CancelCommand struct {
 
 func (x *CancelCommand) Reset() {
 	*x = CancelCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1611,7 +1757,7 @@ func (x *CancelCommand) String() string {
 func (*CancelCommand) ProtoMessage() {}
 
 func (x *CancelCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1624,7 +1770,7 @@ func (x *CancelCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommand.ProtoReflect.Descriptor instead.
 func (*CancelCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelCommand) GetOperationId() string {
@@ -1679,7 +1825,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +1837,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +1850,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Command) GetOperationId() string {
@@ -2051,7 +2197,7 @@ type StartCommand struct {
 
 func (x *StartCommand) Reset() {
 	*x = StartCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2209,7 @@ func (x *StartCommand) String() string {
 func (*StartCommand) ProtoMessage() {}
 
 func (x *StartCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2222,7 @@ func (x *StartCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartCommand.ProtoReflect.Descriptor instead.
 func (*StartCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StartCommand) GetSpec() *VMSpec {
@@ -2119,7 +2265,7 @@ type DeviceEdit struct {
 
 func (x *DeviceEdit) Reset() {
 	*x = DeviceEdit{}
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2277,7 @@ func (x *DeviceEdit) String() string {
 func (*DeviceEdit) ProtoMessage() {}
 
 func (x *DeviceEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2290,7 @@ func (x *DeviceEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceEdit.ProtoReflect.Descriptor instead.
 func (*DeviceEdit) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeviceEdit) GetKind() string {
@@ -2179,7 +2325,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2337,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2350,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -2242,7 +2388,7 @@ type MigrateCommand struct {
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2400,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2413,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -2363,7 +2509,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2521,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2534,7 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
@@ -2401,7 +2547,7 @@ type DiscardCommand struct {
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2559,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2572,7 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DiscardCommand) GetVolumes() []*Volume {
@@ -2445,7 +2591,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2603,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2616,7 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 // PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
@@ -2484,7 +2630,7 @@ type PrepareCommand struct {
 
 func (x *PrepareCommand) Reset() {
 	*x = PrepareCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2642,7 @@ func (x *PrepareCommand) String() string {
 func (*PrepareCommand) ProtoMessage() {}
 
 func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2655,7 @@ func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
 func (*PrepareCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PrepareCommand) GetVolumes() []*Volume {
@@ -2536,7 +2682,7 @@ type ClearCommand struct {
 
 func (x *ClearCommand) Reset() {
 	*x = ClearCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2694,7 @@ func (x *ClearCommand) String() string {
 func (*ClearCommand) ProtoMessage() {}
 
 func (x *ClearCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2707,7 @@ func (x *ClearCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
 func (*ClearCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClearCommand) GetVolumes() []*Volume {
@@ -2581,7 +2727,7 @@ type AdoptCommand struct {
 
 func (x *AdoptCommand) Reset() {
 	*x = AdoptCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2739,7 @@ func (x *AdoptCommand) String() string {
 func (*AdoptCommand) ProtoMessage() {}
 
 func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2752,7 @@ func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptCommand.ProtoReflect.Descriptor instead.
 func (*AdoptCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 // ReleaseCommand takes the mark away again. The guest does not notice.
@@ -2618,7 +2764,7 @@ type ReleaseCommand struct {
 
 func (x *ReleaseCommand) Reset() {
 	*x = ReleaseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2776,7 @@ func (x *ReleaseCommand) String() string {
 func (*ReleaseCommand) ProtoMessage() {}
 
 func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2789,7 @@ func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseCommand.ProtoReflect.Descriptor instead.
 func (*ReleaseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 // RebootCommand restarts the guest in place: domain, process and mark stay. A guest that was asked is not asked again.
@@ -2656,7 +2802,7 @@ type RebootCommand struct {
 
 func (x *RebootCommand) Reset() {
 	*x = RebootCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2814,7 @@ func (x *RebootCommand) String() string {
 func (*RebootCommand) ProtoMessage() {}
 
 func (x *RebootCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2827,7 @@ func (x *RebootCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootCommand.ProtoReflect.Descriptor instead.
 func (*RebootCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RebootCommand) GetForce() bool {
@@ -2700,7 +2846,7 @@ type PauseCommand struct {
 
 func (x *PauseCommand) Reset() {
 	*x = PauseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2712,7 +2858,7 @@ func (x *PauseCommand) String() string {
 func (*PauseCommand) ProtoMessage() {}
 
 func (x *PauseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2725,7 +2871,7 @@ func (x *PauseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCommand.ProtoReflect.Descriptor instead.
 func (*PauseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 // UnpauseCommand lets a guest run that somebody has paused, or its hypervisor has because a disk found no room. One that runs runs on, and
@@ -2738,7 +2884,7 @@ type UnpauseCommand struct {
 
 func (x *UnpauseCommand) Reset() {
 	*x = UnpauseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +2896,7 @@ func (x *UnpauseCommand) String() string {
 func (*UnpauseCommand) ProtoMessage() {}
 
 func (x *UnpauseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +2909,7 @@ func (x *UnpauseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseCommand.ProtoReflect.Descriptor instead.
 func (*UnpauseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 // AmendCommand changes devices of a domain while it runs, and not its definition. A device that is there is changed only if it is a drive for
@@ -2778,7 +2924,7 @@ type AmendCommand struct {
 
 func (x *AmendCommand) Reset() {
 	*x = AmendCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2936,7 @@ func (x *AmendCommand) String() string {
 func (*AmendCommand) ProtoMessage() {}
 
 func (x *AmendCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2949,7 @@ func (x *AmendCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AmendCommand.ProtoReflect.Descriptor instead.
 func (*AmendCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AmendCommand) GetEdits() []*DeviceEdit {
@@ -2832,7 +2978,7 @@ type ResizeCommand struct {
 
 func (x *ResizeCommand) Reset() {
 	*x = ResizeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +2990,7 @@ func (x *ResizeCommand) String() string {
 func (*ResizeCommand) ProtoMessage() {}
 
 func (x *ResizeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +3003,7 @@ func (x *ResizeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeCommand.ProtoReflect.Descriptor instead.
 func (*ResizeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ResizeCommand) GetMemoryBytes() int64 {
@@ -2888,7 +3034,7 @@ type SnapshotCommand struct {
 
 func (x *SnapshotCommand) Reset() {
 	*x = SnapshotCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3046,7 @@ func (x *SnapshotCommand) String() string {
 func (*SnapshotCommand) ProtoMessage() {}
 
 func (x *SnapshotCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3059,7 @@ func (x *SnapshotCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotCommand.ProtoReflect.Descriptor instead.
 func (*SnapshotCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SnapshotCommand) GetTag() string {
@@ -2957,7 +3103,7 @@ type SnapshotFile struct {
 
 func (x *SnapshotFile) Reset() {
 	*x = SnapshotFile{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3115,7 @@ func (x *SnapshotFile) String() string {
 func (*SnapshotFile) ProtoMessage() {}
 
 func (x *SnapshotFile) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3128,7 @@ func (x *SnapshotFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotFile.ProtoReflect.Descriptor instead.
 func (*SnapshotFile) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SnapshotFile) GetTarget() string {
@@ -3033,7 +3179,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3191,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3204,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -3158,7 +3304,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3316,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3329,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Task) GetId() string {
@@ -3425,7 +3571,7 @@ type DevicesTask struct {
 
 func (x *DevicesTask) Reset() {
 	*x = DevicesTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3437,7 +3583,7 @@ func (x *DevicesTask) String() string {
 func (*DevicesTask) ProtoMessage() {}
 
 func (x *DevicesTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3450,7 +3596,7 @@ func (x *DevicesTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesTask.ProtoReflect.Descriptor instead.
 func (*DevicesTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DevicesTask) GetVmId() string {
@@ -3477,7 +3623,7 @@ type ReachTask struct {
 
 func (x *ReachTask) Reset() {
 	*x = ReachTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3489,7 +3635,7 @@ func (x *ReachTask) String() string {
 func (*ReachTask) ProtoMessage() {}
 
 func (x *ReachTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3502,7 +3648,7 @@ func (x *ReachTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachTask.ProtoReflect.Descriptor instead.
 func (*ReachTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReachTask) GetAddresses() []string {
@@ -3523,7 +3669,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +3681,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +3694,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -3575,7 +3721,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3587,7 +3733,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3600,7 +3746,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -3623,7 +3769,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3635,7 +3781,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3648,7 +3794,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -3692,7 +3838,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3850,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3863,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -3760,7 +3906,7 @@ type UnpauseTask struct {
 
 func (x *UnpauseTask) Reset() {
 	*x = UnpauseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3918,7 @@ func (x *UnpauseTask) String() string {
 func (*UnpauseTask) ProtoMessage() {}
 
 func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3931,7 @@ func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseTask.ProtoReflect.Descriptor instead.
 func (*UnpauseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UnpauseTask) GetVmId() string {
@@ -3814,7 +3960,7 @@ type EndCrashedTask struct {
 
 func (x *EndCrashedTask) Reset() {
 	*x = EndCrashedTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3826,7 +3972,7 @@ func (x *EndCrashedTask) String() string {
 func (*EndCrashedTask) ProtoMessage() {}
 
 func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3839,7 +3985,7 @@ func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
 func (*EndCrashedTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *EndCrashedTask) GetVmId() string {
@@ -3868,7 +4014,7 @@ type LockTask struct {
 
 func (x *LockTask) Reset() {
 	*x = LockTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3880,7 +4026,7 @@ func (x *LockTask) String() string {
 func (*LockTask) ProtoMessage() {}
 
 func (x *LockTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3893,7 +4039,7 @@ func (x *LockTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockTask.ProtoReflect.Descriptor instead.
 func (*LockTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *LockTask) GetPool() string {
@@ -3928,7 +4074,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[47]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4086,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[47]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4099,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -3982,7 +4128,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[48]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3994,7 +4140,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[48]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4007,7 +4153,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -4036,7 +4182,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[49]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4194,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[49]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4207,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -4090,7 +4236,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[50]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4102,7 +4248,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[50]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4115,7 +4261,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -4144,7 +4290,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[51]
+	mi := &file_berth_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4302,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[51]
+	mi := &file_berth_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4315,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -4205,7 +4351,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[52]
+	mi := &file_berth_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4217,7 +4363,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[52]
+	mi := &file_berth_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4230,7 +4376,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *TaskResult) GetId() string {
@@ -4307,7 +4453,19 @@ var File_berth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\";\n" +
+	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xac\x01\n" +
+	"\x18CertifyHypervisorRequest\x12&\n" +
+	"\x0fcontrol_csr_pem\x18\x01 \x01(\fR\rcontrolCsrPem\x12 \n" +
+	"\fdata_csr_pem\x18\x02 \x01(\fR\n" +
+	"dataCsrPem\x12#\n" +
+	"\rmigration_uri\x18\x03 \x01(\tR\fmigrationUri\x12!\n" +
+	"\fdata_address\x18\x04 \x01(\tR\vdataAddress\"\xe1\x01\n" +
+	"\x19CertifyHypervisorResponse\x12$\n" +
+	"\x0econtrol_ca_pem\x18\x01 \x01(\fR\fcontrolCaPem\x126\n" +
+	"\x17control_certificate_pem\x18\x02 \x01(\fR\x15controlCertificatePem\x12\x1e\n" +
+	"\vdata_ca_pem\x18\x03 \x01(\fR\tdataCaPem\x120\n" +
+	"\x14data_certificate_pem\x18\x04 \x01(\fR\x12dataCertificatePem\x12\x14\n" +
+	"\x05names\x18\x05 \x03(\tR\x05names\";\n" +
 	"\rTunnelRequest\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"$\n" +
@@ -4635,13 +4793,15 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x15LOCK_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eLOCK_STEP_HOLD\x10\x01\x12\x12\n" +
 	"\x0eLOCK_STEP_LOOK\x10\x02\x12\x15\n" +
-	"\x11LOCK_STEP_RELEASE\x10\x032\xb0\x01\n" +
+	"\x11LOCK_STEP_RELEASE\x10\x032\x99\x02\n" +
 	"\fAgentService\x12R\n" +
 	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
 	"\x01\x04\x10\x030\x80\x80\x80\b(\x010\x01\x12L\n" +
 	"\x06Tunnel\x12\x17.berth.v1.TunnelRequest\x1a\x18.berth.v1.TunnelResponse\"\v\x8a\xb5\x18\a\n" +
-	"\x01\x04\x10\x038\x01(\x010\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x01\x04\x10\x038\x01(\x010\x01\x12g\n" +
+	"\x11CertifyHypervisor\x12\".berth.v1.CertifyHypervisorRequest\x1a#.berth.v1.CertifyHypervisorResponse\"\t\x8a\xb5\x18\x05\n" +
+	"\x01\x04\x10\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_agent_proto_rawDescOnce sync.Once
@@ -4656,159 +4816,163 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_berth_v1_agent_proto_goTypes = []any{
-	(AgentErrorCode)(0),           // 0: berth.v1.AgentErrorCode
-	(CommandOutcome)(0),           // 1: berth.v1.CommandOutcome
-	(LockStep)(0),                 // 2: berth.v1.LockStep
-	(*TunnelRequest)(nil),         // 3: berth.v1.TunnelRequest
-	(*TunnelResponse)(nil),        // 4: berth.v1.TunnelResponse
-	(*SessionRequest)(nil),        // 5: berth.v1.SessionRequest
-	(*Hello)(nil),                 // 6: berth.v1.Hello
-	(*InventoryReport)(nil),       // 7: berth.v1.InventoryReport
-	(*InventoryDigest)(nil),       // 8: berth.v1.InventoryDigest
-	(*DomainChange)(nil),          // 9: berth.v1.DomainChange
-	(*LibvirtStatus)(nil),         // 10: berth.v1.LibvirtStatus
-	(*CommandProgress)(nil),       // 11: berth.v1.CommandProgress
-	(*CommandResult)(nil),         // 12: berth.v1.CommandResult
-	(*SessionResponse)(nil),       // 13: berth.v1.SessionResponse
-	(*Members)(nil),               // 14: berth.v1.Members
-	(*Lease)(nil),                 // 15: berth.v1.Lease
-	(*Welcome)(nil),               // 16: berth.v1.Welcome
-	(*Redirect)(nil),              // 17: berth.v1.Redirect
-	(*ResyncRequest)(nil),         // 18: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),         // 19: berth.v1.CancelCommand
-	(*Command)(nil),               // 20: berth.v1.Command
-	(*StartCommand)(nil),          // 21: berth.v1.StartCommand
-	(*DeviceEdit)(nil),            // 22: berth.v1.DeviceEdit
-	(*StopCommand)(nil),           // 23: berth.v1.StopCommand
-	(*MigrateCommand)(nil),        // 24: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),         // 25: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),        // 26: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),        // 27: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),        // 28: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),          // 29: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),          // 30: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),        // 31: berth.v1.ReleaseCommand
-	(*RebootCommand)(nil),         // 32: berth.v1.RebootCommand
-	(*PauseCommand)(nil),          // 33: berth.v1.PauseCommand
-	(*UnpauseCommand)(nil),        // 34: berth.v1.UnpauseCommand
-	(*AmendCommand)(nil),          // 35: berth.v1.AmendCommand
-	(*ResizeCommand)(nil),         // 36: berth.v1.ResizeCommand
-	(*SnapshotCommand)(nil),       // 37: berth.v1.SnapshotCommand
-	(*SnapshotFile)(nil),          // 38: berth.v1.SnapshotFile
-	(*Volume)(nil),                // 39: berth.v1.Volume
-	(*Task)(nil),                  // 40: berth.v1.Task
-	(*DevicesTask)(nil),           // 41: berth.v1.DevicesTask
-	(*ReachTask)(nil),             // 42: berth.v1.ReachTask
-	(*GrowTask)(nil),              // 43: berth.v1.GrowTask
-	(*RemoveTask)(nil),            // 44: berth.v1.RemoveTask
-	(*FetchTask)(nil),             // 45: berth.v1.FetchTask
-	(*ConsoleTask)(nil),           // 46: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),           // 47: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),        // 48: berth.v1.EndCrashedTask
-	(*LockTask)(nil),              // 49: berth.v1.LockTask
-	(*SuspendTask)(nil),           // 50: berth.v1.SuspendTask
-	(*DescribeTask)(nil),          // 51: berth.v1.DescribeTask
-	(*RefuseTask)(nil),            // 52: berth.v1.RefuseTask
-	(*UndefineTask)(nil),          // 53: berth.v1.UndefineTask
-	(*DiscardTask)(nil),           // 54: berth.v1.DiscardTask
-	(*TaskResult)(nil),            // 55: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),         // 56: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),         // 57: berth.v1.NodeInventory
-	(*Domain)(nil),                // 58: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil), // 59: google.protobuf.Timestamp
-	(*StoragePool)(nil),           // 60: berth.v1.StoragePool
-	(*MigrationStats)(nil),        // 61: berth.v1.MigrationStats
-	(*VMSpec)(nil),                // 62: berth.v1.VMSpec
-	(*Devices)(nil),               // 63: berth.v1.Devices
+	(AgentErrorCode)(0),               // 0: berth.v1.AgentErrorCode
+	(CommandOutcome)(0),               // 1: berth.v1.CommandOutcome
+	(LockStep)(0),                     // 2: berth.v1.LockStep
+	(*CertifyHypervisorRequest)(nil),  // 3: berth.v1.CertifyHypervisorRequest
+	(*CertifyHypervisorResponse)(nil), // 4: berth.v1.CertifyHypervisorResponse
+	(*TunnelRequest)(nil),             // 5: berth.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 6: berth.v1.TunnelResponse
+	(*SessionRequest)(nil),            // 7: berth.v1.SessionRequest
+	(*Hello)(nil),                     // 8: berth.v1.Hello
+	(*InventoryReport)(nil),           // 9: berth.v1.InventoryReport
+	(*InventoryDigest)(nil),           // 10: berth.v1.InventoryDigest
+	(*DomainChange)(nil),              // 11: berth.v1.DomainChange
+	(*LibvirtStatus)(nil),             // 12: berth.v1.LibvirtStatus
+	(*CommandProgress)(nil),           // 13: berth.v1.CommandProgress
+	(*CommandResult)(nil),             // 14: berth.v1.CommandResult
+	(*SessionResponse)(nil),           // 15: berth.v1.SessionResponse
+	(*Members)(nil),                   // 16: berth.v1.Members
+	(*Lease)(nil),                     // 17: berth.v1.Lease
+	(*Welcome)(nil),                   // 18: berth.v1.Welcome
+	(*Redirect)(nil),                  // 19: berth.v1.Redirect
+	(*ResyncRequest)(nil),             // 20: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),             // 21: berth.v1.CancelCommand
+	(*Command)(nil),                   // 22: berth.v1.Command
+	(*StartCommand)(nil),              // 23: berth.v1.StartCommand
+	(*DeviceEdit)(nil),                // 24: berth.v1.DeviceEdit
+	(*StopCommand)(nil),               // 25: berth.v1.StopCommand
+	(*MigrateCommand)(nil),            // 26: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),             // 27: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),            // 28: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),            // 29: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),            // 30: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),              // 31: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),              // 32: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),            // 33: berth.v1.ReleaseCommand
+	(*RebootCommand)(nil),             // 34: berth.v1.RebootCommand
+	(*PauseCommand)(nil),              // 35: berth.v1.PauseCommand
+	(*UnpauseCommand)(nil),            // 36: berth.v1.UnpauseCommand
+	(*AmendCommand)(nil),              // 37: berth.v1.AmendCommand
+	(*ResizeCommand)(nil),             // 38: berth.v1.ResizeCommand
+	(*SnapshotCommand)(nil),           // 39: berth.v1.SnapshotCommand
+	(*SnapshotFile)(nil),              // 40: berth.v1.SnapshotFile
+	(*Volume)(nil),                    // 41: berth.v1.Volume
+	(*Task)(nil),                      // 42: berth.v1.Task
+	(*DevicesTask)(nil),               // 43: berth.v1.DevicesTask
+	(*ReachTask)(nil),                 // 44: berth.v1.ReachTask
+	(*GrowTask)(nil),                  // 45: berth.v1.GrowTask
+	(*RemoveTask)(nil),                // 46: berth.v1.RemoveTask
+	(*FetchTask)(nil),                 // 47: berth.v1.FetchTask
+	(*ConsoleTask)(nil),               // 48: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),               // 49: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),            // 50: berth.v1.EndCrashedTask
+	(*LockTask)(nil),                  // 51: berth.v1.LockTask
+	(*SuspendTask)(nil),               // 52: berth.v1.SuspendTask
+	(*DescribeTask)(nil),              // 53: berth.v1.DescribeTask
+	(*RefuseTask)(nil),                // 54: berth.v1.RefuseTask
+	(*UndefineTask)(nil),              // 55: berth.v1.UndefineTask
+	(*DiscardTask)(nil),               // 56: berth.v1.DiscardTask
+	(*TaskResult)(nil),                // 57: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),             // 58: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),             // 59: berth.v1.NodeInventory
+	(*Domain)(nil),                    // 60: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil),     // 61: google.protobuf.Timestamp
+	(*StoragePool)(nil),               // 62: berth.v1.StoragePool
+	(*MigrationStats)(nil),            // 63: berth.v1.MigrationStats
+	(*VMSpec)(nil),                    // 64: berth.v1.VMSpec
+	(*Devices)(nil),                   // 65: berth.v1.Devices
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
-	6,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
-	7,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	56, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
-	9,  // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
-	12, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
-	11, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
-	10, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	55, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	8,  // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	57, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	58, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	59, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	60, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	58, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	61, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	8,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
+	9,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
+	58, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	11, // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
+	14, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
+	13, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
+	12, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
+	57, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	10, // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
+	59, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	60, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	61, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	62, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	60, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	63, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	58, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	61, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	60, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	63, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
-	16, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	17, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	20, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	18, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	19, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	40, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	15, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	14, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	59, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	21, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	23, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	24, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	25, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	26, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	27, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	28, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	29, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	30, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	31, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	32, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	33, // 39: berth.v1.Command.pause:type_name -> berth.v1.PauseCommand
-	34, // 40: berth.v1.Command.unpause:type_name -> berth.v1.UnpauseCommand
-	35, // 41: berth.v1.Command.amend:type_name -> berth.v1.AmendCommand
-	36, // 42: berth.v1.Command.resize:type_name -> berth.v1.ResizeCommand
-	37, // 43: berth.v1.Command.snapshot:type_name -> berth.v1.SnapshotCommand
-	37, // 44: berth.v1.Command.restore:type_name -> berth.v1.SnapshotCommand
-	37, // 45: berth.v1.Command.forget:type_name -> berth.v1.SnapshotCommand
-	62, // 46: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	39, // 47: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	22, // 48: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
-	62, // 49: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	39, // 50: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	39, // 51: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	39, // 52: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	39, // 53: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	62, // 54: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	39, // 55: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	22, // 56: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
-	39, // 57: berth.v1.AmendCommand.volumes:type_name -> berth.v1.Volume
-	38, // 58: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
-	43, // 59: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	44, // 60: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	45, // 61: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	46, // 62: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	50, // 63: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	51, // 64: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	52, // 65: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	53, // 66: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	54, // 67: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	47, // 68: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	48, // 69: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	42, // 70: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	49, // 71: berth.v1.Task.lock:type_name -> berth.v1.LockTask
-	41, // 72: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
-	39, // 73: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	39, // 74: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	39, // 75: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	18, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	19, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	22, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	20, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	21, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	42, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	17, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	16, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
+	61, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	23, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	25, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	26, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	27, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	28, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	29, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	30, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	31, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	32, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	33, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	34, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
+	35, // 39: berth.v1.Command.pause:type_name -> berth.v1.PauseCommand
+	36, // 40: berth.v1.Command.unpause:type_name -> berth.v1.UnpauseCommand
+	37, // 41: berth.v1.Command.amend:type_name -> berth.v1.AmendCommand
+	38, // 42: berth.v1.Command.resize:type_name -> berth.v1.ResizeCommand
+	39, // 43: berth.v1.Command.snapshot:type_name -> berth.v1.SnapshotCommand
+	39, // 44: berth.v1.Command.restore:type_name -> berth.v1.SnapshotCommand
+	39, // 45: berth.v1.Command.forget:type_name -> berth.v1.SnapshotCommand
+	64, // 46: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	41, // 47: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	24, // 48: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
+	64, // 49: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	41, // 50: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	41, // 51: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	41, // 52: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	41, // 53: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	64, // 54: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	41, // 55: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	24, // 56: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
+	41, // 57: berth.v1.AmendCommand.volumes:type_name -> berth.v1.Volume
+	40, // 58: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
+	45, // 59: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	46, // 60: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	47, // 61: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	48, // 62: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	52, // 63: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	53, // 64: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	54, // 65: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	55, // 66: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	56, // 67: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	49, // 68: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	50, // 69: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	44, // 70: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	51, // 71: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	43, // 72: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
+	41, // 73: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	41, // 74: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	41, // 75: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
 	2,  // 76: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
 	0,  // 77: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	63, // 78: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
-	5,  // 79: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	3,  // 80: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	13, // 81: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	4,  // 82: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	81, // [81:83] is the sub-list for method output_type
-	79, // [79:81] is the sub-list for method input_type
+	65, // 78: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
+	7,  // 79: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	5,  // 80: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	3,  // 81: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
+	15, // 82: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	6,  // 83: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	4,  // 84: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
+	82, // [82:85] is the sub-list for method output_type
+	79, // [79:82] is the sub-list for method input_type
 	79, // [79:79] is the sub-list for extension type_name
 	79, // [79:79] is the sub-list for extension extendee
 	0,  // [0:79] is the sub-list for field type_name
@@ -4821,7 +4985,7 @@ func file_berth_v1_agent_proto_init() {
 	}
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
-	file_berth_v1_agent_proto_msgTypes[2].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[4].OneofWrappers = []any{
 		(*SessionRequest_Hello)(nil),
 		(*SessionRequest_Inventory)(nil),
 		(*SessionRequest_Telemetry)(nil),
@@ -4832,7 +4996,7 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionRequest_TaskResult)(nil),
 		(*SessionRequest_InventoryDigest)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[10].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[12].OneofWrappers = []any{
 		(*SessionResponse_Welcome)(nil),
 		(*SessionResponse_Redirect)(nil),
 		(*SessionResponse_Command)(nil),
@@ -4842,7 +5006,7 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionResponse_Lease)(nil),
 		(*SessionResponse_Members)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[17].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[19].OneofWrappers = []any{
 		(*Command_Start)(nil),
 		(*Command_Stop)(nil),
 		(*Command_Migrate)(nil),
@@ -4862,7 +5026,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Restore)(nil),
 		(*Command_Forget)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[37].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[39].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -4884,7 +5048,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -11311,8 +11311,11 @@ type EnrolResponse struct {
 	ApiAddresses    []string               `protobuf:"bytes,6,rep,name=api_addresses,json=apiAddresses,proto3" json:"api_addresses,omitempty"` // of all members
 	AgentAddresses  []string               `protobuf:"bytes,7,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"`
 	CoordinatorKeys []string               `protobuf:"bytes,8,rep,name=coordinator_keys,json=coordinatorKeys,proto3" json:"coordinator_keys,omitempty"` // coordinators only: hashes of the keys of those that are there
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Coordinators only: the authorities of hypervisors, certificate and key in one.
+	ControlAuthorityPem []byte `protobuf:"bytes,9,opt,name=control_authority_pem,json=controlAuthorityPem,proto3" json:"control_authority_pem,omitempty"`
+	DataAuthorityPem    []byte `protobuf:"bytes,10,opt,name=data_authority_pem,json=dataAuthorityPem,proto3" json:"data_authority_pem,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *EnrolResponse) Reset() {
@@ -11397,6 +11400,20 @@ func (x *EnrolResponse) GetAgentAddresses() []string {
 func (x *EnrolResponse) GetCoordinatorKeys() []string {
 	if x != nil {
 		return x.CoordinatorKeys
+	}
+	return nil
+}
+
+func (x *EnrolResponse) GetControlAuthorityPem() []byte {
+	if x != nil {
+		return x.ControlAuthorityPem
+	}
+	return nil
+}
+
+func (x *EnrolResponse) GetDataAuthorityPem() []byte {
+	if x != nil {
+		return x.DataAuthorityPem
 	}
 	return nil
 }
@@ -13671,7 +13688,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vapi_address\x18\a \x01(\tR\n" +
 	"apiAddress\x12#\n" +
 	"\ragent_address\x18\b \x01(\tR\fagentAddress\x12!\n" +
-	"\fraft_address\x18\t \x01(\tR\vraftAddress\"\x95\x02\n" +
+	"\fraft_address\x18\t \x01(\tR\vraftAddress\"\xf7\x02\n" +
 	"\rEnrolResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -13682,7 +13699,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"ca_key_pem\x18\x05 \x01(\fR\bcaKeyPem\x12#\n" +
 	"\rapi_addresses\x18\x06 \x03(\tR\fapiAddresses\x12'\n" +
 	"\x0fagent_addresses\x18\a \x03(\tR\x0eagentAddresses\x12)\n" +
-	"\x10coordinator_keys\x18\b \x03(\tR\x0fcoordinatorKeys\"\xb5\x01\n" +
+	"\x10coordinator_keys\x18\b \x03(\tR\x0fcoordinatorKeys\x122\n" +
+	"\x15control_authority_pem\x18\t \x01(\fR\x13controlAuthorityPem\x12,\n" +
+	"\x12data_authority_pem\x18\n" +
+	" \x01(\fR\x10dataAuthorityPem\"\xb5\x01\n" +
 	"\vJoinRequest\x12\x1f\n" +
 	"\vapi_address\x18\x01 \x01(\tR\n" +
 	"apiAddress\x12#\n" +

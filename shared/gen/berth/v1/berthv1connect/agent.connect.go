@@ -37,6 +37,9 @@ const (
 	AgentServiceSessionProcedure = "/berth.v1.AgentService/Session"
 	// AgentServiceTunnelProcedure is the fully-qualified name of the AgentService's Tunnel RPC.
 	AgentServiceTunnelProcedure = "/berth.v1.AgentService/Tunnel"
+	// AgentServiceCertifyHypervisorProcedure is the fully-qualified name of the AgentService's
+	// CertifyHypervisor RPC.
+	AgentServiceCertifyHypervisorProcedure = "/berth.v1.AgentService/CertifyHypervisor"
 )
 
 // AgentServiceClient is a client for the berth.v1.AgentService service.
@@ -44,6 +47,8 @@ type AgentServiceClient interface {
 	Session(context.Context) *connect.BidiStreamForClient[v1.SessionRequest, v1.SessionResponse]
 	// Tunnel carries bytes of one task, an image's or a console's, both ways. The agent opens it when a task names a ticket.
 	Tunnel(context.Context) *connect.BidiStreamForClient[v1.TunnelRequest, v1.TunnelResponse]
+	// CertifyHypervisor gives a node what its libvirt and its QEMU need for live migration. The leader answers it.
+	CertifyHypervisor(context.Context, *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error)
 }
 
 // NewAgentServiceClient constructs a client for the berth.v1.AgentService service. By default, it
@@ -69,13 +74,20 @@ func NewAgentServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(agentServiceMethods.ByName("Tunnel")),
 			connect.WithClientOptions(opts...),
 		),
+		certifyHypervisor: connect.NewClient[v1.CertifyHypervisorRequest, v1.CertifyHypervisorResponse](
+			httpClient,
+			baseURL+AgentServiceCertifyHypervisorProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("CertifyHypervisor")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // agentServiceClient implements AgentServiceClient.
 type agentServiceClient struct {
-	session *connect.Client[v1.SessionRequest, v1.SessionResponse]
-	tunnel  *connect.Client[v1.TunnelRequest, v1.TunnelResponse]
+	session           *connect.Client[v1.SessionRequest, v1.SessionResponse]
+	tunnel            *connect.Client[v1.TunnelRequest, v1.TunnelResponse]
+	certifyHypervisor *connect.Client[v1.CertifyHypervisorRequest, v1.CertifyHypervisorResponse]
 }
 
 // Session calls berth.v1.AgentService.Session.
@@ -88,11 +100,18 @@ func (c *agentServiceClient) Tunnel(ctx context.Context) *connect.BidiStreamForC
 	return c.tunnel.CallBidiStream(ctx)
 }
 
+// CertifyHypervisor calls berth.v1.AgentService.CertifyHypervisor.
+func (c *agentServiceClient) CertifyHypervisor(ctx context.Context, req *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error) {
+	return c.certifyHypervisor.CallUnary(ctx, req)
+}
+
 // AgentServiceHandler is an implementation of the berth.v1.AgentService service.
 type AgentServiceHandler interface {
 	Session(context.Context, *connect.BidiStream[v1.SessionRequest, v1.SessionResponse]) error
 	// Tunnel carries bytes of one task, an image's or a console's, both ways. The agent opens it when a task names a ticket.
 	Tunnel(context.Context, *connect.BidiStream[v1.TunnelRequest, v1.TunnelResponse]) error
+	// CertifyHypervisor gives a node what its libvirt and its QEMU need for live migration. The leader answers it.
+	CertifyHypervisor(context.Context, *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error)
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -114,12 +133,20 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("Tunnel")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentServiceCertifyHypervisorHandler := connect.NewUnaryHandler(
+		AgentServiceCertifyHypervisorProcedure,
+		svc.CertifyHypervisor,
+		connect.WithSchema(agentServiceMethods.ByName("CertifyHypervisor")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.AgentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentServiceSessionProcedure:
 			agentServiceSessionHandler.ServeHTTP(w, r)
 		case AgentServiceTunnelProcedure:
 			agentServiceTunnelHandler.ServeHTTP(w, r)
+		case AgentServiceCertifyHypervisorProcedure:
+			agentServiceCertifyHypervisorHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -135,4 +162,8 @@ func (UnimplementedAgentServiceHandler) Session(context.Context, *connect.BidiSt
 
 func (UnimplementedAgentServiceHandler) Tunnel(context.Context, *connect.BidiStream[v1.TunnelRequest, v1.TunnelResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.AgentService.Tunnel is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) CertifyHypervisor(context.Context, *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.AgentService.CertifyHypervisor is not implemented"))
 }

@@ -1,0 +1,112 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/model"
+	"berth/shared/destination"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
+)
+
+// MaxRequest is how long a request for a certificate may be, in bytes.
+const MaxRequest = 8 << 10
+
+// CertifyHypervisor gives a node the certificates of its libvirt and its QEMU, and the names of all nodes. Who it is for comes from the
+// connection and the records. It implements berthv1connect.AgentServiceHandler.
+func (s *Server) CertifyHypervisor(
+	ctx context.Context, request *connect.Request[berthv1.CertifyHypervisorRequest],
+) (*connect.Response[berthv1.CertifyHypervisorResponse], error) {
+	caller, err := s.agentOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Another member may not have heard yet that the node is new, or gone.
+	s.mu.Lock()
+	leads := s.term != 0
+	s.mu.Unlock()
+	if !leads {
+		return nil, notLeading()
+	}
+	snapshot := s.Records.Snapshot()
+	node, known := snapshot.Node(caller.ID)
+	if !known {
+		return nil, s.enrolled(caller.ID, "node/"+caller.Name)
+	}
+	from := addressOf(request.Peer())
+	addresses := hypervisorAddresses(node.Name, request.Msg.GetMigrationUri(), from)
+	response := &berthv1.CertifyHypervisorResponse{Names: namesOf(snapshot.Nodes())}
+	for _, part := range []struct {
+		purpose         pki.Purpose
+		request         []byte
+		addresses       []string
+		ca, certificate *[]byte
+	}{
+		{pki.Control, request.Msg.GetControlCsrPem(), addresses, &response.ControlCaPem, &response.ControlCertificatePem},
+		{
+			pki.Data, request.Msg.GetDataCsrPem(), s.dataAddresses(addresses, caller.ID, request.Msg.GetDataAddress()),
+			&response.DataCaPem, &response.DataCertificatePem,
+		},
+	} {
+		authority := s.Hypervisors[part.purpose]
+		if authority == nil {
+			return nil, fmt.Errorf("this coordinator has no authority for %s connections of hypervisors", part.purpose)
+		}
+		*part.ca = authority.CertificatePEM()
+		if len(part.request) == 0 {
+			continue
+		}
+		if len(part.request) > MaxRequest {
+			return nil, invalid("node/"+node.Name, "a certificate request of %d bytes is larger than %d", len(part.request), MaxRequest)
+		}
+		if *part.certificate, err = authority.Sign(part.request, node.Name, part.addresses, time.Now()); err != nil {
+			return nil, invalid("node/"+node.Name, "the %s request: %s", part.purpose, err)
+		}
+		s.Log.Info("a hypervisor was issued a certificate", "node", node.Name, "purpose", string(part.purpose), "addresses",
+			strings.Join(part.addresses, " "))
+	}
+	return connect.NewResponse(response), nil
+}
+
+// hypervisorAddresses are where the coordinators have guests sent to: see package destination.
+func hypervisorAddresses(name, uri, from string) []string {
+	addresses := []string{name}
+	if host := destination.Host(name, uri, from); host != name {
+		addresses = append(addresses, host)
+	}
+	if destination.CheckData(from) == nil && from != "" && !slices.Contains(addresses, from) {
+		addresses = append(addresses, from)
+	}
+	return addresses
+}
+
+// dataAddresses adds the address that a node wants memory at, unless another node calls from there.
+func (s *Server) dataAddresses(addresses []string, node, asked string) []string {
+	if asked == "" || destination.CheckData(asked) != nil || slices.Contains(addresses, asked) {
+		return addresses
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.sessions {
+		if x.node != node && x.from == asked {
+			return addresses
+		}
+	}
+	return append(slices.Clone(addresses), asked)
+}
+
+// namesOf are the names of all nodes, in order.
+func namesOf(nodes []model.Node) []string {
+	names := make([]string, 0, len(nodes))
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
