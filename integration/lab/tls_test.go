@@ -1,0 +1,66 @@
+package lab
+
+import (
+	"fmt"
+	"testing"
+)
+
+// What whoever breaks out of a guest has: QEMU's account, and the keys that it reads. No libvirt takes them, nor a host that the list
+// does not name. Migrations, which need both, work: their memory goes over TLS, because QEMU's configuration here forces it.
+func TestQEMUsKeysOpenNoLibvirt(t *testing.T) {
+	l := raise(t, Options{Hosts: 2, Coordinators: 1})
+	ctx := t.Context()
+	a, b := l.Hosts[0], l.Hosts[1]
+	// no_verify: the caller's own look at the server is not what is asked here.
+	knock := func(pkipath string) (string, error) {
+		return a.Exec(ctx, "virsh", "-q", "-c", "qemu+tls://"+b.Name+"/system?no_verify=1&pkipath="+pkipath, "list", "--all")
+	}
+	path := func(name, ca, certificate, key string) string {
+		folder := "/var/tmp/" + name
+		script := fmt.Sprintf("mkdir -p %[1]s && cp %[2]s %[1]s/cacert.pem && cp %[3]s %[1]s/clientcert.pem && cp %[4]s %[1]s/clientkey.pem",
+			folder, ca, certificate, key)
+		if _, err := a.Exec(ctx, "sh", "-c", script); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	libvirts := path("libvirts", "/etc/pki/CA/cacert.pem", "/etc/pki/libvirt/clientcert.pem", "/etc/pki/libvirt/private/clientkey.pem")
+	qemus := path("qemus", "/etc/pki/qemu/ca-cert.pem", "/etc/pki/qemu/client-cert.pem", "/etc/pki/qemu/client-key.pem")
+	if _, err := knock(libvirts); err != nil {
+		t.Fatalf("libvirt's own keys do not open it, so the rest would show nothing: %v", err)
+	}
+	if out, err := knock(qemus); err == nil {
+		t.Errorf("QEMU's keys open the other libvirt:\n%s", out)
+	}
+	// libvirt's keys are root's. An account of QEMU's kind does not read them.
+	for _, file := range []string{"/etc/pki/libvirt/private/clientkey.pem", "/etc/pki/libvirt/private/serverkey.pem"} {
+		if _, err := a.Exec(ctx, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "cat", file); err == nil {
+			t.Errorf("any account reads %s", file)
+		}
+	}
+	if _, err := l.Berth(ctx, "vm", "start", "first", "--memory", "128M", "--node", a.Name); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []*Host{b, a, b} {
+		if _, err := l.Berth(ctx, "vm", "migrate", "first", "--to", to.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// A node that has left is refused from the moment that the others have been told, with certificates that are still valid.
+	if err := a.StopAgent(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Berth(ctx, "node", "remove", a.Name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Exec(ctx, "berth-agent", "libvirt-tls", "renew"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.RestartLibvirtd(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := knock(libvirts); err == nil {
+		t.Errorf("a node that was removed opens libvirt:\n%s", out)
+	}
+}
