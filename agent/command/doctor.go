@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"berth/agent/hostpki"
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
 	"berth/agent/tasks"
@@ -306,19 +305,21 @@ func examineMigration(ctx context.Context, settings *Settings) []finding {
 			})
 		}
 	}
-	missing := 0
-	for _, file := range []string{
-		"/etc/pki/CA/cacert.pem", "/etc/pki/libvirt/servercert.pem", "/etc/pki/libvirt/private/serverkey.pem",
-		"/etc/pki/libvirt/clientcert.pem", "/etc/pki/libvirt/private/clientkey.pem",
-		"/etc/pki/qemu/ca-cert.pem", "/etc/pki/qemu/server-cert.pem", "/etc/pki/qemu/server-key.pem",
-	} {
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			findings = append(findings, finding{"migration TLS", file + " is missing", "see 'Certificates for live migration' in the README", bad})
-			missing++
-		}
+	return append(findings, examineTLS((&hostpki.Host{Daemon: hostpki.NewService(settings.LibvirtURI).Daemon(ctx)}).Look())...)
+}
+
+// examineTLS is about the keys and certificates of libvirt and QEMU.
+func examineTLS(faults []hostpki.Fault) []finding {
+	if len(faults) == 0 {
+		return []finding{{"migration TLS", "libvirt and QEMU have certificates of an authority each, and libvirt a list of names", "", good}}
 	}
-	if missing == 0 {
-		findings = append(findings, finding{"migration TLS", "certificates of libvirt and QEMU are there", "", good})
+	var findings []finding
+	for _, fault := range faults {
+		judged := warning
+		if fault.Grave {
+			judged = bad
+		}
+		findings = append(findings, finding{"migration TLS", fault.Text, fault.Next, judged})
 	}
 	return findings
 }
