@@ -28,7 +28,7 @@ const libvirtTLSHelp = `A live migration goes from one libvirt to the other, and
 up with two authorities of the cluster, which are none of Berth's own: one for libvirt, one for QEMU. No libvirt takes what QEMU has.
 Keys are made on this host and stay here. libvirt lets in the nodes of the cluster only.
 
-'berth-agent join' does this too. The systemd units berth-libvirt-tls.timer and .path renew certificates and the names.`
+'berth-agent join' does this too. The timer berth-libvirt-tls.timer renews certificates, and tells libvirt of nodes that have come or gone.`
 
 func libvirtTLSCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -173,6 +173,9 @@ func (t *libvirtTLS) setUp() error {
 	}
 	if err := t.takeUp(true); err != nil {
 		return err
+	}
+	if todo := t.service.KeepRenewing(t.cmd.Context()); todo != "" {
+		t.say("next: %s", todo)
 	}
 	t.say("libvirt takes migrations over TLS (port 16514) from %s; memory uses ports 49152 to 49215", strings.Join(material.Names, ", "))
 	return nil
@@ -396,6 +399,7 @@ func (t *libvirtTLS) remove() error {
 		return err
 	}
 	t.host.Group = group
+	t.service.StopRenewing(t.cmd.Context())
 	socket := t.host.Socket()
 	kept, err := t.host.Remove()
 	for _, path := range kept {

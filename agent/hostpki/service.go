@@ -152,6 +152,26 @@ func (s *Service) Leave(ctx context.Context, daemon, socket string) (todo string
 	return "", err
 }
 
+// renewer is the unit that renews what was set up.
+const renewer = "berth-libvirt-tls.timer"
+
+// KeepRenewing has systemd renew from now on, and reports how to renew where it does not.
+func (s *Service) KeepRenewing(ctx context.Context) (todo string) {
+	if s.Systemd {
+		if _, err := s.Run(ctx, "systemctl", "--quiet", "enable", "--now", renewer); err == nil {
+			return ""
+		}
+	}
+	return "run 'berth-agent libvirt-tls renew' every few minutes: " + renewer + " of the package is not here to do it"
+}
+
+// StopRenewing is its opposite.
+func (s *Service) StopRenewing(ctx context.Context) {
+	if s.Systemd {
+		_, _ = s.Run(ctx, "systemctl", "--quiet", "disable", "--now", renewer) // without it there is nothing to stop
+	}
+}
+
 // noteSocket remembers that a socket was enabled here, and was not before.
 func (h *Host) noteSocket(socket string) error {
 	r, err := h.record()

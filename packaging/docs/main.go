@@ -30,7 +30,7 @@ var programs = []struct {
 		}),
 		[]string{"berth-coordinator.yaml.5"},
 	},
-	{command.New(), []string{"berth-agent.yaml.5", "berth-libvirt-certs.8"}},
+	{command.New(), []string{"berth-agent.yaml.5"}},
 }
 
 func main() {
