@@ -293,12 +293,15 @@ func (t *libvirtTLS) certify(request *berthv1.CertifyHypervisorRequest) (*berthv
 	request.MigrationUri, request.DataAddress = t.settings.migrationURI(hostName), t.settings.MigrateDataAddress
 	client := rpc.NewHTTPClient(tlsConfig)
 	defer client.CloseIdleConnections()
+	// The agents' port takes framed messages only, which gRPC's are.
+	asGRPC := connect.WithGRPC()
 	ctx, cancel := context.WithTimeout(t.cmd.Context(), certifyPatience)
 	defer cancel()
 	for {
 		var failures []error
 		for _, address := range t.settings.members() {
-			response, err := berthv1connect.NewAgentServiceClient(client, "https://"+address).CertifyHypervisor(ctx, connect.NewRequest(request))
+			service := berthv1connect.NewAgentServiceClient(client, "https://"+address, asGRPC)
+			response, err := service.CertifyHypervisor(ctx, connect.NewRequest(request))
 			if err == nil {
 				return response.Msg, nil
 			}

@@ -78,7 +78,9 @@ func (r *rig) listen(t *testing.T, authority *pki.Authority) string {
 	return "https://" + listener.Addr().String()
 }
 
-func client(t *testing.T, url string, authority *pki.Authority, id pki.Identity) berthv1connect.AgentServiceClient {
+func client(
+	t *testing.T, url string, authority *pki.Authority, id pki.Identity, options ...connect.ClientOption,
+) berthv1connect.AgentServiceClient {
 	t.Helper()
 	config, err := pki.ClientConfig(certify(t, authority, id), pki.RolePeer)
 	if err != nil {
@@ -86,7 +88,7 @@ func client(t *testing.T, url string, authority *pki.Authority, id pki.Identity)
 	}
 	httpClient := rpc.NewHTTPClient(config)
 	t.Cleanup(httpClient.CloseIdleConnections)
-	return berthv1connect.NewAgentServiceClient(httpClient, url)
+	return berthv1connect.NewAgentServiceClient(httpClient, url, options...)
 }
 
 type clientStream = connect.BidiStreamForClient[berthv1.SessionRequest, berthv1.SessionResponse]

@@ -23,7 +23,6 @@ remember_owner = 0
 cgroup_controllers = []
 namespaces = []
 stdio_handler = "file"
-default_tls_x509_cert_dir = "/etc/pki/qemu"
 default_tls_x509_verify = 1
 migrate_tls_force = 1
 ` + keepalive
