@@ -147,6 +147,7 @@ func (j *addition) tellCommands(hosts []string) error {
 			{stepJoin, joinLine(j.address, "NAME") + " # the token on standard input"},
 			{stepStart, startLine},
 			{stepDoctor, "berth-agent doctor"},
+			{stepIntroduce, introduceLine + " # once all hosts have joined"},
 		} {
 			if step.name == stepInstall && len(j.flags.packages) == 0 {
 				step.script = "... # berth-agent of the host's repositories"
@@ -195,20 +196,31 @@ type added struct {
 	Error  string `json:"error,omitempty"`
 	Output string `json:"output,omitempty"` // the last lines of it
 	Next   string `json:"next_step,omitempty"`
+
+	sudo bool // commands need it there
 }
 
 func (j *addition) all(a *term.App, cmd *cobra.Command, hosts []string) error {
 	results := make([]added, len(hosts))
-	places := make(chan struct{}, hostsAtOnce)
-	var group sync.WaitGroup
-	for i, host := range hosts {
-		group.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			results[i] = j.host(cmd.Context(), host)
-		})
+	each := func(do func(i int)) {
+		places := make(chan struct{}, hostsAtOnce)
+		var group sync.WaitGroup
+		for i := range hosts {
+			group.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				do(i)
+			})
+		}
+		group.Wait()
 	}
-	group.Wait()
+	each(func(i int) { results[i] = j.host(cmd.Context(), hosts[i]) })
+	// A host that joined first was told of no other. Without this its libvirt would let the others in only when its timer runs.
+	each(func(i int) {
+		if results[i].Step == "" {
+			j.introduce(cmd.Context(), hosts[i], &results[i])
+		}
+	})
 	var names, lost []string
 	for i := range results {
 		if results[i].Step != "" {
@@ -241,10 +253,22 @@ type trouble struct {
 // host takes one host through all steps.
 func (j *addition) host(ctx context.Context, host string) added {
 	result := added{Host: host}
-	problem := j.steps(ctx, host, &result)
-	if problem == nil {
-		return result
+	if problem := j.steps(ctx, host, &result); problem != nil {
+		j.tell(problem, host, &result)
 	}
+	return result
+}
+
+// introduce has libvirt on a host let in the nodes that joined after it.
+func (j *addition) introduce(ctx context.Context, host string, result *added) {
+	r := remote{host: host, user: j.flags.user, sudo: result.sudo}
+	if _, err := r.run(ctx, introduceLine, nil, stepLimit); err != nil {
+		j.tell(&trouble{stepIntroduce, "run 'berth-agent libvirt-tls renew' there; its timer tries again within minutes", err}, host, result)
+	}
+}
+
+// tell says why a step of a host failed, and what to do.
+func (j *addition) tell(problem *trouble, host string, result *added) {
 	result.Step, result.Error, result.Next = problem.step, problem.err.Error(), problem.next
 	text := fmt.Sprintf("%s failed: %s", problem.step, problem.err)
 	var ran *failed
@@ -258,7 +282,6 @@ func (j *addition) host(ctx context.Context, host string) added {
 		}
 	}
 	j.say(host, "%s\n%s: next: %s", text, host, result.Next)
-	return result
 }
 
 func (j *addition) steps(ctx context.Context, host string, result *added) *trouble {
@@ -270,6 +293,7 @@ func (j *addition) steps(ctx context.Context, host string, result *added) *troub
 	}
 	found := readFacts(out)
 	r.sudo = found.uid != "0"
+	result.sudo = r.sudo
 	if r.sudo { // what only root may read
 		if out, err = r.run(ctx, checkScript, nil, stepLimit); err != nil {
 			return &trouble{stepCheck, "log in as root with --user root, or let the account use sudo without a password", err}

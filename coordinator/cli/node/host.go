@@ -37,6 +37,8 @@ const (
 	stepJoin    = "join"
 	stepStart   = "start"
 	stepDoctor  = "doctor"
+
+	stepIntroduce = "introduce"
 )
 
 // checkScript prints what has to be known of a host. It changes nothing.
@@ -143,6 +145,9 @@ func joinLine(address, name string) string {
 }
 
 const startLine = "systemctl enable --now berth-agent"
+
+// introduceLine is what the timer does every few minutes: libvirt is told which nodes may migrate to it.
+const introduceLine = "systemctl start berth-libvirt-tls.service"
 
 // quote makes one word of a text, for a shell.
 func quote(text string) string {
