@@ -32,7 +32,8 @@ var liveMutants = []mutant{
 	},
 	{
 		name: "a-frozen-guest-moves", file: "agent/jobs/migrate.go", suite: inJobs.only("FrozenGuestDoesNotMove"),
-		is: "if err == nil && epoch == j.command.GetEpoch() && !seen.domain.JobActive {", becomes: "if err == nil && epoch > j.command.GetEpoch() {",
+		is:      "if err == nil && epoch == j.command.GetEpoch() && !seen.domain.JobActive {",
+		becomes: "if err == nil && epoch > j.command.GetEpoch() {",
 	},
 	{
 		name: "a-document-takes-anybodys-disk", file: "coordinator/control/drifts/unused.go", suite: inControl.only("ADocumentWithADisk"),

@@ -3,7 +3,6 @@ package recovery
 import (
 	"context"
 	"maps"
-	"sync"
 	"time"
 
 	"berth/coordinator/control/lead"
@@ -16,12 +15,6 @@ const (
 	readinessEvery = time.Minute            // between the begins of two passes over all of them
 	readinessPause = 100 * time.Millisecond // between two of them
 )
-
-// readiness is what is known of VMs that no other node would take.
-type readiness struct {
-	mu      sync.Mutex
-	nowhere map[string]string // why, by VM ID
-}
 
 // Nowhere are the VMs that are to be highly available and that no other node would take, with the reason, by ID, as they were found last.
 func (r *Recovery) Nowhere() map[string]string {

@@ -4,6 +4,7 @@ package recovery
 
 import (
 	"context"
+	"sync"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
@@ -29,6 +30,12 @@ type Fencing interface {
 type Plans interface {
 	// CancelRestored ends them in the command that lifts the quarantine.
 	CancelRestored(snapshot *state.Snapshot, command *state.Command)
+}
+
+// readiness is what is known of VMs that no other node would take.
+type readiness struct {
+	mu      sync.Mutex
+	nowhere map[string]string // why, by VM ID
 }
 
 // Recovery is that of one leadership after the other.
