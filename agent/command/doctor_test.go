@@ -63,9 +63,10 @@ func TestTheDoctorTellsOfPoolsThatAreCalledShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "shared pool alone|FAIL|it is called shared, and at 2026-11-24 12:00:00 UTC this host did not see what another one had just " +
-		"made there|mount the same storage here as elsewhere, or declare the pool anew with --scope local: 'berth pool show' says who sees what\n" +
-		"shared pool deaf|warn|this host sees the files of others, and at 2026-11-24 12:00:00 UTC not their locks: two QEMUs could write to " +
-		"one disk|mount it with locks (NFS: without nolock), or set lock_manager in /etc/libvirt/qemu.conf\n" +
+		"made there|mount the same storage here as elsewhere, or declare the pool anew with --scope local: 'berth pool show' says who " +
+		"sees what\n" +
+		"shared pool deaf|warn|this host sees the files of others, and at 2026-11-24 12:00:00 UTC not their locks: two QEMUs could write " +
+		"to one disk|mount it with locks (NFS: without nolock), or set lock_manager in /etc/libvirt/qemu.conf\n" +
 		"shared pool fine|ok|this host saw the files and the locks of another one at 2026-11-24 12:00:00 UTC|"
 	if got := read(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -30,7 +30,8 @@ func TestAReportTellsHowGuestsEnded(t *testing.T) {
 		t.Errorf("one that is gone: %v", gone)
 	}
 	off := found["off"].GetEnding()
-	if off.GetWatchedSeconds() != 3600 || off.GetWhole() || off.GetCause() != berthv1.EndingCause_ENDING_CAUSE_UNSPECIFIED || found["runs"].GetEnding() != nil || len(found) != 3 {
+	if off.GetWatchedSeconds() != 3600 || off.GetWhole() ||
+		off.GetCause() != berthv1.EndingCause_ENDING_CAUSE_UNSPECIFIED || found["runs"].GetEnding() != nil || len(found) != 3 {
 		t.Errorf("told %v", report.GetDomains())
 	}
 	unknown := &berthv1.InventoryReport{DomainsUnknown: true}

@@ -35,6 +35,21 @@ func (u *DiskUse) Next() string {
 		u.Domain.Name, u.Node)
 }
 
+// WhoHolds says who has the disk of the VM of an operation, which its node could not start because another QEMU has it open. The node knows
+// its own processes alone; said is what it knows.
+func (s *Survey) WhoHolds(operation, node, said string) string {
+	for _, op := range s.LiveOperations() {
+		vm, known := s.VM(op.VM)
+		if op.ID != operation || !known {
+			continue
+		}
+		if use, used := s.UsedDisk(&vm, node); used {
+			return fmt.Sprintf("its disk %s is held by %s, where domain %q has it: %s", use.Disk.Text(), use.Node, use.Domain.Name, use.Next())
+		}
+	}
+	return s.NodeName(node) + ": " + said
+}
+
 // disk is one that a VM is started with, and the nodes on which its name means that disk.
 type disk struct {
 	source model.DiskSource

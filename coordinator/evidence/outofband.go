@@ -209,8 +209,10 @@ func besideEnded(vm model.VM, seen Sighting) Finding {
 		look = fmt.Sprintf("/var/log/libvirt/qemu/%s.log and the kernel's log there may say why (out of memory?); ", vm.Name)
 	case model.CauseUnknown:
 	}
-	finding := alarm(vm.Holder, how+": %s'berth vm start %s' starts it, 'berth vm stop %s' leaves it off", seen.Holder, look, vm.Name, vm.Name)
-	finding.Verdict, finding.Condition.Kind = StoppedHere, kind
+	finding := alarmOf(
+		kind, vm.Holder, how+": %s'berth vm start %s' starts it, 'berth vm stop %s' leaves it off", seen.Holder, look, vm.Name, vm.Name,
+	)
+	finding.Verdict = StoppedHere
 	return finding
 }
 
@@ -282,11 +284,11 @@ func changedBeside(vm *model.VM) string {
 // look.
 func besideStarved(vm model.VM, here Copy, s *starved) Finding {
 	if s.pool == "" {
-		return alarmOf(model.NoRoom, here.Node, "paused on %s because a disk of it failed or found no room: make room where its disks are, and 'virsh resume "+
-			"%s' there lets it run", here.Name, vm.Name)
+		return alarmOf(model.NoRoom, here.Node, "paused on %s because a disk of it failed or found no room: make room where its disks "+
+			"are, and 'virsh resume %s' there lets it run", here.Name, vm.Name)
 	}
-	finding := alarmOf(model.NoRoom, here.Node, "paused on %s because a disk of it failed or found no room: when pool %s there is less than %d %% full it "+
-		"runs on by itself; delete or move disks, or make the pool larger; 'virsh resume %s' there lets it run at once",
+	finding := alarmOf(model.NoRoom, here.Node, "paused on %s because a disk of it failed or found no room: when pool %s there is less "+
+		"than %d %% full it runs on by itself; delete or move disks, or make the pool larger; 'virsh resume %s' there lets it run at once",
 		here.Name, s.pool, roomFrom, vm.Name)
 	if s.room {
 		finding.Verdict = HasRoom
@@ -298,12 +300,14 @@ func besideStarved(vm model.VM, here Copy, s *starved) Finding {
 // available it makes way for a restart.
 func besideCrashed(vm model.VM, here Copy) Finding {
 	if vm.Guarded() && vm.Desired == model.Running {
-		finding := alarmOf(model.GuestPanicked, here.Node, "its guest has crashed on %s: what is left of it there is removed, and it is restarted", here.Name)
+		finding := alarmOf(
+			model.GuestPanicked, here.Node, "its guest has crashed on %s: what is left of it there is removed, and it is restarted", here.Name,
+		)
 		finding.Verdict, finding.Node = HasCrashed, here.Node
 		return finding
 	}
-	return alarmOf(model.GuestPanicked, here.Node, "its guest has crashed on %s, which keeps its memory for whoever wants to look into it ('virsh dump %s FILE "+
-		"--memory-only' there): 'berth vm stop %s' ends that, and 'berth vm start %s' starts it again", here.Name, vm.Name, vm.Name, vm.Name)
+	return alarmOf(model.GuestPanicked, here.Node, "its guest has crashed on %s, which keeps its memory for whoever wants to look into "+
+		"it ('virsh dump %s FILE --memory-only' there): 'berth vm stop %s' ends that, and 'berth vm start %s' starts it again", here.Name, vm.Name, vm.Name, vm.Name)
 }
 
 // leftovers are the definitions that carry Berth's mark, on nodes other than the one that runs the VM as recorded.
@@ -321,17 +325,13 @@ const outOfBand = "out of band: "
 
 // alarm is the finding that somebody has changed a VM on a node; node is an ID, or empty when it is about more than one.
 func alarm(node, format string, args ...any) Finding {
-	why := fmt.Sprintf(format, args...)
-	return Finding{
-		Verdict: OutOfBand, Why: why, Condition: model.Condition{Kind: model.OutOfBand, About: node, Text: outOfBand + why},
-	}
+	return alarmOf(model.OutOfBand, node, format, args...)
 }
 
 // alarmOf is an alarm of a kind of its own.
 func alarmOf(kind model.ConditionKind, node, format string, args ...any) Finding {
-	finding := alarm(node, format, args...)
-	finding.Condition.Kind = kind
-	return finding
+	why := fmt.Sprintf(format, args...)
+	return Finding{Verdict: OutOfBand, Why: why, Condition: model.Condition{Kind: kind, About: node, Text: outOfBand + why}}
 }
 
 // IsOutOfBand tells whether a VM's condition says what has become of it without Berth, or that it runs twice: those the

@@ -12,7 +12,7 @@ import (
 // Bounds of restarts that nobody has asked for.
 const (
 	MaxRestarts   = 3                // of a VM, before it rests
-	RestartWindow = 10 * time.Minute // for which a VM has to run for the count to begin anew, and its first rest; each next one is twice as long
+	RestartWindow = 10 * time.Minute // for which a VM has to run for the count to begin anew; its first rest, and each next is twice as long
 	LastRestart   = 6                // after as many in a row only a person starts it
 
 	restartRest = 15 * time.Second // before a VM is tried again that no node had room for

@@ -171,7 +171,7 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 
 // cutPower takes the power from all machines at once, and gives it back.
 func cutPower(ctx context.Context, s *site, _ string) error {
-	step("Cut the power of all machines and give it back: what ran runs again, once, in the order that was asked for; what was stopped does not")
+	step("Cut the power of all machines and give it back: what ran runs again, once and in order; what was stopped does not")
 	if err := s.coord.do(ctx,
 		"berth vm set load-1 --label first",
 		"berth vm set web-1 --restart-after first",
@@ -210,7 +210,8 @@ func cutPower(ctx context.Context, s *site, _ string) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		_, shown := s.coord.run(ctx, "berth vm show load-1; berth vm show web-1; berth events; berth node list")
+		return errors.Join(err, shown)
 	}
 	if began["load-1"] >= began["web-1"] {
 		return fmt.Errorf("web-1 began at %s, before load-1 at %s", began["web-1"], began["load-1"])

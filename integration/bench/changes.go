@@ -94,7 +94,8 @@ func measureChanges(ctx context.Context, b *bench) (_ []report.Row, err error) {
 		rows = append(rows, report.Row{
 			Goal: "CHANGE", What: "what Berth adds to a change of a guest that runs, from the call until it is done: " + one.what,
 			Measured: added.Spread(report.Seconds) + "\nthrough Berth " + one.berth.Spread(report.Seconds),
-			Against:  "virsh on a twin: " + one.libvirt.Spread(report.Seconds), Wanted: "<= 50 ms", Verdict: report.Judge(added.Median(), 0.050),
+			Against:  "virsh on a twin: " + one.libvirt.Spread(report.Seconds),
+			Wanted:   "<= 50 ms", Verdict: report.Judge(added.Median(), 0.050),
 		})
 	}
 	return rows, nil

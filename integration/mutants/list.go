@@ -526,18 +526,6 @@ var mainMutants = []mutant{
 		is: "vm.Condition.Is(model.HostBooted, ", becomes: "vm.Condition.Is(model.OutOfBand, model.HostBooted, ",
 	},
 	{
-		name: "a-panic-is-a-departure", file: "agent/jobs/ended.go", suite: inJobs.only("HowLongAGuestWasWatched"),
-		is: "if was.panicked && was.ran != nil", becomes: "if was.panicked && was.ran == nil && was.ran != nil",
-	},
-	{
-		name: "restart-for-ever", file: "coordinator/evidence/restart.go", suite: inEvidence.only("KeepsEnding"),
-		is: "if vm.Restarts >= LastRestart && ranSince(vm)", becomes: "if vm.Restarts > 9*LastRestart && ranSince(vm)",
-	},
-	{
-		name: "rest-alike-each-time", file: "coordinator/evidence/restart.go", suite: inEvidence.only("KeepsEnding"),
-		is: "return RestartWindow << (min(vm.Restarts, LastRestart) - MaxRestarts)", becomes: "return RestartWindow",
-	},
-	{
 		name: "late-storage-counts-as-a-failure", file: "coordinator/operation/start.go", suite: inOperation.only("WaitsForItsStorage"),
 		is: "t.VM.Restarts = max(t.VM.Restarts-1, 0)", becomes: "t.VM.Restarts = max(t.VM.Restarts, 0)",
 	},

@@ -119,4 +119,16 @@ var diskMutants = []mutant{
 		is:      "case len(copies) == 0 && vm.Holder == \"\" && vm.Desired != model.Running:",
 		becomes: "case len(copies) == 0 && vm.Holder == \"\":",
 	},
+	{
+		name: "a-panic-is-a-departure", file: "agent/jobs/ended.go", suite: inJobs.only("HowLongAGuestWasWatched"),
+		is: "if was.panicked && was.ran != nil", becomes: "if was.panicked && was.ran == nil && was.ran != nil",
+	},
+	{
+		name: "restart-for-ever", file: "coordinator/evidence/restart.go", suite: inEvidence.only("KeepsEnding"),
+		is: "if vm.Restarts >= LastRestart && ranSince(vm)", becomes: "if vm.Restarts > 9*LastRestart && ranSince(vm)",
+	},
+	{
+		name: "rest-alike-each-time", file: "coordinator/evidence/restart.go", suite: inEvidence.only("KeepsEnding"),
+		is: "return RestartWindow << (min(vm.Restarts, LastRestart) - MaxRestarts)", becomes: "return RestartWindow",
+	},
 }

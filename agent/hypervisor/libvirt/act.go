@@ -13,7 +13,7 @@ import (
 
 // Start implements hypervisor.Hypervisor.
 func (h *Hypervisor) Start(ctx context.Context, xml string) error {
-	return h.withHolder(ctx, h.start(ctx, xml))
+	return h.WithHolder(ctx, h.start(ctx, xml))
 }
 
 func (h *domains) start(ctx context.Context, xml string) error {

@@ -1,16 +1,15 @@
 package libvirt
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/processes"
 )
 
 // causes sorts libvirt's error numbers. What is not listed (operation failed, internal error, ...) has no one meaning:
@@ -64,33 +63,8 @@ func explain(err error) error {
 	if strings.Contains(e.Message, "No space left on device") || strings.Contains(e.Message, "Disk quota exceeded") {
 		return fmt.Errorf("%w: %s", hypervisor.ErrNoSpace, e.Message)
 	}
-	if image := lockedImage.FindStringSubmatch(e.Message); image != nil {
-		return held{image[1]}
-	}
-	return errors.New(e.Message)
-}
-
-// lockedImage is what QEMU says of a disk that another process has locked.
-var lockedImage = regexp.MustCompile(`(?s)Failed to get .*"[a-z ]+" lock.*Is another process using the image \[([^]]+)\]`)
-
-// held is the error that the image of a disk is open in another QEMU.
-type held struct{ image string }
-
-func (h held) Error() string { return fmt.Sprintf("disk %s is %s", h.image, hypervisor.ErrHeld) }
-func (h held) Unwrap() error { return hypervisor.ErrHeld }
-
-// withHolder adds to an error that a disk is held which process of this host has it, as far as command lines tell.
-func (h *Hypervisor) withHolder(ctx context.Context, err error) error {
-	disk, is := errors.AsType[held](err)
-	if !is {
+	if err := processes.LockRefused(e.Message); err != nil {
 		return err
 	}
-	process, found, failure := h.Having(ctx, disk.image)
-	switch {
-	case failure != nil:
-		return fmt.Errorf("%w; which one is not known: %w", err, failure)
-	case !found:
-		return fmt.Errorf("%w; no command line of a process on this host names it: look at other hosts, and at disks that were attached later", err)
-	}
-	return fmt.Errorf("%w: process %d on this host, guest %q", err, process.PID, process.Name)
+	return errors.New(e.Message)
 }

@@ -46,38 +46,6 @@ func (s Seen) Processes(ctx context.Context) ([]hypervisor.Process, error) {
 	return append(found, s.scopes(guests)...), ctx.Err()
 }
 
-// Having is the guest's process that was begun with a file as a disk. A disk that was attached later is on no command line.
-func (s Seen) Having(ctx context.Context, file string) (is hypervisor.Process, found bool, err error) {
-	guests, err := s.Processes(ctx)
-	if err != nil {
-		return is, false, err
-	}
-	for _, guest := range guests {
-		line, err := os.ReadFile(filepath.Join(s.Proc, strconv.Itoa(guest.PID), "cmdline"))
-		if err == nil && names(string(line), file) {
-			return guest, true, nil
-		}
-	}
-	return is, false, ctx.Err()
-}
-
-// names tells whether a command line has a path, and not only as the beginning or the end of another one.
-func names(line, path string) bool {
-	const around = "\x00,\"= "
-	for at := strings.Index(line, path); at >= 0; {
-		end := at + len(path)
-		if (at == 0 || strings.ContainsRune(around, rune(line[at-1]))) && (end == len(line) || strings.ContainsRune(around, rune(line[end]))) {
-			return true
-		}
-		next := strings.Index(line[end:], path)
-		if next < 0 {
-			return false
-		}
-		at = end + next
-	}
-	return false
-}
-
 // parseGuest reads which guest a command line runs: as libvirt begins QEMU, and as people do. Empty: it is no guest's.
 func parseGuest(line []byte) (uuid, name string) {
 	if !bytes.Contains(line, []byte("-uuid\x00")) && !bytes.Contains(line, []byte("uuid=")) {

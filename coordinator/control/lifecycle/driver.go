@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -153,33 +152,15 @@ func (r *runner) wait(ctx context.Context, driver *operation.Driver, pause time.
 		case <-timer.C:
 			return operation.Next{}, false
 		case answer := <-r.answers:
-			r.nameHolder(&answer)
+			if answer.Code == operation.InUse {
+				answer.Error = r.control.fencing.Survey(r.control.Store.Snapshot()).WhoHolds(r.id, answer.Node, answer.Error)
+			}
 			next, moved := driver.Answer(answer, r.control.Now())
 			if moved && (answer.Code != operation.Journal || r.control.Spend(answer.Node)) {
 				return next, true
 			}
 		}
 	}
-}
-
-// nameHolder says who has the disk of a VM that could not be started because another QEMU has it open. The node knows its own processes
-// alone.
-func (r *runner) nameHolder(answer *operation.Answer) {
-	if answer.Code != operation.InUse {
-		return
-	}
-	o := r.control
-	snapshot := o.Store.Snapshot()
-	op, _ := snapshot.Operation(r.id)
-	vm, known := snapshot.VM(op.VM)
-	if !known || op.Kind != operation.Start {
-		return
-	}
-	if use, used := o.fencing.Survey(snapshot).UsedDisk(&vm, answer.Node); used {
-		answer.Error = fmt.Sprintf("its disk %s is held by %s, where domain %q has it: %s", use.Disk.Text(), use.Node, use.Domain.Name, use.Next())
-		return
-	}
-	answer.Error = lead.NodeName(snapshot, answer.Node) + ": " + answer.Error
 }
 
 // replace finds the next node for a start whose last one failed, and commits it. While the nodes have not all reported to
