@@ -72,7 +72,8 @@ func newGate(t *testing.T, members ...model.Member) (*cloud, string) {
 	}
 	settings, err := pki.ServerConfig(c.certify(t.TempDir(), pki.RolePeer, "id", "server"), tls.VerifyClientCertIfGiven)
 	c.check(err)
-	server := httptest.NewUnstartedServer(gate.NewKeeper(store, time.Now).Authorise(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	keeper := gate.NewKeeper(store, time.Now)
+	server := httptest.NewUnstartedServer(keeper.Authorise(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Caller", gate.CallerOf(r.Context()).String())
 		if gate.CallerOf(r.Context()).Forwarded {
 			w.Header().Set("Forwarded", "yes")
@@ -152,7 +153,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	if connect.CodeOf(err) != connect.CodeUnauthenticated || rpc.Detail(err).GetCode() != rpc.Denied || rpc.Detail(err).GetNextStep() == "" {
 		t.Errorf("without a certificate: %v", err)
 	}
-	wantRefusal(t, status(c.as(pki.RoleAgent, "n1", "n1")), rpc.Denied, berthv1connect.BerthServiceStatusProcedure)
+	wantRefusal(t, status(c.as(pki.RoleAgent, "n1", "n1")), rpc.Denied, "node/n1") // it is not on record
 	wantRefusal(t, status(c.as(pki.RolePeer, "id-gone", "gone")), rpc.Denied, "coordinator/gone")
 }
 

@@ -137,7 +137,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		c.check(consensus.Bootstrap(settings))
 	}
 	m.store = state.NewStore()
-	m.keeper = gate.NewKeeper(m.store, m.now)
+	m.keeper = gate.NewKeeper(m.store, time.Now)
 	m.consensus, err = consensus.Open(settings, m.store)
 	c.check(err)
 	go func() {

@@ -27,6 +27,7 @@ type problems struct{ *answer.Moment }
 func (p problems) all(members []*berthv1.Member) []string {
 	return slices.Concat(
 		p.quarantine(true),
+		p.identityProblems(),
 		p.haProblems(),
 		p.duplicates(),
 		p.parked(),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"berth/coordinator/identities"
+	"berth/coordinator/state"
 	"berth/shared/pki"
 )
 
@@ -230,5 +233,82 @@ func TestConnectionsThatSayNothingStopNoElection(t *testing.T) {
 	}
 	if most := 2 * handshakes.All; open > most {
 		t.Errorf("%d handshakes at a time, more than %d", open, most)
+	}
+}
+
+func bearerOf(t *testing.T, files pki.Files) pki.Bearer {
+	t.Helper()
+	text, err := os.ReadFile(files.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := pki.BearerOfPEM(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who
+}
+
+// A member that hears no leader may have missed a change of the configuration. It asks, and lets nobody in meanwhile.
+func TestAMemberWithoutALeaderLetsNoStrangerIn(t *testing.T) {
+	ca := newAuthority(t, "c1")
+	all := newTeam(t, ca, 2)
+	leader := all.leader()
+	raise := state.RaiseLevel(state.IdentityLevel)
+	raise.Key, raise.At = "raise", time.Now()
+	leader.mustPropose(raise)
+	begin, due := identities.Begin(
+		leader.store.Snapshot(), []pki.Bearer{bearerOf(t, all[0].cfg.TLS), bearerOf(t, all[1].cfg.TLS)}, time.Now(),
+	)
+	if !due {
+		t.Fatal("records do not begin")
+	}
+	begin.Key, begin.At = "begin", time.Now()
+	leader.mustPropose(begin)
+	all.agree()
+	lonely := all[0]
+	if lonely == leader {
+		lonely = all[1]
+	}
+	other := leader.cfg.TLS
+	leader.kill()
+	eventually(t, "there is no leader", func() bool {
+		id, known := lonely.Leader()
+		return !known && id == ""
+	})
+	at := lonely.cfg.Bind
+	next := ca.files(t, pki.RolePeer, "m9")
+	for name, files := range map[string]pki.Files{
+		"a peer that is no member": next, "a member's ID with another key": ca.files(t, pki.RolePeer, leader.cfg.MemberID),
+		"its own ID with another key": ca.files(t, pki.RolePeer, lonely.cfg.MemberID),
+	} {
+		if err := knock(t, at, files); err == nil {
+			t.Errorf("%s was let in", name)
+		}
+	}
+	if !lonely.Missed() {
+		t.Error("nobody is asked whether the stranger is a member by now")
+	}
+	if err := knock(t, at, other); err != nil {
+		t.Errorf("a member was refused: %v", err)
+	}
+	lonely.Told([]string{bearerOf(t, next).Key})
+	if err := knock(t, at, next); err != nil {
+		t.Errorf("the leader has told of it, and it was refused: %v", err)
+	}
+}
+
+// A member without any state follows only the coordinators that were there when it enrolled.
+func TestAMemberThatJoinsFollowsThoseThatInvitedIt(t *testing.T) {
+	ca := newAuthority(t, "c1")
+	inviting, stranger := ca.files(t, pki.RolePeer, "m1"), ca.files(t, pki.RolePeer, "m9")
+	late := newPeer(t, ca, "m2")
+	late.cfg.Invited = []string{bearerOf(t, inviting).Key}
+	late.start()
+	if err := knock(t, late.cfg.Bind, inviting); err != nil {
+		t.Errorf("who invited it was refused: %v", err)
+	}
+	if err := knock(t, late.cfg.Bind, stranger); err == nil {
+		t.Error("a stranger was let in")
 	}
 }

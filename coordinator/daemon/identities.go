@@ -16,6 +16,9 @@ import (
 // recordEvery is how often the leader writes down who called and has no record.
 const recordEvery = 500 * time.Millisecond
 
+// beginLook is how often it looks whether records can begin.
+const beginLook = 50 * time.Millisecond
+
 // recognising is a configuration for dialling that refuses coordinators whose keys are not on record.
 func (d *daemon) recognising(c *tls.Config) *tls.Config {
 	strict := c.Clone()
@@ -39,7 +42,11 @@ func (d *daemon) keepRecords(ctx context.Context) {
 		if err := d.record(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("identities could not be recorded", "error", err)
 		}
-		if !pause(ctx, recordEvery) {
+		wait := recordEvery
+		if began, _ := identities.Began(d.store.Snapshot()); !began {
+			wait = beginLook
+		}
+		if !pause(ctx, wait) {
 			return
 		}
 	}

@@ -181,6 +181,9 @@ func recoverCommand() *cobra.Command {
 			}
 			raft := raftConfig(home, who, c, hclog.NewNullLogger())
 			raft.Fatal = func(error) {} // what fails here is returned as well
+			if raft.Revoked, err = home.revoked(); err != nil {
+				return err
+			}
 			if err := goOnAlone(command.OutOrStdout(), raft, backup); err != nil {
 				return mending(err, home, who)
 			}

@@ -44,6 +44,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	group.Go(func() error { d.stayMember(running); return nil })
 	group.Go(func() error { d.tellHealth(running); return nil })
 	group.Go(func() error { d.keeper.Watch(running); return nil })
+	group.Go(func() error { d.rememberRevoked(running); return nil })
 	group.Go(func() error { d.backups.run(running); return nil })
 	group.Go(func() error { d.feedWatchdog(running); return nil })
 	group.Go(func() error {

@@ -54,10 +54,12 @@ func Judge(x *state.Snapshot, who pki.Bearer, at time.Time) Standing {
 	switch {
 	case !began:
 		return unrecorded(x, who, true)
+	case known && len(own.Keys) > 0 && own.Live():
+		return Unknown // whoever can sign may name anybody
+	case known && len(own.Keys) > 0:
+		return Revoked
 	case known && !own.Live():
 		return revoked(x, &own)
-	case known && len(own.Keys) > 0:
-		return Unknown // whoever can sign may name anybody
 	default:
 		return unrecorded(x, who, known || at.Before(from))
 	}
@@ -88,11 +90,13 @@ func revoked(x *state.Snapshot, identity *model.Identity) Standing {
 // unrecorded judges somebody without a record, as releases without records did. Operators had no record of any kind there, so they count
 // only for as long as they are waited for.
 func unrecorded(x *state.Snapshot, who pki.Bearer, waited bool) Standing {
+	if len(x.Members()) == 0 {
+		return Unrecorded // a member that is joining has received nothing yet
+	}
 	var counts bool
 	switch who.Role {
 	case pki.RolePeer:
-		_, known := x.Member(who.ID)
-		counts = known || len(x.Members()) == 0 // a member that is joining has received nothing yet
+		_, counts = x.Member(who.ID)
 	case pki.RoleAgent:
 		if _, counts = x.Node(who.ID); !counts && waited {
 			return Gone

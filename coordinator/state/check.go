@@ -145,7 +145,7 @@ func checkShape(command *Command) *Refusal {
 		touched[record] = true
 	}
 	for _, record := range command.Delete {
-		if !record.Table.known() || record.Table == Operations || record.Table == Decisions || record.Table == Plans || record.Table == Identities {
+		if !record.Table.known() || slices.Contains([]Table{Operations, Decisions, Plans, Identities}, record.Table) {
 			return invalid(record.Table, record.ID, "a record of %q cannot be deleted", record.Table)
 		}
 	}

@@ -146,6 +146,9 @@ func TestWhoOnlyABackupKnowsWaitsToBeConfirmed(t *testing.T) {
 	if bob, known := x.IdentityByKey("bb"); !known || bob.Live() {
 		t.Errorf("bob's key leads to %+v, %v", bob, known)
 	}
+	if one, _ := x.Identity("m1"); !one.Live() || one.Unconfirmed != "" {
+		t.Errorf("the coordinator that goes on is %+v", one)
+	}
 	if two, _ := x.Identity("m2"); two.Live() {
 		t.Errorf("a coordinator that was left behind is %+v", two)
 	}

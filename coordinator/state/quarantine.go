@@ -187,13 +187,19 @@ func (w *write) takeIdentities(backup, known []model.Identity, reason string) {
 	w.putRecords(&Command{Identities: all})
 }
 
-// revokeOthers revokes the coordinators that are members no more.
+// revokeOthers revokes the coordinators that are members no more. Those that are need nobody's word: they go on.
 func (w *write) revokeOthers(members []model.Member, at time.Time, by string) {
 	var others []model.Identity
 	for identity := range each[model.Identity](w.tables, string(Identities), byID, "") {
 		stays := slices.ContainsFunc(members, func(m model.Member) bool { return m.ID == identity.ID })
-		if identity.Kind == model.IdentityCoordinator && identity.Live() && !stays {
+		switch {
+		case identity.Kind != model.IdentityCoordinator || !identity.Live():
+		case !stays:
 			others = append(others, cloneIdentity(identity).Revoke(at, by, "one coordinator went on alone"))
+		case identity.Unconfirmed != "":
+			confirmed := cloneIdentity(identity)
+			confirmed.Unconfirmed = ""
+			others = append(others, confirmed)
 		}
 	}
 	w.putRecords(&Command{Identities: others})

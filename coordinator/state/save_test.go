@@ -47,6 +47,7 @@ func lived(t testing.TB) *member {
 		VMs:        []model.VM{vm("v3", "db", 1)},
 		Operations: []operation.Operation{ended(start("o2", "v3"))},
 	})
+	m.stored(putIdentity(0, operatorOf("i1", "alice", "aa")))
 	m.refused(Stale, putNode(0, node("n1", "alpha")))
 	return m
 }

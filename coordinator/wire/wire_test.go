@@ -361,7 +361,7 @@ func TestDecisionIsWhole(t *testing.T) {
 
 func TestEventAndMemberAreWhole(t *testing.T) {
 	whole(t, Event(model.Event{
-		Index: 1, At: noon, Kind: "k", Subject: "s", Message: "m", Caller: "c", Operation: "o", Decision: "d",
+		Index: 1, At: noon, Kind: "k", Subject: "s", Message: "m", Caller: "c", CallerID: "i", Operation: "o", Decision: "d",
 	}))
 	member := Member(MemberReport{
 		Member: model.Member{ID: "i", Name: "n", RaftAddress: "r", APIAddress: "a", AgentAddress: "g"},

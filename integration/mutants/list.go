@@ -2,23 +2,24 @@ package main
 
 // Suites by package.
 var (
-	inJobs      = suite{pkg: "./agent/jobs"}
-	inState     = suite{pkg: "./coordinator/state"}
-	inConsensus = suite{pkg: "./coordinator/consensus"}
-	inOperation = suite{pkg: "./coordinator/operation"}
-	inInventory = suite{pkg: "./coordinator/inventory"}
-	inAgents    = suite{pkg: "./coordinator/agents"}
-	inControl   = suite{pkg: "./coordinator/control"}
-	inEvidence  = suite{pkg: "./coordinator/evidence"}
-	inModel     = suite{pkg: "./coordinator/model"}
-	inView      = suite{pkg: "./coordinator/view"}
-	inPlacement = suite{pkg: "./coordinator/placement"}
-	inBalance   = suite{pkg: "./coordinator/balance"}
-	inAPI       = suite{pkg: "./coordinator/api"}
-	inDaemon    = suite{pkg: "./coordinator/daemon"}
-	inFake      = suite{pkg: "./agent/hypervisor/fake"}
-	inLibvirt   = suite{pkg: "./agent/hypervisor/libvirt"}
-	inFaults    = suite{pkg: "./integration/faults"}
+	inJobs       = suite{pkg: "./agent/jobs"}
+	inState      = suite{pkg: "./coordinator/state"}
+	inConsensus  = suite{pkg: "./coordinator/consensus"}
+	inIdentities = suite{pkg: "./coordinator/identities"}
+	inOperation  = suite{pkg: "./coordinator/operation"}
+	inInventory  = suite{pkg: "./coordinator/inventory"}
+	inAgents     = suite{pkg: "./coordinator/agents"}
+	inControl    = suite{pkg: "./coordinator/control"}
+	inEvidence   = suite{pkg: "./coordinator/evidence"}
+	inModel      = suite{pkg: "./coordinator/model"}
+	inView       = suite{pkg: "./coordinator/view"}
+	inPlacement  = suite{pkg: "./coordinator/placement"}
+	inBalance    = suite{pkg: "./coordinator/balance"}
+	inAPI        = suite{pkg: "./coordinator/api"}
+	inDaemon     = suite{pkg: "./coordinator/daemon"}
+	inFake       = suite{pkg: "./agent/hypervisor/fake"}
+	inLibvirt    = suite{pkg: "./agent/hypervisor/libvirt"}
+	inFaults     = suite{pkg: "./integration/faults"}
 )
 
 // only is the part of a suite whose tests have names that match.

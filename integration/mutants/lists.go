@@ -20,4 +20,5 @@ var mutants = slices.Concat(
 	liveMutants,
 	intakeMutants,
 	tokenMutants,
+	identityMutants,
 )

@@ -104,8 +104,9 @@ func ExpectVM(vm model.VM) state.Expectation {
 
 // Event is one line of history about a change that this package makes.
 func (p *Moment) Event(ctx context.Context, kind, subject, format string, args ...any) model.Event {
+	who := gate.CallerOf(ctx)
 	return model.Event{
-		At: p.At, Kind: kind, Subject: subject, Message: fmt.Sprintf(format, args...), Caller: gate.CallerOf(ctx).String(),
+		At: p.At, Kind: kind, Subject: subject, Message: fmt.Sprintf(format, args...), Caller: who.String(), CallerID: who.ID,
 	}
 }
 

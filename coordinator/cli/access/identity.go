@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -87,7 +89,13 @@ func until(a *term.App, i *berthv1.Identity) string {
 	if i.GetValidUntil() == nil {
 		return term.None
 	}
-	return term.Dense(a.At(i.GetValidUntil()))
+	return day(a, i.GetValidUntil())
+}
+
+// day is the date of a time: certificates are good for many days.
+func day(a *term.App, t *timestamppb.Timestamp) string {
+	date, _, _ := strings.Cut(a.At(t), " ")
+	return date
 }
 
 func identityShowCommand(a *term.App) *cobra.Command {
@@ -122,7 +130,7 @@ func identityText(p *term.Page, a *term.App, i *berthv1.Identity) {
 	p.Fields("", fields...)
 	rows := make([][]string, 0, len(i.GetKeys()))
 	for _, key := range i.GetKeys() {
-		rows = append(rows, []string{key.GetHash(), term.Dense(a.At(key.GetAddedAt())), term.Dense(a.At(key.GetValidUntil()))})
+		rows = append(rows, []string{key.GetHash(), day(a, key.GetAddedAt()), day(a, key.GetValidUntil())})
 	}
 	if len(rows) > 0 {
 		p.Blank()
@@ -141,7 +149,7 @@ func identityRevokeCommand(a *term.App) *cobra.Command {
 ends within a second. This is never taken back: who was revoked needs a new token. A coordinator is revoked by
 'berth coordinator remove'. A node that is revoked and not removed is a node that does not report any more: its guests
 run on, and count as those of a silent node.`,
-		Example: `  berth identity revoke operator/alice --reason 'laptop lost'`,
+		Example: `  berth identity revoke operator/alice --reason lost`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Revoke %s for ever?", args[0])); err != nil {
 				return err

@@ -1,0 +1,228 @@
+package identities
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+	"berth/shared/pki"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// site is a state with a log of its own: node n1 and coordinator m1 are on record.
+type site struct {
+	*testing.T
+	store *state.Store
+	index uint64
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t, store: state.NewStore()}
+	s.apply(state.Command{
+		Expect:  []state.Expectation{{Table: state.Nodes, ID: "n1"}, {Table: state.Members, ID: "m1"}},
+		Nodes:   []model.Node{{ID: "n1", Name: "hv1", Cluster: model.DefaultCluster}},
+		Members: []model.Member{{ID: "m1", Name: "coord1"}},
+	})
+	return s
+}
+
+func (s *site) apply(command state.Command) {
+	s.Helper()
+	s.index++
+	command.Key, command.At = fmt.Sprint("k", s.index), noon
+	data, err := command.Encode()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if result := s.store.FSM().Apply(&raft.Log{Index: s.index, Data: data}).(state.Result); result.Refusal != nil {
+		s.Fatal(result.Refusal)
+	}
+}
+
+func (s *site) begin(founders ...pki.Bearer) {
+	s.Helper()
+	s.apply(state.RaiseLevel(state.IdentityLevel))
+	command, due := Begin(s.store.Snapshot(), founders, noon)
+	if !due {
+		s.Fatal("records do not begin")
+	}
+	s.apply(command)
+}
+
+func (s *site) record(who pki.Bearer) {
+	s.Helper()
+	command, due := Record(s.store.Snapshot(), who, noon)
+	if !due {
+		s.Fatalf("%s is not recorded", who)
+	}
+	s.apply(command)
+}
+
+func (s *site) want(want Standing, who pki.Bearer, at time.Time) {
+	s.Helper()
+	if got := Judge(s.store.Snapshot(), who, at); got != want {
+		s.Errorf("%s with key %q %s (%d), want %d", who, who.Key, got.Why(), got, want)
+	}
+}
+
+func bearer(role pki.Role, id, key string) pki.Bearer {
+	return pki.Bearer{
+		Identity: pki.Identity{Role: role, ID: id, Name: "name-" + id, ClusterID: "c1"}, Key: key, Until: noon.Add(365 * 24 * time.Hour),
+	}
+}
+
+func TestACertificateCountsOnlyWithItsKeyOnRecord(t *testing.T) {
+	s := newSite(t)
+	admin, coordinator := bearer(pki.RoleOperator, "o1", "k-admin"), bearer(pki.RolePeer, "m1", "k-m1")
+	s.begin(admin, coordinator)
+	s.want(Recorded, admin, noon)
+	s.want(Recorded, coordinator, noon)
+	// Who can sign may write into a certificate what he likes.
+	s.want(Unknown, bearer(pki.RoleOperator, "o1", "forged"), noon)
+	s.want(Unknown, bearer(pki.RoleOperator, "o9", "forged"), noon)
+	s.want(Unknown, bearer(pki.RolePeer, "m1", "forged"), noon)
+	s.want(Unknown, bearer(pki.RolePeer, "m9", "forged"), noon)
+	s.want(Unknown, bearer(pki.RoleAgent, "n9", "forged"), noon)
+	s.want(Foreign, bearer(pki.RoleOperator, "o1", "k-m1"), noon)
+	s.want(Foreign, bearer(pki.RolePeer, "o1", "k-admin"), noon)
+	s.want(Expired, admin, admin.Until.Add(time.Second))
+	s.want(Unknown, bearer(pki.RoleOperator, "o1", ""), noon)
+}
+
+func TestARevocationEndsAllRights(t *testing.T) {
+	s := newSite(t)
+	admin, node := bearer(pki.RoleOperator, "o1", "k-admin"), bearer(pki.RoleAgent, "n1", "k-n1")
+	s.begin(admin)
+	s.record(node)
+	for _, who := range []pki.Bearer{admin, node} {
+		identity, _ := s.store.Snapshot().Identity(who.ID)
+		var command state.Command
+		Put(&command, identity.Revoke(noon, "operator/x", "lost"))
+		s.apply(command)
+		s.want(Revoked, who, noon)
+		who.Key = "forged"
+		s.want(Revoked, who, noon)
+	}
+}
+
+// A node that was removed is listened to, if it has its own key; in no other way does it count.
+func TestARemovedNodeIsGone(t *testing.T) {
+	s := newSite(t)
+	s.begin(bearer(pki.RoleOperator, "o1", "k-admin"))
+	node := bearer(pki.RoleAgent, "n1", "k-n1")
+	s.record(node)
+	now, _ := s.store.Snapshot().Node("n1")
+	command := state.Command{
+		Expect: []state.Expectation{{Table: state.Nodes, ID: "n1", Revision: now.Revision}},
+		Delete: []state.Record{{Table: state.Nodes, ID: "n1"}},
+	}
+	Remove(s.store.Snapshot(), &command, node.Identity, noon, "operator/x")
+	s.apply(command)
+	s.want(Gone, node, noon)
+	if Gone.Counts() {
+		t.Error("it counts")
+	}
+	s.want(Foreign, bearer(pki.RoleOperator, "n1", "k-n1"), noon)
+	s.want(Revoked, bearer(pki.RoleAgent, "n1", "forged"), noon)
+}
+
+// An upgraded cluster has nodes, coordinators and operators without records.
+func TestAfterAnUpgradeTheFirstKeyThatIsSeenCounts(t *testing.T) {
+	s := newSite(t)
+	node, coordinator, alice := bearer(pki.RoleAgent, "n1", "k-n1"), bearer(pki.RolePeer, "m1", "k-m1"), bearer(pki.RoleOperator, "o1", "k-o1")
+	for _, who := range []pki.Bearer{node, coordinator, alice} {
+		s.want(Unrecorded, who, noon) // as in the release before
+		if _, due := Record(s.store.Snapshot(), who, noon); due {
+			t.Errorf("%s is recorded where a member may not know of records", who)
+		}
+	}
+	s.want(Unknown, bearer(pki.RolePeer, "m9", "x"), noon)
+	s.want(Gone, bearer(pki.RoleAgent, "n9", "x"), noon)
+	if _, due := Begin(s.store.Snapshot(), nil, noon); due {
+		t.Error("records begin where a member may not know of them")
+	}
+	s.begin()
+	for _, who := range []pki.Bearer{node, coordinator, alice} {
+		s.want(Unrecorded, who, noon)
+		s.record(who)
+		s.want(Recorded, who, noon.Add(2*Grace))
+		who.Key = "another"
+		s.want(Unknown, who, noon)
+	}
+	// Whoever has not called by then is out, unless he has a record of another kind.
+	late := bearer(pki.RoleOperator, "o2", "k-o2")
+	s.want(Unrecorded, late, noon.Add(Grace-time.Minute))
+	s.want(Unknown, late, noon.Add(Grace+time.Minute))
+	s.want(Unknown, bearer(pki.RoleAgent, "n9", "x"), noon.Add(Grace+time.Minute))
+}
+
+func TestTwoOperatorsOfOneNameAreToldApart(t *testing.T) {
+	s := newSite(t)
+	s.begin()
+	first, second := bearer(pki.RoleOperator, "o1", "k-o1"), bearer(pki.RoleOperator, "o2", "k-o2")
+	first.Name, second.Name = "admin", "admin"
+	s.record(first)
+	s.record(second)
+	one, _ := s.store.Snapshot().Identity("o1")
+	other, _ := s.store.Snapshot().Identity("o2")
+	if one.Name != "admin" || other.Name == "admin" {
+		t.Errorf("they are %q and %q", one.Name, other.Name)
+	}
+	events := []model.Event{{Caller: "operator/admin"}, {Caller: "operator/" + other.Name}, {Caller: "berth"}, {Caller: "operator/nobody"}}
+	Sign(s.store.Snapshot(), events)
+	for i, want := range []string{"o1", "o2", "", ""} {
+		if events[i].CallerID != want {
+			t.Errorf("%s is the identity %q, want %q", events[i].Caller, events[i].CallerID, want)
+		}
+	}
+}
+
+// An operator who logs in before records begin has a used token and nothing else.
+func TestWhoWasLetInJustBeforeRecordsBeganIsKept(t *testing.T) {
+	s := newSite(t)
+	s.apply(state.Command{
+		Expect: []state.Expectation{{Table: state.Tokens, ID: "h"}},
+		Tokens: []model.Token{{Hash: "h", Purpose: model.PurposeOperator, UsedBy: "o2", UsedAt: noon}},
+	})
+	s.begin(bearer(pki.RoleOperator, "o1", "k-admin"))
+	alice := bearer(pki.RoleOperator, "o2", "k-o2")
+	s.want(Unrecorded, alice, noon.Add(time.Hour))
+	s.record(alice)
+	if identity, _ := s.store.Snapshot().Identity("o2"); identity.Name != alice.Name {
+		t.Errorf("alice is %q", identity.Name)
+	}
+	s.want(Unknown, bearer(pki.RoleOperator, "o2", "another"), noon)
+}
+
+func TestKeysOfCoordinatorsAreThoseOfMembers(t *testing.T) {
+	s := newSite(t)
+	s.begin(bearer(pki.RolePeer, "m1", "k-m1"), bearer(pki.RolePeer, "m2", "k-m2"), bearer(pki.RoleOperator, "o1", "k-o1"))
+	if keys := CoordinatorKeys(s.store.Snapshot(), []string{"m1", "o1"}); len(keys) != 1 || keys[0] != "k-m1" {
+		t.Errorf("%v", keys)
+	}
+}
+
+// A lookup must not be felt in a call.
+func BenchmarkJudge(b *testing.B) {
+	t := &testing.T{}
+	s := newSite(t)
+	s.apply(state.RaiseLevel(state.IdentityLevel))
+	var founders []pki.Bearer
+	for i := range 5000 {
+		founders = append(founders, bearer(pki.RoleAgent, fmt.Sprint("n", i), fmt.Sprint("k", i)))
+	}
+	command, _ := Begin(s.store.Snapshot(), founders, noon)
+	s.apply(command)
+	x := s.store.Snapshot()
+	for b.Loop() {
+		if !Judge(x, founders[77], noon).Counts() {
+			b.Fatal("it does not count")
+		}
+	}
+}
