@@ -319,7 +319,7 @@ func (f first) handOver(made Made) error {
 	if err != nil {
 		return err
 	}
-	from, name, err := known.Context(made.Context, made.ClientConfig)
+	from, _, err := known.Context(made.Context, made.ClientConfig)
 	if err != nil {
 		return err
 	}
@@ -332,7 +332,8 @@ func (f first) handOver(made Made) error {
 			return err
 		}
 	}
-	if name, err = freeContext(path, made.ClusterID); err != nil {
+	name, err := freeContext(path, made.ClusterID)
+	if err != nil {
 		return err
 	}
 	parent := filepath.Dir(folder)

@@ -152,7 +152,6 @@ func TestInitRefusesAMachineOnWhichItCouldNotWork(t *testing.T) {
 	t.Run("several addresses", func(t *testing.T) {
 		b := newBare(t)
 		c := b.load()
-		c.Advertise = ""
 		b.check(config.Write(b.config, Config{Name: c.Name, DataDir: c.DataDir, Listen: c.Listen}, 0o644))
 		b.host.reached = func() ([]string, error) { return []string{"192.0.2.7", "198.51.100.7"}, nil }
 		b.refused("192.0.2.7, 198.51.100.7", "--advertise 192.0.2.7")

@@ -149,11 +149,12 @@ const startLine = "systemctl enable --now berth-agent"
 // introduceLine is what the timer does every few minutes: libvirt is told which nodes may migrate to it.
 const introduceLine = "systemctl start berth-libvirt-tls.service"
 
+// plainSigns mean themselves to every shell.
+const plainSigns = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
+
 // quote makes one word of a text, for a shell.
 func quote(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%+=:,./_-", r))
-	}) {
+	if text != "" && strings.Trim(text, plainSigns) == "" {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
