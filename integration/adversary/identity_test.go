@@ -235,17 +235,17 @@ func TestTheAuthoritysKeyMakesNobody(t *testing.T) {
 		"from before the records": {c.authority, now.Add(-48 * time.Hour), 96 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			make := func(role pki.Role, id string) pki.Files { return c.forge(signed.by, role, id, signed.at, signed.life) }
+			forged := func(role pki.Role, id string) pki.Files { return c.forge(signed.by, role, id, signed.at, signed.life) }
 			for _, id := range []string{"unheard", c.id, node} {
 				for _, role := range []pki.Role{pki.RoleOperator, pki.RolePeer} {
-					if err := c.status(make(role, id)); err == nil {
+					if err := c.status(forged(role, id)); err == nil {
 						t.Errorf("the API answers %s %s", role, id)
 					}
 				}
-				if _, err := c.session(make(pki.RoleAgent, id), id); err == nil {
+				if _, err := c.session(forged(pki.RoleAgent, id), id); err == nil {
 					t.Errorf("an agent's session is opened for %s", id)
 				}
-				if err := c.knock(make(pki.RolePeer, id)); err == nil {
+				if err := c.knock(forged(pki.RolePeer, id)); err == nil {
 					t.Errorf("the Raft port keeps the connection of %s", id)
 				}
 			}
