@@ -24,8 +24,8 @@ import (
 	"berth/shared/rpc"
 )
 
-const libvirtTLSHelp = `A live migration goes from one libvirt to the other, and memory from one QEMU to the other, both over TLS. These commands set that
-up with two authorities of the cluster, which are none of Berth's own: one for libvirt, one for QEMU. No libvirt takes what QEMU has.
+const libvirtTLSHelp = `A live migration goes from one libvirt to the other, and memory from one QEMU to the other, both over TLS. These
+commands set that up with two authorities of the cluster, which are none of Berth's own: one for libvirt, one for QEMU. No libvirt takes what QEMU has.
 Keys are made on this host and stay here. libvirt lets in the nodes of the cluster only.
 
 'berth-agent join' does this too. The timer berth-libvirt-tls.timer renews certificates, and tells libvirt of nodes that have come or gone.`
@@ -362,7 +362,8 @@ func (t *libvirtTLS) renew() error {
 	if err != nil {
 		return err
 	}
-	if !renewal(here.Control.Certificate, now.GetControlCaPem(), time.Now()) && !renewal(here.Data.Certificate, now.GetDataCaPem(), time.Now()) {
+	at := time.Now()
+	if !renewal(here.Control.Certificate, now.GetControlCaPem(), at) && !renewal(here.Data.Certificate, now.GetDataCaPem(), at) {
 		return t.allow(now.GetNames())
 	}
 	material, err := t.issue(who.Name, map[pki.Purpose][]byte{pki.Control: here.Control.Key, pki.Data: here.Data.Key})

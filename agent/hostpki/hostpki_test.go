@@ -108,7 +108,8 @@ func TestWhatIsNotBerthsIsLeftAlone(t *testing.T) {
 	install(t, h, material("one", "hv1"), true)
 	h.has(t, ControlCA, "one control ca")
 	text, _ := h.read(h.ConfigPath())
-	if foreignList(string(text)) != "" || !slices.Equal(namesIn(string(text)), []string{"hv1"}) || !strings.Contains(string(text), "listen_tls = 1") {
+	if foreignList(string(text)) != "" || !slices.Equal(namesIn(string(text)), []string{"hv1"}) ||
+		!strings.Contains(string(text), "listen_tls = 1") {
 		t.Errorf("the configuration is\n%s", text)
 	}
 	kept, err := h.Remove()

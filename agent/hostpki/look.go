@@ -163,7 +163,9 @@ func (h *Host) lookAtQEMU() []Fault {
 		return []Fault{{path + ": " + strings.TrimSpace(string(line)) + " lets anybody send guests", "take it out, and restart libvirt", true}}
 	}
 	if match := qemuLooksAt.FindSubmatch(text); match != nil && strings.TrimSuffix(string(match[1]), "/") != "/etc/pki/qemu" {
-		return []Fault{{path + ": QEMU's certificates are in " + string(match[1]) + ", which nobody looks after", "take it out, and restart libvirt", false}}
+		return []Fault{{
+			path + ": QEMU's certificates are in " + string(match[1]) + ", which nobody looks after", "take it out, and restart libvirt", false,
+		}}
 	}
 	return nil
 }
