@@ -139,7 +139,10 @@ func newMachine(t *testing.T) machine {
 
 func (m machine) join(t *testing.T, want int, address, token string, more ...string) (out, errOut string) {
 	t.Helper()
-	args := []string{"join", address, token, "--config", m.config, "--data-dir", m.data, "--name", "node1", "--libvirt-uri", "test:///default", "--no-libvirt-tls"}
+	args := []string{
+		"join", address, token, "--config", m.config, "--data-dir", m.data, "--name", "node1", "--libvirt-uri", "test:///default",
+		"--no-libvirt-tls",
+	}
 	return execute(t, want, append(args, more...)...)
 }
 

@@ -18,11 +18,15 @@ import (
 // MaxRequest is how long a request for a certificate may be, in bytes.
 const MaxRequest = 8 << 10
 
+// certifier answers what is asked for the nodes' libvirt and QEMU.
+type certifier struct{ server *Server }
+
 // CertifyHypervisor gives a node the certificates of its libvirt and its QEMU, and the names of all nodes. Who it is for comes from the
 // connection and the records. It implements berthv1connect.AgentServiceHandler.
-func (s *Server) CertifyHypervisor(
+func (c certifier) CertifyHypervisor(
 	ctx context.Context, request *connect.Request[berthv1.CertifyHypervisorRequest],
 ) (*connect.Response[berthv1.CertifyHypervisorResponse], error) {
+	s := c.server
 	caller, err := s.agentOf(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +54,7 @@ func (s *Server) CertifyHypervisor(
 	}{
 		{pki.Control, request.Msg.GetControlCsrPem(), addresses, &response.ControlCaPem, &response.ControlCertificatePem},
 		{
-			pki.Data, request.Msg.GetDataCsrPem(), s.dataAddresses(addresses, caller.ID, request.Msg.GetDataAddress()),
+			pki.Data, request.Msg.GetDataCsrPem(), c.dataAddresses(addresses, caller.ID, request.Msg.GetDataAddress()),
 			&response.DataCaPem, &response.DataCertificatePem,
 		},
 	} {
@@ -87,10 +91,11 @@ func hypervisorAddresses(name, uri, from string) []string {
 }
 
 // dataAddresses adds the address that a node wants memory at, unless another node calls from there.
-func (s *Server) dataAddresses(addresses []string, node, asked string) []string {
+func (c certifier) dataAddresses(addresses []string, node, asked string) []string {
 	if asked == "" || destination.CheckData(asked) != nil || slices.Contains(addresses, asked) {
 		return addresses
 	}
+	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.sessions {

@@ -69,6 +69,7 @@ const (
 // Server serves berth.v1.AgentService. It is safe for concurrent use.
 type Server struct {
 	Config
+	certifier
 	stopping chan struct{}
 	stop     sync.Once
 	streams  streams
@@ -83,10 +84,12 @@ type Server struct {
 
 // New makes a Server that sends all agents elsewhere until Lead is called.
 func New(config Config) *Server {
-	return &Server{
+	s := &Server{
 		Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel),
 		removed: make(map[string]*removed),
-	}
+	}	s.certifier = certifier{s}
+	return s
+
 }
 
 // Stop closes all sessions, and keeps no agent waiting any more. It does not wait for them to be gone. It may be called
