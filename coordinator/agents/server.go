@@ -87,9 +87,9 @@ func New(config Config) *Server {
 	s := &Server{
 		Config: config, stopping: make(chan struct{}), sessions: make(map[string]*session), tunnels: make(map[string]*tunnel),
 		removed: make(map[string]*removed),
-	}	s.certifier = certifier{s}
+	}
+	s.certifier = certifier{s}
 	return s
-
 }
 
 // Stop closes all sessions, and keeps no agent waiting any more. It does not wait for them to be gone. It may be called
