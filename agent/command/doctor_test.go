@@ -62,8 +62,8 @@ func TestTheDoctorTellsOfPoolsThatAreCalledShared(t *testing.T) {
 	if err := os.WriteFile(file, []byte(seen), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "shared pool alone|FAIL|it is called shared, and at 2026-11-24 12:00:00 UTC this host did not see what another one had just " +
-		"made there|mount the same storage here as elsewhere, or declare the pool anew with --scope local: 'berth pool show' says who " +
+	const want = "shared pool alone|FAIL|it is called shared, and at 2026-11-24 12:00:00 UTC this host did not see what another one had " +
+		"just made there|mount the same storage here as elsewhere, or declare the pool anew with --scope local: 'berth pool show' says who " +
 		"sees what\n" +
 		"shared pool deaf|warn|this host sees the files of others, and at 2026-11-24 12:00:00 UTC not their locks: two QEMUs could write " +
 		"to one disk|mount it with locks (NFS: without nolock), or set lock_manager in /etc/libvirt/qemu.conf\n" +

@@ -39,8 +39,8 @@ func TestAStartWaitsForADiskThatAnotherDomainHas(t *testing.T) {
 	})
 }
 
-// A domain that took the disk after the check of a start makes QEMU refuse it. The failure says who holds the disk, and what ends that; of a
-// process that no node shows it says what the node itself has found.
+// A domain that took the disk after the check of a start makes QEMU refuse it. The failure says who holds the disk, and what ends that; of
+// a process that no node shows it says what the node itself has found.
 func TestAFailedStartSaysWhoHoldsTheDisk(t *testing.T) {
 	for name, shown := range map[string]bool{"a node shows it": true, "nobody does": false} {
 		synctest.Test(t, func(t *testing.T) {

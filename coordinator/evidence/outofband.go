@@ -307,7 +307,8 @@ func besideCrashed(vm model.VM, here Copy) Finding {
 		return finding
 	}
 	return alarmOf(model.GuestPanicked, here.Node, "its guest has crashed on %s, which keeps its memory for whoever wants to look into "+
-		"it ('virsh dump %s FILE --memory-only' there): 'berth vm stop %s' ends that, and 'berth vm start %s' starts it again", here.Name, vm.Name, vm.Name, vm.Name)
+		"it ('virsh dump %s FILE --memory-only' there): 'berth vm stop %s' ends that, and 'berth vm start %s' starts it again",
+		here.Name, vm.Name, vm.Name, vm.Name)
 }
 
 // leftovers are the definitions that carry Berth's mark, on nodes other than the one that runs the VM as recorded.

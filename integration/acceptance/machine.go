@@ -22,9 +22,6 @@ type machine struct {
 	name    string
 	address string
 	leader  int // process ID of its systemd, seen from outside
-
-	uuid string   // of its board
-	undo *cleanup // that takes it down
 }
 
 // qemuConf is what libvirt needs inside a container: its control groups are read-only and it may not make devices.
@@ -54,7 +51,6 @@ func (m *machine) boot(ctx context.Context, image string, undo *cleanup) error {
 	undo.add(func() error { return syscall.Unmount(m.path("/"), syscall.MNT_DETACH) })
 
 	uuid := newUUID()
-	m.uuid, m.undo = uuid, undo
 	for path, text := range map[string]string{
 		"/etc/hostname":              m.name + "\n",
 		"/etc/machine-id":            strings.ReplaceAll(uuid, "-", "") + "\n",
@@ -81,12 +77,6 @@ func (m *machine) boot(ctx context.Context, image string, undo *cleanup) error {
 	}
 	return m.start(own, uuid, undo)
 }
-
-// powerOff ends everything in the machine at once. Its disk and its cable stay.
-func (m *machine) powerOff() error { return removeGroups(m.site.namespace(m.name)) }
-
-// powerOn boots the machine again after powerOff.
-func (m *machine) powerOn() error { return m.start(m.site.namespace(m.name), m.uuid, m.undo) }
 
 func (m *machine) start(namespace, uuid string, undo *cleanup) error {
 	console, err := os.Create(filepath.Join(m.site.folder, m.name, "console"))

@@ -14,7 +14,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		installByHand, bringUp, prepareMigration, lookAround, moveVM, cutPower, changePackage, upgrade, removeAll,
+		installByHand, bringUp, prepareMigration, lookAround, moveVM, changePackage, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -77,6 +77,35 @@ func prepareMigration(ctx context.Context, s *site, _ string) error {
 			"mkdir -p /tmp/qemus && cd /etc/pki/qemu && cp ca-cert.pem /tmp/qemus/cacert.pem && cp client-cert.pem /tmp/qemus/clientcert.pem"+
 				" && cp client-key.pem /tmp/qemus/clientkey.pem",
 			"! virsh --connect 'qemu+tls://"+other+"/system?no_verify=1&pkipath=/tmp/qemus' version --daemon",
+		); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lookAround(ctx context.Context, s *site, _ string) error {
+	step("What the first run has left")
+	if err := s.coord.do(ctx,
+		"berth init", // says what is there
+		"berth node add hv1 hv2",
+		"berth status",
+		"berth node list",
+		"berth token list",
+		"stat --format='%U %a %n' /var/lib/berth/coordinator /var/lib/berth/coordinator/tls/ca.key",
+		// The line that is printed works as it is printed.
+		`XDG_CONFIG_HOME=/root/alice sh -c "$(berth token create --for operator --name alice --quiet)"`,
+		"berth --client-config /root/alice/berth/client.yaml status",
+	); err != nil {
+		return err
+	}
+	if err := s.awaitNodes(ctx); err != nil {
+		return err
+	}
+	for _, node := range s.nodes {
+		if err := node.do(ctx,
+			"stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key",
+			"berth-agent doctor",
 		); err != nil {
 			return err
 		}
@@ -167,70 +196,6 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 		return err
 	}
 	return s.coord.do(ctx, "berth decision list")
-}
-
-// cutPower takes the power from all machines at once, and gives it back.
-func cutPower(ctx context.Context, s *site, _ string) error {
-	step("Cut the power of all machines and give it back: what ran runs again, once and in order; what was stopped does not")
-	if err := s.coord.do(ctx,
-		"berth vm set load-1 --label first",
-		"berth vm set web-1 --restart-after first",
-		"berth vm start off-1 --memory 64M",
-		"berth vm stop off-1 --force",
-	); err != nil {
-		return err
-	}
-	for _, m := range s.machines() {
-		if err := m.powerOff(); err != nil {
-			return err
-		}
-	}
-	for _, m := range s.machines() {
-		if err := m.powerOn(); err != nil {
-			return err
-		}
-	}
-	for _, m := range s.machines() {
-		if err := m.ready(ctx); err != nil {
-			return err
-		}
-	}
-	began := map[string]string{}
-	err := wait(ctx, 2*time.Minute, func() error {
-		for _, vm := range []string{"load-1", "web-1"} {
-			on, err := s.nodeOf(ctx, vm)
-			if err != nil {
-				return err
-			}
-			// libvirt writes this file when it starts the guest's process. All machines have one clock.
-			if began[vm], err = on.try(ctx, "stat --format=%.9Y /run/libvirt/qemu/"+vm+".pid"); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		_, shown := s.coord.run(ctx, "berth vm show load-1; berth vm show web-1; berth events; berth node list")
-		return errors.Join(err, shown)
-	}
-	if began["load-1"] >= began["web-1"] {
-		return fmt.Errorf("web-1 began at %s, before load-1 at %s", began["web-1"], began["load-1"])
-	}
-	for _, vm := range []string{"load-1", "web-1"} {
-		on, err := s.nodeOf(ctx, vm)
-		if err == nil {
-			err = s.runsOnlyOn(ctx, vm, on)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, node := range s.nodes {
-		if err := node.do(ctx, "! virsh --quiet list --all --name | grep --line-regexp off-1"); err != nil {
-			return err
-		}
-	}
-	return s.coord.do(ctx, "berth vm delete off-1 --yes", "berth vm list")
 }
 
 // guests are the process IDs of all QEMUs of a node: a guest that was touched has another one, or none.

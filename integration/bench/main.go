@@ -40,7 +40,6 @@ var sections = []section{
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
 	{[]string{"A5"}, measureDevices},
 	{[]string{"LAB", "START", "MIGRATE", "HANDOVER"}, measureHosts},
-	{[]string{"CHANGE"}, measureChanges},
 	{[]string{"D1"}, measureDrain},
 	{[]string{"P1", "P2", "P8"}, measureDecisions},
 	{[]string{"P6"}, measureSequence},
