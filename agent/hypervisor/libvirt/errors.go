@@ -63,8 +63,5 @@ func explain(err error) error {
 	if strings.Contains(e.Message, "No space left on device") || strings.Contains(e.Message, "Disk quota exceeded") {
 		return fmt.Errorf("%w: %s", hypervisor.ErrNoSpace, e.Message)
 	}
-	if err := processes.LockRefused(e.Message); err != nil {
-		return err
-	}
-	return errors.New(e.Message)
+	return processes.Refused(e.Message)
 }
