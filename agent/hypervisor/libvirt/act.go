@@ -12,7 +12,9 @@ import (
 )
 
 // Start implements hypervisor.Hypervisor.
-func (h *Hypervisor) Start(ctx context.Context, xml string) error { return h.WithHolder(ctx, h.start(ctx, xml)) }
+func (h *Hypervisor) Start(ctx context.Context, xml string) error {
+	return h.WithHolder(ctx, h.start(ctx, xml))
+}
 func (h *domains) start(ctx context.Context, xml string) error {
 	info, err := domxml.Parse(xml)
 	if err != nil {
