@@ -276,6 +276,70 @@ func TestAStopThatWaitedBreaksNoBackup(t *testing.T) {
 	}
 }
 
+// Until its node has listed its guests nobody knows what a stop would break off: a leader that was elected a moment ago does not, nor does
+// one whose node has a libvirt that hangs. The stop waits for the list, not for long, and who takes the risk need not wait.
+func TestAStopWaitsUntilItsNodeHasListedItsGuests(t *testing.T) {
+	for name, c := range map[string]struct {
+		lists   bool
+		backup  bool
+		request lifecycle.ActOnVM
+		stopped bool
+		says    string
+	}{
+		"it lists a backup":    {lists: true, backup: true, says: "what the backup has written is not whole"},
+		"it lists no backup":   {lists: true, stopped: true},
+		"it never lists":       {says: "did not list its guests for 30s, so nobody knows what the stop would break off: it is taken back"},
+		"it may be broken off": {backup: true, request: lifecycle.ActOnVM{InterruptBackup: true}, stopped: true},
+		"by force":             {backup: true, request: lifecycle.ActOnVM{Force: true}, stopped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				w.store(state.RaiseLevel(state.FeatureLevel))
+				vm := w.on("n1", "web1", 1)
+				w.facts.change("n1", func(f *model.NodeFacts) { f.DomainsKnown, f.LivenessReason = false, "libvirtd does not answer" })
+				c.request.Kind, c.request.VM, c.request.RequestID, c.request.Caller = operation.Stop, vm.ID, w.NewID(), "operator/test"
+				op, err := w.ActOnVM(t.Context(), c.request)
+				if waits := !c.request.InterruptBackup && !c.request.Force; err != nil || op.Awaits() != waits {
+					t.Fatalf("it waits %t: %v", op.Awaits(), err)
+				}
+				if op.Awaits() && !strings.Contains(op.Doing(), "waits for 30s at most: node1 has not listed its guests, so nobody knows what "+
+					"the stop would break off: libvirtd does not answer") {
+					t.Errorf("it says %q", op.Doing())
+				}
+				time.Sleep(10 * time.Second)
+				if op.Awaits() && w.asked() > 0 {
+					t.Fatal("it went out before the list")
+				}
+				if c.lists {
+					if c.backup {
+						w.bind(vm, backup)
+					}
+					w.facts.change("n1", func(f *model.NodeFacts) { f.DomainsKnown, f.LivenessReason = true, "" })
+				}
+				time.Sleep(time.Minute)
+				if op = w.operation(op.ID); op.Live() || (w.guest(vm.ID).Holder == "") != c.stopped || !strings.Contains(op.Message, c.says) {
+					t.Errorf("ended %s: %s; %+v", op.Result, op.Message, w.guest(vm.ID))
+				}
+			})
+		})
+	}
+}
+
+// What an older member would never carry out as the next leader is ordered at once, as that member does.
+func TestAnOlderLeaderIsLeftNoStopThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		w.facts.change("n1", func(f *model.NodeFacts) { f.DomainsKnown = false })
+		if op, err := w.acts(operation.Stop, vm, false); err != nil || op.Awaits() {
+			t.Errorf("it waits %t: %v", op.Awaits(), err)
+		}
+	})
+}
+
 // Whoever wants it however late gets it however late.
 func TestAnOrderThatIsToWaitHasNoDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

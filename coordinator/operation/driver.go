@@ -23,6 +23,7 @@ type Input struct {
 	Turn      bool     // the node of a queued start is free for it, or one that was silent is heard
 	Boot      string   // of the target's host, as it is heard; empty: it was not
 	Silent    bool     // the source is not heard
+	Unlisted  bool     // the source of a stop that waits is heard, and has not listed its guests
 	Held      string   // why an order that waited for its node is not given now that this is heard; empty: it is
 	Suspect   string   // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
 }

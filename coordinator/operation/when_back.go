@@ -22,7 +22,25 @@ func (o *Operation) Bound() Bound {
 	return o.Kind.Bound()
 }
 
-// Await has a first record wait for its node, which is silent.
+// Hears tells whether the order of an operation may go out to its node now, by what is known of that: it is heard. A node that has not
+// listed its guests yet is Unlisted for a stop: nobody can know whether somebody's job holds the guest. One by force breaks off whatever
+// there is.
+func (o *Operation) Hears(node *model.NodeFacts) (turn, unlisted bool) {
+	heard := node.Liveness.Answers()
+	unlisted = heard && o.Kind == Stop && !o.Force && !node.DomainsKnown
+	return heard && !unlisted, unlisted
+}
+
+// Unlisted says why a stop waits for a node that is heard: for a moment after an election, and longer while its libvirt does not answer.
+func Unlisted(node *model.NodeFacts) string {
+	why := "has not listed its guests, so nobody knows what the stop would break off"
+	if node.LivenessReason != "" {
+		why += ": " + node.LivenessReason
+	}
+	return why
+}
+
+// Await has a first record wait for its node, which is silent or has not listed its guests.
 func Await(op *Operation, why string) {
 	op.Phase = Queued
 	until := fmt.Sprintf("for %s at most", AwaitPatience)
@@ -37,6 +55,8 @@ func (d *Driver) awaiting(at time.Time) Todo {
 	op := d.input.Operation
 	t := newTransition(op, d.input.VM, at)
 	switch {
+	case op.Cancel && d.input.Unlisted:
+		t.end(Failed, fmt.Sprintf("cancelled before %s had listed its guests: the guest was not asked", t.name(op.Source)))
 	case op.Cancel:
 		takenBack(t)
 	case d.input.Turn && d.input.Held != "" && !d.isFenced(op.Source):
@@ -53,6 +73,8 @@ func (d *Driver) awaiting(at time.Time) Todo {
 	case d.input.Turn || d.isFenced(op.Source):
 		t.Operation.Message = ""
 		t.enter(Dispatched)
+	case !op.WhenBack && d.input.Unlisted && at.Sub(op.CreatedAt) >= AwaitPatience:
+		neverListed(t)
 	case !op.WhenBack && at.Sub(op.CreatedAt) >= AwaitPatience:
 		takenBack(t)
 	default:
@@ -94,6 +116,14 @@ func takenBack(t *transition) {
 	}
 	t.end(Failed, fmt.Sprintf("%s was silent for %s: it is taken back, and %s; next step: %s has it done when that is heard again",
 		t.name(op.Source), AwaitPatience, asked, op.WhenBackAgain()))
+}
+
+// neverListed ends a stop whose node is heard, and has not said what guests it has.
+func neverListed(t *transition) {
+	op := &t.Operation
+	t.end(Failed, fmt.Sprintf("%s did not list its guests for %s, so nobody knows what the stop would break off: it is taken back, and the "+
+		"guest was not asked; next step: 'berth node show %s' tells what is wrong there; 'berth vm stop %s --interrupt-backup' stops it "+
+		"whatever is at work on it", t.name(op.Source), AwaitPatience, t.name(op.Source), op.VMName))
 }
 
 // TakesBack tells whether cancelling ends the operation as long as its node has not begun the order.

@@ -16,6 +16,7 @@ import (
 	"berth/integration/faults/bound"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
+	"berth/integration/faults/setup"
 )
 
 // How often a leader looks, as control does.
@@ -121,7 +122,7 @@ func (k *keeper) lookAtSilence() {
 	if lead.Quarantined(k.view()) != nil {
 		return // nothing is switched off, and nothing is let go
 	}
-	for _, verdict := range k.world.bug.Verdicts(k.fencer, moment, k.world.Now.Sub(k.since), rackLabel) {
+	for _, verdict := range k.world.bug.Verdicts(k.fencer, moment, k.world.Now.Sub(k.since), setup.RackLabel) {
 		node, _ := moment.Node(verdict.Node)
 		switch verdict.Act {
 		case evidence.FenceAsk:

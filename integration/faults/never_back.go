@@ -6,6 +6,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/promised"
 	"berth/integration/faults/script"
 )
 
@@ -39,14 +40,7 @@ func (w *World) waitsFor(snapshot *state.Snapshot, vm, id string) bool {
 	if h == nil || !h.forsaken || node.Fenced() {
 		return false
 	}
-	switch ha := w.available[vm]; {
-	case ha && node.Fence.Method == model.FenceCommand:
-		return node.Fencing.Struck != "" // a person is to look at its device first
-	case ha && node.Fence.Method == model.FenceWatchdog:
-		return node.Watchdog == 0
-	default:
-		return true
-	}
+	return promised.NothingProves(&node, w.available[vm])
 }
 
 // showed is what the leader has heard last from a machine of a VM that it has, or whose memory it keeps; nil: it has not.

@@ -5,9 +5,6 @@ import (
 	"berth/integration/faults/script"
 )
 
-// rackLabel is what the hosts of the first rack have for a label.
-const rackLabel = "rack-1"
-
 // darkenRack cuts the power of all hosts of a rack at once. FAULTS.md, W12.
 func darkenRack(w *World, what script.Happening, _ *host) {
 	w.Draw(script.Rack)

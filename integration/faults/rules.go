@@ -46,7 +46,6 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	case !known:
 		r.result.Operations++
 		r.checkRestored(op)
-		r.checkBound(op)
 		if op.Kind == operation.Start && !op.Restart {
 			r.killers.Spare(op.VM)
 		}
@@ -69,6 +68,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 		r.Broken("I6", op.ID, "goes from %s to %s", was.Phase, op.Phase)
 	case op.Step < was.Step:
 		r.Broken("I6", op.ID, "its step goes back from %d to %d", was.Step, op.Step)
+	}
+	if !op.Awaits() && (!known || was.Awaits()) && op.Live() {
+		r.checkBound(op)
 	}
 	if known {
 		if node, epoch := phases.Released(&was, op); node != "" {

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/promised"
+	"berth/integration/faults/setup"
 )
 
 // checkNodes compares what a command says of nodes, and of VMs that they have no more, with the machines.
@@ -83,7 +84,7 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 
 // checkMass asks whether not too many others are silent, a rack that is dark as a whole counted once.
 func (r *rules) checkMass(before *state.Snapshot, node *model.Node) {
-	site := promised.Silence{Racked: len(node.Labels) > 0 && node.Labels[0] == rackLabel}
+	site := promised.Silence{Racked: len(node.Labels) > 0 && node.Labels[0] == setup.RackLabel}
 	for i, h := range r.hosts {
 		if record, _ := before.Node(h.ID); record.Fenced() && (record.Fencing.Method == model.FenceManual ||
 			r.Now.Sub(record.Fencing.EndedAt) > evidence.FencedCounts/2) {

@@ -3,8 +3,6 @@ package faults
 import (
 	"time"
 
-	"berth/coordinator/model"
-	"berth/coordinator/state"
 	"berth/integration/faults/script"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -17,17 +15,6 @@ func hangLong(w *World, what script.Happening, h *host) {
 	w.Draw(script.Sick)
 	h.Hang()
 	w.Later(what.For, h.Unhang)
-}
-
-// sickSites gives the cluster its setting where hosts are fenced that say they are of no use.
-func sickSites(played *script.Script, command *state.Command) {
-	if played.SickAfter == 0 {
-		return
-	}
-	record := model.DefaultClusterRecord()
-	record.Settings = map[string]string{model.SettingFenceSickAfter: played.SickAfter.String()}
-	command.Resources = append(command.Resources, record)
-	command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: record.ID})
 }
 
 // health is what an agent tells of its libvirtd, where sites want to know.

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/drive"
+	"berth/integration/faults/plant"
 	"berth/integration/faults/promised"
 	"berth/shared/units"
 )
@@ -134,9 +135,21 @@ func stop(m *member, name string, force bool) {
 		return
 	}
 	op := drive.Stop(w.newID("stop"), &vm, force, m.now())
+	if _, unlisted := m.hears(&op); unlisted && w.bug != plant.JobUnasked {
+		operation.Await(&op, "has not listed its guests")
+	}
 	before := vm.Revision
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before)
+}
+
+// hears tells whether the order of an operation may go out, or waits until its node has listed its guests.
+func (m *member) hears(op *operation.Operation) (turn, unlisted bool) {
+	if !m.world.fencing {
+		return true, false
+	}
+	facts := m.keeper.facts.Facts(op.Source, m.world.Now)
+	return op.Hears(&facts)
 }
 
 func reboot(m *member, name string, force bool) {

@@ -18,6 +18,7 @@ import (
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
+	"berth/integration/faults/setup"
 	"berth/integration/faults/stage"
 )
 
@@ -110,32 +111,22 @@ func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 		w.available[uuidOf(vmName(i))] = true
 	}
 	command := state.Command{Key: "setup", Kind: "setup", Caller: "sim", At: w.Now}
-	sickSites(&played, &command)
+	setup.Sick(&played, &command)
 	for i := range played.Hosts {
-		id := fmt.Sprintf("n%d", i+1)
-		h := w.newHost(id, played.HostMemory)
+		node := setup.Node(&played, i)
+		h := w.newHost(node.ID, played.HostMemory)
 		w.hosts = append(w.hosts, h)
 		if h.old = played.IsOld(i); h.old {
 			w.Draw(script.OldAgent)
 		}
-		node := model.Node{ID: id, Name: id, Cluster: model.DefaultCluster}
-		switch {
-		case i < played.Rack:
-			node.Labels = []string{rackLabel}
-		case played.Rack > 0:
-			node.Labels = []string{"rack-2"}
-		}
-		if i < len(played.Fences) {
-			node.Fence = machine.FenceDevice(played.Fences[i])
-			if played.Fences[i] == model.FenceWatchdog {
-				h.Dog.Takes = time.Duration(10+w.Random.IntN(50)) * time.Second
-				if !h.old && !w.hasWatchdog(&played, i) {
-					h.Dog.Takes = 0
-				}
+		if node.Fence.Method == model.FenceWatchdog {
+			h.Dog.Takes = time.Duration(10+w.Random.IntN(50)) * time.Second
+			if !h.old && !w.hasWatchdog(&played, i) {
+				h.Dog.Takes = 0
 			}
 		}
 		command.Nodes = append(command.Nodes, node)
-		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: id})
+		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: node.ID})
 	}
 	bound.Lay(w.Site, w.machines(), &played, &command)
 	for i := range played.Members {
@@ -192,7 +183,15 @@ func (w *World) apply(command state.Command) state.Result {
 // inputOf is what the driver of an operation has to know.
 func (m *member) inputOf(snapshot *state.Snapshot, op operation.Operation, vm model.VM) operation.Input {
 	input := operation.Input{Operation: op, VM: vm, Silent: op.Source != "" && m.sessions[op.Source] == nil}
-	if op.Phase == operation.Queued {
+	switch {
+	case op.Awaits():
+		input.Turn, input.Unlisted = m.hears(&op)
+		as := vm
+		as.Operation = "" // so that the job is not its own
+		if m.tied(snapshot, &as, m.world.bug.Holds) {
+			input.Held = "a backup of somebody else holds it"
+		}
+	case op.Phase == operation.Queued:
 		working, queue := snapshot.StartsOn(op.Target)
 		working += m.startsUnderWay(snapshot, op.Target, operation.Dispatched) // control commits them one after the other
 		input.Turn = operation.HasTurn(op.ID, working, queue, parallelStarts)

@@ -55,9 +55,8 @@ var desiredMutants = []mutant{
 		is: "todo.Commit.VM = o.drifts.Last(", becomes: "_ = o.drifts.Last(",
 	},
 	{
-		name: "a-stop-goes-out-before-the-listing", file: "coordinator/control/lifecycle/driver.go",
-		suite: inControl.only("LooksAtTheDisksAgain"),
-		is:    "(op.Kind != operation.Stop || facts.DomainsKnown)", becomes: "(op.Kind != operation.Stop || facts.DomainsKnown || op.WhenBack)",
+		name: "a-stop-goes-out-before-the-listing", file: "coordinator/operation/when_back.go", suite: inControl.only("LooksAtTheDisksAgain"),
+		is: "unlisted = heard && o.Kind == Stop &&", becomes: "unlisted = heard && o.Kind == Stop && !o.WhenBack &&",
 	},
 	{
 		name: "one-disk-is-attached-twice", file: "coordinator/control/drifts/unused.go", suite: inControl.only("BeingAttachedIsInUse"),

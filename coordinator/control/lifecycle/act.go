@@ -158,10 +158,18 @@ func (l *Lifecycle) where(snapshot *state.Snapshot, vm *model.VM) error {
 // that node is back. The caller may want that.
 func (l *Lifecycle) await(snapshot *state.Snapshot, op *operation.Operation, request ActOnVM) error {
 	op.WhenBack = request.WhenBack && op.Kind.Dated() && snapshot.FeatureLevel() >= state.AwaitLevel
-	if op.Source == "" || !op.Kind.Dated() || l.heard(op.Source) || l.fencing.IsOff(snapshot, op.Source) {
+	if op.Source == "" || !op.Kind.Dated() || l.fencing.IsOff(snapshot, op.Source) {
 		return nil
 	}
 	facts := l.Inventory.Facts(op.Source, l.Now())
+	turn, unlisted := op.Hears(&facts)
+	if turn || unlisted && (request.InterruptBackup || snapshot.FeatureLevel() < state.AwaitLevel) { // an older leader never carries it out
+		return nil
+	}
+	if unlisted {
+		operation.Await(op, operation.Unlisted(&facts))
+		return nil
+	}
 	if facts.Liveness == model.Unreachable && l.Inventory.Settled(snapshot, l.Now()) && !request.WhenBack {
 		return &lead.Error{
 			Code: lead.Unavailable, Subject: "node/" + op.SourceName,

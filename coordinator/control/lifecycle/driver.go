@@ -98,8 +98,7 @@ func (r *runner) load() (operation.Input, bool) {
 	}
 	switch {
 	case op.Awaits():
-		// Only a node that has listed its guests since it is back tells what a stop would break off.
-		input.Turn = facts.Liveness.Answers() && (op.Kind != operation.Stop || facts.DomainsKnown)
+		input.Turn, input.Unlisted = op.Hears(&facts)
 		input.Held = r.control.interrupts(&op, vm)
 	case op.Phase == operation.Queued:
 		input.Turn = mayBegin(snapshot, &op)
