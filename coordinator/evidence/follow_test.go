@@ -120,6 +120,48 @@ func TestAVMThatSomebodyHasStartedIsKept(t *testing.T) {
 	}
 }
 
+// A guest that stands still for want of space where somebody has moved it has run there. It is followed, so that it runs on when there is
+// room: also when a migration asked both nodes and found it on neither. What anybody has paused is not, nor is it followed while a node
+// that does not tell may run a newer one.
+func TestAGuestThatStarvesWhereItWasMovedIsFollowed(t *testing.T) {
+	lost := func(s *estate) {
+		s.vm.Holder, s.vm.Whereabouts = "", model.Whereabouts{Missing: s.at.Add(-time.Minute)}
+	}
+	for name, tc := range map[string]struct {
+		is      func(*estate)
+		reason  string
+		epoch   uint64
+		verdict Verdict
+	}{
+		"its holder lacks it":                       {func(*estate) {}, model.ReasonIOError, 3, MovedAway},
+		"its holder lacks it, and somebody's pause": {func(*estate) {}, "user", 3, OutOfBand},
+		"its holder lacks it, and another is silent": {
+			func(s *estate) { s.silent("n3", time.Minute) }, model.ReasonIOError, 3, OutOfBand,
+		},
+		"a migration has lost it":                      {lost, model.ReasonIOError, 3, CameBack},
+		"a migration has lost it, and another's epoch": {lost, model.ReasonIOError, 2, OutOfBand},
+		"a migration has lost it, and another is silent": {
+			func(s *estate) { lost(s); s.silent("n3", time.Minute) }, model.ReasonIOError, 3, OutOfBand,
+		},
+		"nobody has asked where it may be": {
+			func(s *estate) { lost(s); s.vm.Whereabouts = model.Whereabouts{} }, model.ReasonIOError, 3, OutOfBand,
+		},
+		"it is to be off": {func(s *estate) { lost(s); s.vm.Desired = model.Stopped }, model.ReasonIOError, 3, OutOfBand},
+	} {
+		s := running()
+		s.gone()
+		s.shows("n2", model.DomainPaused, tc.epoch)
+		s.change("n2", func(f *model.NodeFacts) { f.Domains[0].Reason = tc.reason })
+		tc.is(s)
+		var follower Follower
+		follower.Look(s.survey())
+		found := follower.Look(s.survey())
+		if len(found) != 1 || found[0].Verdict != tc.verdict {
+			t.Errorf("%s: %+v, want %q", name, found, tc.verdict)
+		}
+	}
+}
+
 // A second copy of a VM whose holder's stands still is told, though it does not run twice: nobody resumes either of them.
 func TestASecondCopyOfAGuestThatStandsStillIsTold(t *testing.T) {
 	still := model.Domain{UUID: vmID, Name: "db", State: model.DomainPaused, Reason: model.ReasonIOError, Managed: true, Epoch: 3}

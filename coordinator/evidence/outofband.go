@@ -105,6 +105,14 @@ func (s *Sighting) unheard() []string {
 	return names
 }
 
+// follows tells whether the only copy of a VM that nodes show is followed. One that stands still for want of space has run there, and is
+// let run on once it is followed; a newer one must not run on a node that does not tell.
+func (s *Sighting) follows(one *Copy, vm *model.VM) bool {
+	elsewhere := func(word Word) bool { return word.Node != one.Node }
+	starves := one.Is(vm) && one.Domain.State == model.DomainPaused && one.Domain.Reason == model.ReasonIOError
+	return one.followed(vm) || starves && len(s.Answer.Words) > 0 && !slices.ContainsFunc(s.Answer.InTheWay(), elsewhere)
+}
+
 // besideStill judges a VM of which another node shows a copy beside its holder's. Mostly somebody migrates it, or it runs twice: that has
 // its own watch. But where the holder's stands still without a job, for want of space or by its owner, no watch sees a second one run.
 func besideStill(alive []Copy, holder int) Finding {
@@ -136,7 +144,7 @@ func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {
 		return alarm("", "it is %s, where Berth has not started it: end all but one with 'virsh destroy' there", Places(alive))
 	case alive[0].Domain.Name != vm.Name:
 		return alarm(alive[0].Node, "%s", alive[0].renamed(vm.Name))
-	case alive[0].followed(&vm) && vm.Desired == model.Running:
+	case seen.follows(&alive[0], &vm) && vm.Desired == model.Running:
 		return Finding{Verdict: CameBack, Node: alive[0].Node}
 	}
 	return alarm(
@@ -164,7 +172,7 @@ func besideLackingHolder(vm model.VM, alive []Copy, seen Sighting) Finding {
 			"there", seen.Holder, Places(alive))
 	case len(alive) == 1 && alive[0].Domain.Name != vm.Name:
 		return alarm(vm.Holder, "%s does not run it any more, and %s", seen.Holder, alive[0].renamed(vm.Name))
-	case len(alive) == 1 && alive[0].followed(&vm):
+	case len(alive) == 1 && seen.follows(&alive[0], &vm):
 		return Finding{Verdict: MovedAway, Node: alive[0].Node, HolderOff: seen.HolderOff}
 	case len(alive) == 1:
 		return alarm(vm.Holder, "%s does not run it any more, and it is %s, not as Berth left it: "+

@@ -27,6 +27,29 @@ var seedMutants = []mutant{
 		name: "a-start-is-repeated-uncounted", file: "coordinator/operation/driver.go", suite: inOperation.only("LosesTwoHosts"),
 		is: "at); lost {", becomes: "at); lost && false {",
 	},
+	{
+		name: "a-stop-is-ordered-before-the-list", file: "coordinator/operation/when_back.go", suite: inControl.only("HasListedItsGuests"),
+		is: "return heard && !unlisted, unlisted", becomes: "return heard, false",
+	},
+	{
+		name: "a-stop-waits-for-the-list-for-ever", file: "coordinator/operation/when_back.go", suite: inControl.only("HasListedItsGuests"),
+		is:      "case !op.WhenBack && d.input.Unlisted && at.Sub(op.CreatedAt) >= AwaitPatience:",
+		becomes: "case d.input.Unlisted:\n\t\treturn Todo{Pause: LookEvery}\n\tcase op.WhenBack && d.input.Unlisted:",
+	},
+	{
+		name: "a-guest-that-starves-is-left-alone", file: "coordinator/evidence/outofband.go", suite: inEvidence.only("StarvesWhereItWasMoved"),
+		is: "return one.followed(vm) || starves &&", becomes: "return one.followed(vm) || false && starves &&",
+	},
+	{
+		name: "an-old-guest-that-starves-is-followed", file: "coordinator/evidence/outofband.go",
+		suite: inEvidence.only("StarvesWhereItWasMoved"),
+		is:    "starves && len(s.Answer.Words) > 0 && !slices", becomes: "starves && !slices",
+	},
+	{
+		name: "a-guest-that-starves-hides-a-newer-one", file: "coordinator/evidence/outofband.go",
+		suite: inEvidence.only("StarvesWhereItWasMoved"),
+		is:    "> 0 && !slices.ContainsFunc(s.Answer.InTheWay(), elsewhere)", becomes: "> 0 && elsewhere != nil",
+	},
 	// Every start asks where the VM may be.
 	{
 		name: "stopped-vms-are-not-asked-about", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("StoppedVMAsks"),
