@@ -288,6 +288,28 @@ func TestAVMIsBoundToTheNodeThatAloneHasItsDisk(t *testing.T) {
 	})
 }
 
+// A guest writes to its disk at once, and the next order may come before anybody has looked at it: the end of its start binds it.
+func TestTheEndOfAStartBindsAVM(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		other := map[bool]string{true: "n2", false: "n1"}[vm.Holder == "n1"]
+		if vm.Bound != vm.Holder || len(w.told("vm.bound")) != 1 {
+			t.Errorf("it is on %s, and bound to %q, which is told %d times", vm.Holder, vm.Bound, len(w.told("vm.bound")))
+		}
+		if _, err := w.MigrateVM(w.Context(), lifecycle.MigrateVM{VM: vm.ID, Node: other, RequestID: "move"}); err == nil {
+			t.Error("it is moved away from its disk")
+		}
+		w.facts.change(vm.Holder, without(vm.ID))
+		w.record(vm.ID, func(vm *model.VM) { vm.Holder = "" })
+		start := lifecycle.StartVM{Name: vm.Name, Node: other, RequestID: w.NewID(), Caller: "operator/test"}
+		if _, err := w.StartVM(w.Context(), start); err == nil {
+			t.Error("it is started elsewhere, on a file of the same path")
+		}
+	})
+}
+
 // A record that is changed while the VM runs takes effect at its next start, whatever the guest that runs looks like.
 func TestARecordThatIsChangedWhileItsVMRunsIsStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

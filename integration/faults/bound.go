@@ -58,8 +58,22 @@ func (k *keeper) tryPools() {
 	k.every(bound.Every, k.pools.Try)
 }
 
+func (k *keeper) factsOf(node string) model.NodeFacts { return k.facts.Facts(node, k.world.Now) }
+
+// bindLocal writes down which node alone has a disk of a VM, as control does.
+func (k *keeper) bindLocal() {
+	before, after := bound.Settled(k.world.Site, k.view(), k.factsOf)
+	for i := range before {
+		k.keepBeside(before[i], after[i])
+	}
+}
+
 // barred tells whether a node has another file than a VM's last one, as far as is known.
 func (m *member) barred(snapshot *state.Snapshot, vm *model.VM, node string) bool {
+	if vm.Bound != "" && vm.Bound != node {
+		m.world.Draw(script.LocalFile)
+		return m.world.bug != plant.LocalMoves
+	}
 	if m.keeper.pools == nil || !m.keeper.pools.Bars(snapshot, vm, node) {
 		return false
 	}

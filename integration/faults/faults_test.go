@@ -285,6 +285,8 @@ func mayShow(bug plant.Bug, played *script.Script) bool {
 		return played.Draws(script.Backup)
 	case plant.WrongFile, plant.OneLiarBindsAll:
 		return len(played.Liars) > 0
+	case plant.LocalMoves:
+		return played.Local > 0
 	case plant.LossesForgotten:
 		return played.Draws(script.Killer)
 	case plant.SickAtOnce:

@@ -82,6 +82,7 @@ func (k *keeper) watch() {
 	k.every(followEvery, k.follow)
 	k.every(silenceEvery, k.suspendRemoved)
 	k.every(restampEvery, k.restamp)
+	k.every(bound.LocalEvery, k.bindLocal)
 	k.tryPools()
 }
 

@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/bound"
 	"berth/integration/faults/drive"
 	"berth/integration/faults/plant"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -334,6 +335,9 @@ func (m leader) Input(snapshot *state.Snapshot, op operation.Operation, vm model
 
 // Propose implements drive.Leader.
 func (m leader) Propose(command state.Command, done func(state.Result, error)) {
+	if m.world.fencing {
+		bound.Started(m.world.Site, m.view(), &command, m.keeper.factsOf)
+	}
 	m.propose(command, done)
 }
 

@@ -123,10 +123,7 @@ func (s *session) send(message *berthv1.SessionRequest) {
 
 // moment is the records with what this leader knows of the nodes.
 func (k *keeper) moment(snapshot *state.Snapshot) evidence.Moment {
-	now := k.world.Now
-	return evidence.Moment{
-		Records: snapshot, At: now, Facts: func(node string) model.NodeFacts { return k.facts.Facts(node, now) }, Removed: k.removedNodes(),
-	}
+	return evidence.Moment{Records: snapshot, At: k.world.Now, Facts: k.factsOf, Removed: k.removedNodes()}
 }
 
 // placeable tells whether a decision may choose a node, by what it reports.

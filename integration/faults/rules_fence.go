@@ -153,7 +153,7 @@ func (r *rules) waiting() []model.VM {
 	used := promised.Memory(snapshot)
 	return slices.DeleteFunc(snapshot.VMs(), func(vm model.VM) bool {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {
-			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity() && (vm.Home == "" || vm.Home == h.ID)
+			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity() && (vm.Home == "" || vm.Home == h.ID) && (vm.Bound == "" || vm.Bound == h.ID)
 		})
 		told := vm.Condition.Beside() // nobody can say that its end came from its host
 		last := r.host(vm.LastNode)   // without ha, it is started again only when that is back

@@ -36,6 +36,9 @@ func (w *World) withDisk(vm *model.VM) {
 	if w.Wide && !w.disked[vm.ID] {
 		vm.Spec.Disks = []model.Disk{{Path: machine.WideFolder + "/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
 	}
+	if w.Local[vm.ID] {
+		vm.Spec.Disks = []model.Disk{{Path: machine.LocalFolder + "/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
+	}
 	for _, order := range w.volumesOf(vm) {
 		vm.Spec.Disks = []model.Disk{{Pool: order.PoolName, Volume: order.Name, Format: order.Format, Bus: "virtio"}}
 	}

@@ -50,6 +50,10 @@ var seedMutants = []mutant{
 		suite: inEvidence.only("StarvesWhereItWasMoved"),
 		is:    "> 0 && !slices.ContainsFunc(s.Answer.InTheWay(), elsewhere)", becomes: "> 0 && elsewhere != nil",
 	},
+	{
+		name: "bound-when-somebody-looks", file: "coordinator/control/lifecycle/driver.go", suite: inControl.only("EndOfAStartBinds"),
+		is: "next.VM, bound = o.drifts.Started(", becomes: "_, bound = o.drifts.Started(",
+	},
 	// Every start asks where the VM may be.
 	{
 		name: "stopped-vms-are-not-asked-about", file: "coordinator/control/lifecycle/startable.go", suite: inControl.only("StoppedVMAsks"),

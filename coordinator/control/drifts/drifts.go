@@ -254,7 +254,18 @@ func (d *Drifts) Bound(snapshot *state.Snapshot, vm model.VM) model.VM {
 	return bind(snapshot, vm, vm.LastNode, &facts)
 }
 
-// bind is the record of a VM with the node that alone has a disk of it, or alone is to have its document. What is not known leaves it as it is.
+// Started is the record of a VM whose start has ended, with the node that alone has a disk of it, and what is to be told of that: a guest
+// writes at once, and the next order may come before anybody has looked at it.
+func (d *Drifts) Started(snapshot *state.Snapshot, vm model.VM) (model.VM, []model.Event) {
+	if snapshot.FeatureLevel() < state.DriftLevel {
+		return vm, nil
+	}
+	after := d.Bound(snapshot, vm)
+	return after, drift.Events(&vm, &after, d.Now(), lead.Berth)
+}
+
+// bind is the record of a VM with the node that alone has a disk of it, or alone is to have its document. What is not known leaves it
+// as it is.
 func bind(snapshot *state.Snapshot, vm model.VM, node string, facts *model.NodeFacts) model.VM {
 	if !facts.PoolsKnown {
 		return vm

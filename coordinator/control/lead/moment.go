@@ -13,3 +13,6 @@ func (l *Leader) Moment(snapshot *state.Snapshot) evidence.Moment {
 		Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) }, Removed: l.Agents.Removed(),
 	}
 }
+
+// Heard tells whether a node is heard, so that it can be given an order.
+func (l *Leader) Heard(node string) bool { return l.Inventory.Facts(node, l.Now()).Liveness.Answers() }

@@ -27,7 +27,7 @@ func (o *Operations) CancelOperation(ctx context.Context, id, caller string) (op
 				Code: lead.Conflict, Subject: "operation/" + id, Operation: id,
 				Message: fmt.Sprintf("operation %s has ended already (%s)", id, op.Result), NextStep: "nothing is left to cancel",
 			}
-		case op.Bound() != operation.Bound{} && (!op.TakesBack() || o.heard(op.Source)):
+		case op.Bound() != operation.Bound{} && (!op.TakesBack() || o.Heard(op.Source)):
 			bound := op.Bound()
 			return op, &lead.Error{
 				Code: lead.Conflict, Subject: "operation/" + id, Operation: id, Message: bound.Why, NextStep: bound.NextStep,

@@ -218,6 +218,12 @@ func (r *runner) commit(
 	decisions ...placement.Decision,
 ) {
 	o := r.control
+	events := eventsOf(op, next)
+	if op.Kind == operation.Start && next.Operation.Result == operation.Done {
+		var bound []model.Event
+		next.VM, bound = o.drifts.Started(o.Store.Snapshot(), next.VM)
+		events = append(events, bound...)
+	}
 	command := state.Command{
 		Key: o.NewID(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
 		Expect: append([]state.Expectation{
@@ -226,7 +232,7 @@ func (r *runner) commit(
 		}, read...),
 		Operations: []operation.Operation{next.Operation},
 		Decisions:  decisions,
-		Events:     eventsOf(op, next),
+		Events:     events,
 	}
 	if next.DeleteVM {
 		command.Delete = []state.Record{{Table: state.VMs, ID: vm.ID}}

@@ -224,7 +224,7 @@ func snapshotNode(l *Lifecycle, snapshot *state.Snapshot, op *operation.Operatio
 			}
 		}
 	}
-	at := slices.IndexFunc(candidates, l.heard)
+	at := slices.IndexFunc(candidates, l.Heard)
 	if at < 0 {
 		node := lead.NodeName(snapshot, candidates[0])
 		return &lead.Error{

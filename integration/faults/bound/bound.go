@@ -38,6 +38,10 @@ func Begin(site *machine.Site, machines []*machine.Machine, vm string, what scri
 
 // Lay gives some machines another storage under the name of a pool that is declared as shared, and declares it.
 func Lay(site *machine.Site, machines []*machine.Machine, played *script.Script, command *state.Command) {
+	site.Local = map[string]bool{}
+	for i := range played.Local {
+		site.Local[script.UUIDOf(played.VMs-1-i)] = true
+	}
 	if len(played.Liars) == 0 {
 		return
 	}

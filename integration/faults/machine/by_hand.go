@@ -9,8 +9,9 @@ import (
 // that a guest has on its machine do not go along.
 func (h *Machine) MigrateByHand(uuid string, to *Machine) bool {
 	d := h.Domains[uuid]
-	if d == nil || len(d.volumes) > 0 || d.State != hypervisor.Running || d.move != nil || to == h || !h.Up || h.Hung || to.Hung ||
-		!h.reaches(to) || to.Domains[uuid] != nil || len(d.Bindings) > 0 || h.Side != to.Side && d.wideFile() != "" || to.free() < d.MemoryBytes {
+	if d == nil || len(d.volumes) > 0 || localFile(&d.Domain) != "" || d.State != hypervisor.Running || d.move != nil || to == h || !h.Up ||
+		h.Hung || to.Hung || !h.reaches(to) || to.Domains[uuid] != nil || len(d.Bindings) > 0 || h.Side != to.Side && d.wideFile() != "" ||
+		to.free() < d.MemoryBytes {
 		return false
 	}
 	h.Note("virsh migrate", h.ID, uuid, "to "+to.ID)
@@ -36,7 +37,7 @@ func (d *Domain) Is(reason string) bool { return d.why == reason }
 func (h *Machine) StartByHand(uuid string) bool {
 	was := h.left[uuid]
 	if was == nil || len(was.volumes) > 0 || !h.On || !h.Up || h.Hung || h.Frozen || h.Domains[uuid] != nil || h.free() < was.MemoryBytes ||
-		was.wideFile() != "" && !HasNewest(h, was.wideFile()) {
+		was.wideFile() != "" && !HasNewest(h, was.wideFile()) || localFile(&was.Domain) != "" {
 		return false
 	}
 	h.Note("virsh start", h.ID, uuid, "")

@@ -33,6 +33,7 @@ type Machine struct {
 	moment chan struct{}
 	queue  []func() // calls that nobody waits for any more, and that a daemon which hung may still carry out
 
+	local     map[string]int // of files on its own file system, how much was written to each
 	Domains   map[string]*Domain
 	left      map[string]*Domain // as they were when they were here last
 	saved     saved
@@ -55,6 +56,7 @@ func (s *Site) NewMachine(id string, memory int64) *Machine {
 	h := &Machine{
 		Site: s, ID: id, Memory: memory, Hardware: "hardware of " + id, On: true, Up: true, moment: make(chan struct{}),
 		Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
+		local: map[string]int{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
 	h.pool = &pool{of: h, volumes: map[string]*volume{}}
@@ -177,6 +179,7 @@ func (h *Machine) Set(d *Domain, state hypervisor.State, reason string) {
 		d.version, d.guest.running = d.guest.version, d
 		h.write(d)
 		writeWide(h, d)
+		writeLocal(h, d)
 		if h.filled {
 			starve(d)
 		}

@@ -22,6 +22,7 @@ type Site struct {
 	writes      map[string]int    // by disk: how many its guests have made
 	files       map[[2]string]int // by what is mounted, and file: the same of those in the pool that is declared as shared
 	Wide        bool              // there is such a pool
+	Local       map[string]bool   // VMs that have a file on their machine's own file system, by UUID
 	OldFiles    bool              // every machine has files of the same names in it
 }
 

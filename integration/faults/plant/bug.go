@@ -65,6 +65,7 @@ const (
 	JobUnasked         Bug = "a guest is stopped while somebody's backup holds it"
 	WrongFile          Bug = "a VM goes where another file has the name of its disk"
 	OneLiarBindsAll    Bug = "one node with another pool sets all nodes apart"
+	LocalMoves         Bug = "a VM with a file of its node goes elsewhere"
 	RestoredRuns       Bug = "after a restore a VM is restarted that people had stopped"
 )
 
@@ -104,7 +105,7 @@ var FenceBugs = []Bug{
 	StampsKept,
 	PausedRuns, RestoredRuns, DiskUnasked,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
-	BoundMoves, JobUnasked, WrongFile, OneLiarBindsAll,
+	BoundMoves, JobUnasked, WrongFile, OneLiarBindsAll, LocalMoves,
 }
 
 // Heard lets an answer pass on its way to the driver.

@@ -67,6 +67,7 @@ var beyond = []struct {
 	{BoundGuest, drawBound},
 	{ForeignJob, nil}, // with those
 	{LyingPool, drawLyingPool},
+	{LocalFile, drawLocal},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

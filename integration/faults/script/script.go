@@ -2,6 +2,7 @@ package script
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -30,6 +31,7 @@ type Script struct {
 	Old        []int               `json:"old,omitempty"`        // hosts whose agents are of the release before
 	Liars      []int               `json:"liars,omitempty"`      // hosts that have another storage under the name of a shared pool
 	OldFiles   bool                `json:"old_files,omitempty"`  // there are files of the same names there
+	Local      int                 `json:"local,omitempty"`      // how many VMs have a file on their node's own file system, the last ones
 	Happenings []Happening         `json:"happenings"`           // in the order of time
 }
 
@@ -79,6 +81,9 @@ type Happening struct {
 	For   time.Duration `json:"for,omitempty"`
 	Hard  bool          `json:"hard,omitempty"`
 }
+
+// UUIDOf is the UUID of a VM.
+func UUIDOf(vm int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", vm) }
 
 // What happens.
 type What string

@@ -1,0 +1,57 @@
+package bound
+
+import (
+	"time"
+
+	"berth/coordinator/drift"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/integration/faults/machine"
+)
+
+// LocalEvery is the pause between two looks at what binds VMs to their nodes, as control's.
+const LocalEvery = 500 * time.Millisecond
+
+// Settled are the records of VMs that are bound to a node from now on, or no more: nothing but that node is known to have all their disks.
+// Facts are what the leader knows of a node.
+func Settled(site *machine.Site, snapshot *state.Snapshot, facts func(node string) model.NodeFacts) (before, after []model.VM) {
+	for _, vm := range snapshot.VMs() {
+		if !site.Local[vm.ID] || vm.Operation != "" || vm.Holder == "" {
+			continue
+		}
+		told := facts(vm.Holder)
+		domain := told.Domain(vm.ID)
+		if !told.PoolsKnown || domain == nil || domain.Epoch != vm.Epoch || !domain.State.Lives() {
+			continue
+		}
+		is := bind(snapshot, vm, &told)
+		if is.Bound != vm.Bound {
+			before, after = append(before, vm), append(after, is)
+		}
+	}
+	return before, after
+}
+
+// Started writes into a command that ends a start which node alone has a disk of the VM from now on.
+func Started(site *machine.Site, snapshot *state.Snapshot, command *state.Command, facts func(node string) model.NodeFacts) {
+	for i := range command.Operations {
+		if op := &command.Operations[i]; op.Kind == operation.Start && op.Result == operation.Done && site.Local[op.VM] {
+			told := facts(op.Target)
+			command.VMs[i] = bind(snapshot, command.VMs[i], &told)
+		}
+	}
+}
+
+// bind is the record of a VM with the node that alone has a disk of it: the one that it runs on, or none.
+func bind(snapshot *state.Snapshot, vm model.VM, told *model.NodeFacts) model.VM {
+	local, err := drift.LocalDisk(snapshot, &vm, model.DefaultCluster, told)
+	switch {
+	case err != nil || !told.PoolsKnown:
+	case local != "":
+		vm.Bound = vm.Holder
+	default:
+		vm.Bound = ""
+	}
+	return vm
+}
