@@ -79,8 +79,8 @@ var desiredMutants = []mutant{
 		is: "\t\tnever = true\n\t\treturn conclude(", becomes: "\t\tnever = true\n\t\tif never {\n\t\t\treturn nil\n\t\t}\n\t\treturn conclude(",
 	},
 	{
-		name: "a-silent-node-is-ordered", file: "coordinator/control/lifecycle/heard.go", suite: inControl.only("UntilItsNodeIsBack"),
-		is: "return o.Inventory", becomes: "return !o.Inventory",
+		name: "a-silent-node-is-ordered", file: "coordinator/operation/when_back.go", suite: inControl.only("UntilItsNodeIsBack"),
+		is: "heard := node.Liveness.Answers()", becomes: "heard := !node.Liveness.Answers()",
 	},
 	{
 		name: "a-foreign-start-is-as-recorded", file: "coordinator/operation/adopt.go", suite: inOperation.only("AsLargeAsItsNode"),
