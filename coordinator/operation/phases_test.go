@@ -16,8 +16,17 @@ var guestKinds = []struct {
 	kind Kind
 	made bool // the disk is made for it
 }{
-	{Attach, false}, {Attach, true}, {Detach, false}, {Media, false}, {Resize, false}, {Pause, false}, {Resume, false}, {Reboot, false},
-	{Snapshot, false}, {Restore, false}, {Forget, false},
+	{Attach, false},
+	{Attach, true},
+	{Detach, false},
+	{Media, false},
+	{Resize, false},
+	{Pause, false},
+	{Resume, false},
+	{Reboot, false},
+	{Snapshot, false},
+	{Restore, false},
+	{Forget, false},
 }
 
 // The phases of all of them are a text: what each answer, the proof that the node is off and the end of patience lead to, in which phase

@@ -64,9 +64,7 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		Source: vm.Holder, SourceName: lead.NodeName(snapshot, vm.Holder), Epoch: vm.Epoch,
 		Phase: operation.Dispatched, Step: 1, Attempt: 1, Force: request.Force, Grace: request.Grace, CreatedAt: at, UpdatedAt: at,
 	}
-	if request.NewDisk != nil && vm.Holder == "" {
-		request.Edits = nil // it has ended since the request was made
-	}
+	request.Edits = editsFor(&request, &vm)
 	var made *model.Resource
 	if len(request.Edits) > 0 {
 		if vm.Holder == "" {
@@ -119,8 +117,7 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		vm = l.drifts.Bound(snapshot, vm)
 	case request.NewDisk != nil: // its next start makes it
 		op.Source, op.SourceName = vm.LastNode, lead.NodeName(snapshot, vm.LastNode)
-		op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, at
-		op.Message = fmt.Sprintf("its next start makes disk %s", made.Name)
+		op.Phase, op.Step, op.Result, op.EndedAt, op.Message = operation.Ended, 0, operation.Done, at, "its next start makes disk "+made.Name
 	case request.Kind == operation.Resize: // a set for the next start
 		op.Phase, op.Step, op.Result, op.EndedAt = operation.Ended, 0, operation.Done, at
 		vm = operation.Resized(vm, &op, at)
@@ -132,6 +129,14 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		return First{}, notRunning(vm, startIt)
 	}
 	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision, made: made}, nil
+}
+
+// editsFor are the changes of devices that a request makes: none for a new disk of a VM that has ended since the request was made.
+func editsFor(request *ActOnVM, vm *model.VM) []model.DeviceEdit {
+	if request.NewDisk != nil && vm.Holder == "" {
+		return nil
+	}
+	return request.Edits
 }
 
 // where refuses what a guest is to be asked for on its holder when that does not have it any more and another node shows it: it would be
