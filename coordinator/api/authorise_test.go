@@ -36,7 +36,7 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 			return true
 		case "/berth.v1.MemberService/Join", "/berth.v1.MemberService/Report":
 			return role == pki.RolePeer
-		case "/berth.v1.AgentService/Session", "/berth.v1.AgentService/Tunnel":
+		case "/berth.v1.AgentService/Session", "/berth.v1.AgentService/Tunnel", "/berth.v1.AgentService/CertifyHypervisor":
 			return role == pki.RoleAgent
 		case "/berth.v1.BerthService/Unheard", "/", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status":
 			return false

@@ -29,7 +29,9 @@ func TestWhatPutsSomethingOntoAHostIsRefusedHoweverItComes(t *testing.T) {
 		if spec.GetXml() != "" {
 			spec.MemoryBytes, spec.Vcpus = 0, 0
 		}
-		_, err := operator.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{Name: "new", DryRun: dry, Vm: &berthv1.NewVM{Spec: spec}}))
+		_, err := operator.StartVM(t.Context(), connect.NewRequest(&berthv1.StartVMRequest{
+			Name: "new", DryRun: dry, Vm: &berthv1.NewVM{Spec: spec},
+		}))
 		return err
 	}
 	added := func(spec *berthv1.VMSpec) error {
@@ -95,7 +97,9 @@ func TestWhatPutsSomethingOntoAHostIsRefusedHoweverItComes(t *testing.T) {
 	}
 	// What the cluster permits goes through, and nothing else does.
 	_, err := operator.ChangeResource(t.Context(), connect.NewRequest(&berthv1.ChangeResourceRequest{
-		Kind: "cluster", Name: model.DefaultCluster, Settings: map[string]string{model.SettingPermit: "host-devices", model.SettingImageFolders: "/srv/images"},
+		Kind: "cluster", Name: model.DefaultCluster, Settings: map[string]string{
+			model.SettingPermit: "host-devices", model.SettingImageFolders: "/srv/images",
+		},
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +122,16 @@ func TestASiteOfAnEarlierReleasePermitsEverythingUntilItSaysWhat(t *testing.T) {
 	m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Stopped, Spec: model.VMSpec{Memory: 64 << 20, VCPUs: 1, XML: someDocument}})
 	write := func() error {
 		hostile := strings.Replace(someDocument, "<devices/>", "<devices>"+hostDevice+"</devices>", 1)
-		_, err := m.operator().SetVMDocument(t.Context(), connect.NewRequest(&berthv1.SetVMDocumentRequest{Vm: "web", Xml: hostile, DryRun: true}))
+		_, err := m.operator().SetVMDocument(t.Context(), connect.NewRequest(&berthv1.SetVMDocumentRequest{
+			Vm: "web", Xml: hostile, DryRun: true,
+		}))
 		return err
 	}
 	told := func() bool {
 		status, err := m.operator().Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
-		return err == nil && slices.ContainsFunc(status.Msg.GetProblems(), func(line string) bool { return strings.Contains(line, "--permit none") })
+		return err == nil && slices.ContainsFunc(status.Msg.GetProblems(), func(line string) bool {
+			return strings.Contains(line, "--permit none")
+		})
 	}
 	if err := write(); err != nil || !told() {
 		t.Errorf("before: %v, told: %v", err, told())

@@ -9,8 +9,8 @@ import (
 // unguarded names the clusters of which nobody has said what may be put onto their hosts, since an earlier release began the site.
 func (p problems) unguarded() (lines []string) {
 	for _, name := range admission.Unsaid(p.Snapshot) {
-		lines = append(lines, fmt.Sprintf("cluster %s permits everything that documents can put onto its hosts, as before 0.7: say what it is to "+
-			"permit with 'berth cluster set %s --permit none', or all, or a list", name, name))
+		lines = append(lines, fmt.Sprintf("cluster %s permits everything that documents can put onto its hosts, as before 0.7: say what it "+
+			"is to permit with 'berth cluster set %s --permit none', or all, or a list", name, name))
 	}
 	return lines
 }

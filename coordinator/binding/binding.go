@@ -51,7 +51,8 @@ func inFolder(file, folder string) bool {
 	return folder != "" && strings.HasPrefix(path.Clean(file), strings.TrimSuffix(folder, "/")+"/")
 }
 
-// Lacks are the permissions that a VM needs and that its cluster does not give, with commas between: its document is given to no other node.
+// Lacks are the permissions that a VM needs and that its cluster does not give, with commas between: its document is given to no other
+// node.
 func Lacks(records Records, vm *model.VM, cluster string) string {
 	if vm.Needs == "" && vm.Drift == nil {
 		return ""

@@ -28,7 +28,8 @@ func TestWhatIsNotPermittedBindsAVM(t *testing.T) {
 		return records{{Kind: model.KindCluster, ID: "c", Name: model.DefaultCluster, Settings: map[string]string{model.SettingPermit: list}}}
 	}
 	for list, lacks := range map[string]string{
-		"none": "host-devices,host-paths", "host-paths": "host-devices", "host-devices,host-paths": "", "all": "", "unconfined": "host-devices,host-paths",
+		"none": "host-devices,host-paths", "host-paths": "host-devices", "host-devices,host-paths": "", "all": "",
+		"unconfined": "host-devices,host-paths",
 	} {
 		found := Of(permits(list), vm, model.DefaultCluster, node)
 		if lacks == "" && len(found) > 0 || lacks != "" && (len(found) != 1 || found[0].What != lacks) {
@@ -36,7 +37,8 @@ func TestWhatIsNotPermittedBindsAVM(t *testing.T) {
 		}
 	}
 	found := Of(records{}, vm, model.DefaultCluster, node)
-	if texts := Texts(vm.Name, found); len(texts) != 1 || !strings.Contains(texts[0], "berth vm accept web") || !strings.Contains(texts[0], "host-paths") {
+	texts := Texts(vm.Name, found)
+	if len(texts) != 1 || !strings.Contains(texts[0], "berth vm accept web") || !strings.Contains(texts[0], "host-paths") {
 		t.Errorf("says %q", texts)
 	}
 	vm.Needs = ""

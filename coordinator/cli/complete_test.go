@@ -24,7 +24,8 @@ func TestCompletionAsksTheCluster(t *testing.T) {
 		"cluster set prod --storage ": "shared\nlocal\n",
 		"cluster set prod --unset ": "policy\npod\nstorage\nram-ratio\ncpu-ratio\noverhead\ninitial-msav\nfinal-msav\nmsav-steps\n" +
 			"customer-key-scope\nphysical-ledger\nenforcement\nbalancing\nbalance-window\ncooldown\n" +
-			"parallel-moves\nparallel-starts\nspare-nodes\nfence-after\nfence-sick-after\nrestart\ncpu-model\ncapacity-threshold\n",
+			"parallel-moves\nparallel-starts\nspare-nodes\nfence-after\nfence-sick-after\nrestart\ncpu-model\n" +
+			"permit\nimage-folders\ncapacity-threshold\n",
 		"vm add web9 --vdc ":      "acme-prod\nacme-test\n",
 		"vm start web9 --attach ": "web-1-root\ndb-1-root\n",
 		"vm why-not web1 --node ": "node1\nnode2\nnode3\n",

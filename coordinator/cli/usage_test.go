@@ -20,7 +20,7 @@ func TestWrongUsage(t *testing.T) {
 	for _, c := range []struct{ line, say, usage string }{
 		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
 		{"nod list", `unknown command "nod", did you mean nic or node or pod?`, "usage: berth COMMAND"},
-		{"node", "COMMAND is missing: drain, fence, list, maintenance, remove, set, show, undrain", "usage: berth node COMMAND"},
+		{"node", "COMMAND is missing: add, drain, fence, list, maintenance, remove, set, show, undrain", "usage: berth node COMMAND"},
 		{"node lst", `unknown command "lst", did you mean list or set?`, "usage: berth node COMMAND"},
 		{"vm list extra", `unexpected argument "extra"`, "usage: berth vm list [flags]"},
 		{"vm list --colour", "unknown flag: --colour", "usage: berth vm list [flags]"},
@@ -466,7 +466,7 @@ var withValue = regexp.MustCompile(`(?m)--([a-z-]+) \S`)
 
 // isFile names the flags whose values are files, which shells complete by themselves.
 func isFile(flag string) bool {
-	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml", "user-data"}, flag)
+	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml", "user-data", "package"}, flag)
 }
 
 // The program's own verbs stand among the others, and their wrong usage is wrong usage.

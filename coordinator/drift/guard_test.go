@@ -14,7 +14,8 @@ func TestWhatIsNotPermittedIsAskedAbout(t *testing.T) {
 	disk := func(target, path string) model.DeviceEdit {
 		return model.DeviceEdit{
 			Kind: "disk", Key: target, Is: path, Source: model.DiskSource{Path: path},
-			XML: "<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='" + path + "'/><target dev='" + target + "'/></disk>",
+			XML: "<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='" + path + "'/><target dev='" + target +
+				"'/></disk>",
 		}
 	}
 	vm := &model.VM{Name: "web", Drift: &model.Drift{Node: "n1"}}

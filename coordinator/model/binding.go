@@ -130,8 +130,8 @@ func (b *Binding) WayOut(vm string) string {
 	case BoundByBlockJob:
 		return fmt.Sprintf("wait until it ends, or end it with 'virsh blockjob %s %s --abort'", vm, Argument(b.Name))
 	case BoundByPermission:
-		return fmt.Sprintf("let it through for this VM with 'berth vm accept %s', or for all of its cluster with 'berth cluster set %s --permit LIST'",
-			Argument(vm), Argument(b.Name))
+		return fmt.Sprintf("let it through for this VM with 'berth vm accept %s', or for all of its cluster with "+
+			"'berth cluster set %s --permit LIST'", Argument(vm), Argument(b.Name))
 	case BoundByPause:
 		if b.What == ReasonIOError {
 			return "make room where its disks are"

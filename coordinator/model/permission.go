@@ -15,8 +15,8 @@ const (
 // DefaultImageFolders are the folders for images of a cluster that names none.
 const DefaultImageFolders = "/var/lib/libvirt/images,/srv/images"
 
-// Lacking are those of a list of permissions that a cluster, by its record, does not give. A cluster that does not say what it permits gives
-// none of them: they were found lacking when it gave none either.
+// Lacking are those of a list of permissions that a cluster, by its record, does not give. A cluster that does not say what it permits
+// gives none of them: they were found lacking when it gave none either.
 func Lacking(needs string, cluster *Resource) string {
 	if needs == "" {
 		return ""

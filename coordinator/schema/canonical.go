@@ -202,7 +202,8 @@ func folders(value string) (string, error) {
 	for folder := range strings.SplitSeq(value, ",") {
 		folder = strings.TrimSpace(folder)
 		if !guard.Folder(folder) {
-			return "", refuse(model.SettingImageFolders, folder, "none, or absolute paths with commas between, none of which is / or one of the host's own")
+			return "", refuse(model.SettingImageFolders, folder,
+				"none, or absolute paths with commas between, none of which is / or one of the host's own")
 		}
 		if !slices.Contains(list, folder) {
 			list = append(list, folder)

@@ -210,7 +210,7 @@ var forms = []Form{
 			{
 				Name: model.SettingPermit, check: permissions,
 				Doc: "what may be put onto its hosts beside disks in known places and declared networks: all, none, or permissions with commas " +
-					"between (" + guard.Join(guard.Permissions()) + "); left out: none, and all on a site that a release before 0.7 began",
+					"between (" + guard.Listed(guard.Permissions()) + "); left out: none, and all on a site that a release before 0.7 began",
 			},
 			{
 				Name: model.SettingImageFolders, Default: model.DefaultImageFolders, check: folders,

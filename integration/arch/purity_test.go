@@ -25,7 +25,7 @@ var pure = []string{
 	"coordinator/document",
 	"coordinator/binding",
 	"coordinator/estate",
-	"shared/domxml",
+	"shared/domxml/...",
 	"shared/qcow2",
 	"shared/units",
 }

@@ -17,8 +17,8 @@ func (p *Moment) Permitted(cluster string) guard.Permitted {
 	return admission.Permitted(p.Snapshot, func(node string) model.NodeFacts { return p.Soft.Facts(node, p.At) }, cluster)
 }
 
-// AdmitVM refuses a VM whose description puts something onto a host that its cluster does not permit. Before is how it was described; nil: it
-// is new. What it had then was let through, or binds it to its node.
+// AdmitVM refuses a VM whose description puts something onto a host that its cluster does not permit. Before is how it was described; nil:
+// it is new. What it had then was let through, or binds it to its node.
 func (p *Moment) AdmitVM(vm *model.VM, before *model.VMSpec) error {
 	cluster := p.ClusterOf(vm)
 	permitted := p.Permitted(cluster)
@@ -80,7 +80,7 @@ func (p *Moment) Unpermitted(subject, cluster string, found []guard.Finding) err
 	next := fmt.Sprintf("leave it out, or let everybody who operates %s do that: 'berth cluster set %s --permit %s'", clusters, cluster,
 		guard.Join(given))
 	if slices.Equal(needs, []guard.Permission{guard.HostPaths}) {
-		next += fmt.Sprintf("; files in the folders of 'berth cluster set %s --image-folders' and of declared pools need none", cluster)
+		next += fmt.Sprintf("; files in the folders of 'berth cluster set %s --image-folders LIST' and of declared pools need none", cluster)
 	}
 	return refusal.New(rpc.Denied, subject, next, "not permitted: %s", strings.Join(texts, "; "))
 }

@@ -26,8 +26,8 @@ func LoginCommand(a *term.App) *cobra.Command {
 		Use: "login HOST[:PORT] TOKEN", Short: "Become an operator of a cluster", Args: term.Arguments(2, "HOST", "TOKEN"),
 		Long: `Become an operator of a cluster: a key is made here and never leaves this machine, a coordinator signs the certificate,
 and a context with both is written and made the current one. An administrator makes the token with
-'berth token create --for operator'. TOKEN may be @FILE or - to be read from a file or the standard input: other accounts see
-what is on a command line.`,
+'berth token create --for operator'. TOKEN may be @FILE or - to be read from a file or the standard input: other
+accounts see what is on a command line.`,
 		Example: `  berth login coord1.example.com berth1.operator...
   berth login coord1 - --context prod < token.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {

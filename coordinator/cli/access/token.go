@@ -23,8 +23,8 @@ var purposes = []string{pki.PurposeAgent, pki.PurposeCoordinator, pki.PurposeOpe
 // TokenCommand is the noun token.
 func TokenCommand(a *term.App) *cobra.Command {
 	return term.Noun("token COMMAND", "Let further machines and people in", `
-A token lets machines or people in, once or as often as was asked for, and for a short time. It carries the fingerprint of
-the cluster's authority, so that its user speaks to the right cluster.`,
+A token lets machines or people in, once or as often as was asked for, and for a short time. It carries the fingerprint
+of the cluster's authority, so that its user speaks to the right cluster.`,
 		tokenCreateCommand(a), tokenListCommand(a))
 }
 

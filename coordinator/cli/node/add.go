@@ -39,10 +39,11 @@ func addCommand(a *term.App) *cobra.Command {
 	var flags addFlags
 	cmd := &cobra.Command{
 		Use: "add HOST...", Short: "Make hosts nodes of the cluster, over ssh", Args: cobra.MinimumNArgs(1),
-		Long: `Make hosts nodes of the cluster, over ssh: looks whether a host can be one (libvirt, clock, rights), installs the agent's package,
-lets it join with a token on standard input, starts it, and waits until 'berth-agent doctor' is content. It calls the ssh of
-this machine, so your agent, your configuration, known hosts and jump hosts count. It never asks: a host has to be known,
-and a login without a password. Where you are not root on a host, sudo has to work without a password.
+		Long: `Make hosts nodes of the cluster, over ssh: looks whether a host can be one (libvirt, clock, rights), installs the
+agent's package, lets it join with a token on standard input, starts it, and waits until 'berth-agent doctor' is
+content. It calls the ssh of this machine, so your agent, your configuration, known hosts and jump hosts count. It never
+asks: a host has to be known, and to let you in without a password. Where you are not root on a host, sudo has to work
+without a password.
 
 The package is that of --package, else the one that lies in ` + PackagesFolder + `, else the host's own repositories
 have it. Run it again after a failure: what is done is left as it is.`,

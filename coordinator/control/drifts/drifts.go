@@ -225,7 +225,8 @@ func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, node string, liv
 	record, _ := snapshot.Node(node)
 	edits := drift.Compare(&vm, baseline, live, &facts)
 	if len(edits) > 0 {
-		permitted := admission.Permitted(snapshot, func(id string) model.NodeFacts { return d.Inventory.Facts(id, d.Now()) }, record.ClusterName())
+		factsOf := func(id string) model.NodeFacts { return d.Inventory.Facts(id, d.Now()) }
+		permitted := admission.Permitted(snapshot, factsOf, record.ClusterName())
 		edits = drift.Judged(&vm, edits, baseline, permitted)
 	}
 	after, _ := drift.After(vm, edits, node, d.Now())

@@ -14,7 +14,9 @@ import (
 )
 
 // known is a site with an image folder, a declared pool and a declared bridge, whose operators have no permission.
-var known = Permitted{Folders: []string{"/var/lib/libvirt/images", "/srv/images"}, Pools: []string{"shared", "local"}, Bridges: []string{"br0"}}
+var known = Permitted{
+	Folders: []string{"/var/lib/libvirt/images", "/srv/images"}, Pools: []string{"shared", "local"}, Bridges: []string{"br0"},
+}
 
 const harmlessDevices = `
     <emulator>/usr/bin/qemu-system-x86_64</emulator>
@@ -99,28 +101,39 @@ func hostiles(t *testing.T) (list []hostile) {
 	device(HostDevices,
 		`<hostdev mode='subsystem' type='pci' managed='yes'><source><address domain='0' bus='1' slot='0' function='0'/></source></hostdev>`,
 		`<hostdev mode='subsystem' type='usb'><source><vendor id='0x1'/><product id='0x2'/></source></hostdev>`,
-		`<hostdev mode='subsystem' type='mdev' model='vfio-pci'/>`, `<hostdev mode='subsystem' type='scsi'/>`, `<hostdev mode='capabilities' type='storage'/>`,
-		`<hostdev/>`, `<interface type='hostdev' managed='yes'/>`, `<interface type='vdpa'><source dev='/dev/vhost-vdpa-0'/></interface>`,
-		`<disk type='nvme' device='disk'/>`, `<disk type='block' device='lun'/>`, `<disk type='block' rawio='yes'/>`, `<disk type='block' sgio='unfiltered'/>`,
+		`<hostdev mode='subsystem' type='mdev' model='vfio-pci'/>`, `<hostdev mode='subsystem' type='scsi'/>`,
+		`<hostdev mode='capabilities' type='storage'/>`,
+		`<hostdev/>`, `<interface type='hostdev' managed='yes'/>`,
+		`<interface type='vdpa'><source dev='/dev/vhost-vdpa-0'/></interface>`,
+		`<disk type='nvme' device='disk'/>`, `<disk type='block' device='lun'/>`, `<disk type='block' rawio='yes'/>`,
+		`<disk type='block' sgio='unfiltered'/>`,
 		`<disk type='vhostvdpa'/>`, `<tpm model='tpm-tis'><backend type='passthrough'><device path='/dev/tpm0'/></backend></tpm>`,
 		`<input type='evdev'><source dev='/dev/input/event0'/></input>`, `<input type='passthrough' bus='virtio'/>`,
-		`<rng model='virtio'><backend model='random'>/dev/sda</backend></rng>`, `<rng model='virtio'><backend model='random'>/dev/hwrng</backend></rng>`,
+		`<rng model='virtio'><backend model='random'>/dev/sda</backend></rng>`,
+		`<rng model='virtio'><backend model='random'>/dev/hwrng</backend></rng>`,
 		`<video><model type='virtio'><acceleration accel3d='yes'/></model></video>`, `<graphics type='egl-headless'/>`,
-		`<graphics type='spice'><gl enable='yes' rendernode='/dev/dri/renderD128'/></graphics>`, `<audio id='1' type='alsa'/>`, `<audio id='1' type='file'/>`,
+		`<graphics type='spice'><gl enable='yes' rendernode='/dev/dri/renderD128'/></graphics>`,
+		`<audio id='1' type='alsa'/>`, `<audio id='1' type='file'/>`,
 		`<smartcard mode='host'/>`, `<crypto model='virtio'/>`,
 	)
 	device(SharedFolders,
-		`<filesystem type='mount'><source dir='/'/><target dir='host'/></filesystem>`, `<filesystem type='mount'><driver type='virtiofs'/></filesystem>`,
+		`<filesystem type='mount'><source dir='/'/><target dir='host'/></filesystem>`,
+		`<filesystem type='mount'><driver type='virtiofs'/></filesystem>`,
 		`<filesystem/>`, `<shmem name='s'><model type='ivshmem-plain'/></shmem>`, `<shmem name='s'><server path='/tmp/x'/></shmem>`,
 	)
 	device(HostSockets,
-		`<vsock model='virtio'><cid auto='yes'/></vsock>`, `<interface type='vhostuser'><source type='unix' path='/tmp/x' mode='server'/></interface>`,
+		`<vsock model='virtio'><cid auto='yes'/></vsock>`,
+		`<interface type='vhostuser'><source type='unix' path='/tmp/x' mode='server'/></interface>`,
 		`<interface type='mcast'/>`, `<interface type='udp'/>`, `<interface type='server'/>`, `<interface type='client'/>`,
-		`<disk type='network' device='disk'/>`, `<disk type='vhostuser'/>`, `<disk type='file'><source protocol='nbd' name='x'/></disk>`,
-		`<disk type='file'><source><host name='10.0.0.1' port='1'/></source></disk>`, `<disk type='block'><source><reservations managed='yes'/></source></disk>`,
+		`<disk type='network' device='disk'/>`, `<disk type='vhostuser'/>`,
+		`<disk type='file'><source protocol='nbd' name='x'/></disk>`,
+		`<disk type='file'><source><host name='10.0.0.1' port='1'/></source></disk>`,
+		`<disk type='block'><source><reservations managed='yes'/></source></disk>`,
 		`<graphics type='vnc' listen='0.0.0.0'/>`, `<graphics type='vnc'><listen type='address' address='0.0.0.0'/></graphics>`,
-		`<graphics type='vnc'><listen type='address' address='::'/></graphics>`, `<graphics type='vnc'><listen type='network' network='default'/></graphics>`,
-		`<graphics type='vnc' socket='/tmp/x'/>`, `<graphics type='sdl' display=':0'/>`, `<graphics type='rdp'/>`, `<graphics type='dbus'/>`,
+		`<graphics type='vnc'><listen type='address' address='::'/></graphics>`,
+		`<graphics type='vnc'><listen type='network' network='default'/></graphics>`,
+		`<graphics type='vnc' socket='/tmp/x'/>`, `<graphics type='sdl' display=':0'/>`, `<graphics type='rdp'/>`,
+		`<graphics type='dbus'/>`,
 		`<redirdev bus='usb' type='tcp'><source mode='connect' host='h' service='1'/></redirdev>`,
 		`<rng model='virtio'><backend model='egd' type='tcp'/></rng>`, `<video><driver name='vhostuser'/></video>`,
 		`<channel type='unix'><source mode='connect' path='/run/libvirt/libvirt-sock'/></channel>`,
@@ -138,26 +151,37 @@ func hostiles(t *testing.T) (list []hostile) {
 		device(HostSockets, fmt.Sprintf(`<%s type='pty'><source path='/dev/sda'/></%s>`, kind, kind))
 	}
 	device(HostNetwork,
-		`<interface type='ethernet'/>`, `<interface type='direct'><source dev='eth0' mode='bridge'/></interface>`, `<interface type='user'/>`,
+		`<interface type='ethernet'/>`, `<interface type='direct'><source dev='eth0' mode='bridge'/></interface>`,
+		`<interface type='user'/>`,
 		`<interface type='internal'/>`, `<interface type='vds'/>`, `<interface type='bridge'><source bridge='br1'/></interface>`,
-		`<interface type='bridge'><source bridge=''/></interface>`, `<interface type='network'><source network='n' bridge='virbr0'/></interface>`,
+		`<interface type='bridge'><source bridge=''/></interface>`,
+		`<interface type='network'><source network='n' bridge='virbr0'/></interface>`,
 		`<interface type='network'><vlan><tag id='7'/></vlan></interface>`, `<interface type='network' trustGuestRxFilters='yes'/>`,
 		`<interface type='network'><target dev='eth0'/></interface>`, `<interface type='network' managed='no'/>`,
-		`<interface type='network'><virtualport type='802.1Qbh'/></interface>`, `<interface type='network'><ip address='1.2.3.4'/></interface>`,
-		`<interface type='network'><source network='n' dev='eth0'/></interface>`, `<interface type='user'><portForward proto='tcp'/></interface>`,
+		`<interface type='network'><virtualport type='802.1Qbh'/></interface>`,
+		`<interface type='network'><ip address='1.2.3.4'/></interface>`,
+		`<interface type='network'><source network='n' dev='eth0'/></interface>`,
+		`<interface type='user'><portForward proto='tcp'/></interface>`,
 	)
 	device(HostPrograms,
-		`<interface type='ethernet'><script path='/tmp/x'/></interface>`, `<interface type='network'><downscript path='/tmp/x'/></interface>`,
-		`<interface type='bridge'><script path='/bin/sh'/></interface>`, `<tpm model='tpm-crb'><backend type='emulator' version='2.0'/></tpm>`,
+		`<interface type='ethernet'><script path='/tmp/x'/></interface>`,
+		`<interface type='network'><downscript path='/tmp/x'/></interface>`,
+		`<interface type='bridge'><script path='/bin/sh'/></interface>`,
+		`<tpm model='tpm-crb'><backend type='emulator' version='2.0'/></tpm>`,
 	)
-	becomes(HostPrograms, "<emulator>/usr/bin/qemu-system-x86_64<", "<emulator>/tmp/x<", "<emulator>/bin/sh<", "<emulator>/usr/bin/../../tmp/x<",
-		"<emulator>/usr/bin/qemu-system-x86_64 -x<", "<emulator>/usr/bin/qemu-system-x86_64&#10;<", "<emulator><", "<emulator>/usr/bin/qemu-kvm/../sh<")
+	becomes(HostPrograms, "<emulator>/usr/bin/qemu-system-x86_64<", "<emulator>/tmp/x<", "<emulator>/bin/sh<",
+		"<emulator>/usr/bin/../../tmp/x<",
+		"<emulator>/usr/bin/qemu-system-x86_64 -x<", "<emulator>/usr/bin/qemu-system-x86_64&#10;<", "<emulator><",
+		"<emulator>/usr/bin/qemu-kvm/../sh<")
 	top(HostPrograms, `<bootloader>/tmp/x</bootloader>`, `<bootloader_args>x</bootloader_args>`)
 	becomes(HostPrograms, "<kernel>", "<init>/bin/sh</init><kernel>")
 	paths := []string{
-		"/etc/shadow", "/etc/berth/ca.key", "/dev/sda", "/dev/mem", "/dev/vg/lv", "/proc/kcore", "/root/.ssh/id", "/var/lib/libvirt/images/../../x",
-		"/var/lib/libvirt/images", "/var/lib/libvirt/images/", "/var/lib/libvirt/imagesx/a", "/srv/images/../x", "/srv/images//a", "/srv/images/./a",
-		"/srv/images/a/..", "srv/images/a", "/srv/images/a&#10;b", "/srv/images/a\tb", " /srv/images/a", "/SRV/images/a", "/", "//srv/images/a",
+		"/etc/shadow", "/etc/berth/ca.key", "/dev/sda", "/dev/mem", "/dev/vg/lv", "/proc/kcore", "/root/.ssh/id",
+		"/var/lib/libvirt/images/../../x",
+		"/var/lib/libvirt/images", "/var/lib/libvirt/images/", "/var/lib/libvirt/imagesx/a", "/srv/images/../x",
+		"/srv/images//a", "/srv/images/./a",
+		"/srv/images/a/..", "srv/images/a", "/srv/images/a&#10;b", "/srv/images/a\tb", " /srv/images/a",
+		"/SRV/images/a", "/", "//srv/images/a",
 		"nbd://10.0.0.1/x", "json:{}", "/srv/images/&#x202e;gpj", "fd:3", "/srv/images/a&#127;",
 	}
 	for _, path := range paths {
@@ -171,17 +195,22 @@ func hostiles(t *testing.T) (list []hostile) {
 	}
 	device(HostPaths,
 		`<disk type='dir'><source dir='/etc'/></disk>`, `<disk type='volume'><source pool='other' volume='v'/></disk>`,
-		`<disk type='volume'><source pool='shared' volume='../x'/></disk>`, `<disk type='volume'><source pool='shared' volume=''/></disk>`,
-		`<disk type='file'><mirror type='file' file='/etc/x'/></disk>`, `<disk type='file'><mirror type='file'><source file='/etc/x'/></mirror></disk>`,
-		`<interface type='network'><rom file='/etc/shadow'/></interface>`, `<pstore backend='acpi-erst'><path>/etc/x</path></pstore>`,
-		`<memory model='nvdimm'><source><path>/dev/sda</path></source></memory>`, `<memory model='virtio-pmem'/>`, `<watchdog model='i6300esb' action='dump'/>`,
+		`<disk type='volume'><source pool='shared' volume='../x'/></disk>`,
+		`<disk type='volume'><source pool='shared' volume=''/></disk>`,
+		`<disk type='file'><mirror type='file' file='/etc/x'/></disk>`,
+		`<disk type='file'><mirror type='file'><source file='/etc/x'/></mirror></disk>`,
+		`<interface type='network'><rom file='/etc/shadow'/></interface>`,
+		`<pstore backend='acpi-erst'><path>/etc/x</path></pstore>`,
+		`<memory model='nvdimm'><source><path>/dev/sda</path></source></memory>`, `<memory model='virtio-pmem'/>`,
+		`<watchdog model='i6300esb' action='dump'/>`,
 		`<lease><lockspace>x</lockspace></lease>`,
 	)
 	becomes(HostPaths, "<on_crash>destroy", "<on_crash>coredump-destroy", "<on_crash>coredump-restart")
 	becomes(HostPaths, "<kernel>", "<dtb>/srv/images/x</dtb><kernel>")
 	becomes(Firmware, "<kernel>", "<acpi><table type='slic'>/etc/x</table></acpi><kernel>")
 	top(Firmware, `<sysinfo type='fwcfg'><entry name='opt/x' file='/etc/shadow'/></sysinfo>`)
-	top(HostTuning, `<cputune><vcpusched vcpus='0' scheduler='fifo' priority='99'/></cputune>`, `<numatune/>`, `<blkiotune/>`, `<memtune/>`, `<perf/>`,
+	top(HostTuning, `<cputune><vcpusched vcpus='0' scheduler='fifo' priority='99'/></cputune>`, `<numatune/>`,
+		`<blkiotune/>`, `<memtune/>`, `<perf/>`,
 		`<memoryBacking><locked/></memoryBacking>`, `<memoryBacking><hugepages/></memoryBacking>`,
 		`<memoryBacking><source type='file'/></memoryBacking>`, `<memoryBacking><access mode='shared'/></memoryBacking>`)
 	becomes(HostTuning, "/machine<", "/<", "/system.slice<")
@@ -192,16 +221,21 @@ func hostiles(t *testing.T) (list []hostile) {
 	device(Unconfined, `<disk type='file'><source file='/srv/images/a'><seclabel model='dac' relabel='no'/></source></disk>`)
 	qemu := strings.Replace(harmless, "<domain ", "<domain xmlns:q='"+qemuNamespace+"' ", 1)
 	for _, one := range []string{
-		`<q:commandline><q:arg value='-chardev'/></q:commandline>`, `<q:override/>`, `<q:capabilities/>`, `<q:deprecation behavior='crash'/>`, `<q:x/>`,
+		`<q:commandline><q:arg value='-chardev'/></q:commandline>`, `<q:override/>`, `<q:capabilities/>`,
+		`<q:deprecation behavior='crash'/>`, `<q:x/>`,
 	} {
 		list = append(list, hostile{one, strings.Replace(qemu, "<devices>", one+"<devices>", 1), QEMUCommandline})
 	}
 	top(QEMUCommandline, `<commandline xmlns='`+qemuNamespace+`'><arg value='x'/></commandline>`)
-	top(UnknownElements, `<launchSecurity type='sev'/>`, `<keywrap/>`, `<never-heard/>`, `<x:y/>`, `<Devices/>`, `<devices xmlns='http://x'/>`,
-		`<commandline><arg value='-x'/></commandline>`, `<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' href='/etc/passwd'/>`)
-	device(UnknownElements, `<never-heard/>`, `<disk type='file'><never-heard/></disk>`, `<disk type='file' never='heard'/>`, `<hostdev2/>`,
+	top(UnknownElements, `<launchSecurity type='sev'/>`, `<keywrap/>`, `<never-heard/>`, `<x:y/>`, `<Devices/>`,
+		`<devices xmlns='http://x'/>`,
+		`<commandline><arg value='-x'/></commandline>`,
+		`<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' href='/etc/passwd'/>`)
+	device(UnknownElements, `<never-heard/>`, `<disk type='file'><never-heard/></disk>`,
+		`<disk type='file' never='heard'/>`, `<hostdev2/>`,
 		`<disk type='file'><driver name='qemu' type='raw' never='heard'/></disk>`, `<disk type='file'><driver name='tap'/></disk>`,
-		`<disk type='file'><encryption format='luks'/></disk>`, `<x:hostdev xmlns:x='http://x'/>`, `<disk x:type='file' xmlns:x='http://x'/>`,
+		`<disk type='file'><encryption format='luks'/></disk>`, `<x:hostdev xmlns:x='http://x'/>`,
+		`<disk x:type='file' xmlns:x='http://x'/>`,
 		`<interface type='network'><mac address='x'/></interface>`, `<memballoon model='virtio'><stats period='x'/></memballoon>`)
 	becomes(UnknownElements, "type='kvm'", "type='xen'", "type='lxc'", "type='bhyve'")
 	list = append(list, hostile{"no domain", "<network/>", UnknownElements})
@@ -292,7 +326,8 @@ func TestWhatTwoParsersCouldReadInTwoWaysIsNoDocument(t *testing.T) {
 func TestWhatBerthRendersNeedsNothing(t *testing.T) {
 	id := domxml.Identity{UUID: "11111111-2222-4333-8444-555555555555", Name: "web-1", Mark: domxml.Mark{Epoch: 7, Operation: "op", Node: "n"}}
 	machines := []domxml.Machine{
-		{DomainType: "kvm", Arch: "x86_64", Type: "pc"}, {DomainType: "qemu", Arch: "x86_64", Type: "q35"}, {DomainType: "kvm", Arch: "aarch64", Type: "virt"},
+		{DomainType: "kvm", Arch: "x86_64", Type: "pc"}, {DomainType: "qemu", Arch: "x86_64", Type: "q35"},
+		{DomainType: "kvm", Arch: "aarch64", Type: "virt"},
 	}
 	count := 0
 	for _, machine := range machines {

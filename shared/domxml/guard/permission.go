@@ -86,13 +86,18 @@ func Split(list string) (permissions []Permission, bad string) {
 	return permissions, ""
 }
 
-// Join writes a list of permissions, in the order of Permissions.
-func Join(permissions []Permission) string {
+// Join writes a list of permissions as settings have it, in the order of Permissions.
+func Join(permissions []Permission) string { return strings.Join(words(permissions), ",") }
+
+// Listed is Join for people: lines may end between two permissions.
+func Listed(permissions []Permission) string { return strings.Join(words(permissions), ", ") }
+
+func words(permissions []Permission) []string {
 	var words []string
 	for _, one := range Permissions() {
 		if slices.Contains(permissions, one) {
 			words = append(words, string(one))
 		}
 	}
-	return strings.Join(words, ",")
+	return words
 }

@@ -41,7 +41,9 @@ func inside(folder, file string) bool {
 }
 
 // ownFolders are the host's own: no pool is in one of them as a whole, and nobody says that they are for images.
-var ownFolders = []string{"/", "/dev", "/etc", "/proc", "/sys", "/run", "/boot", "/root", "/usr", "/bin", "/sbin", "/lib", "/var", "/var/lib", "/tmp"}
+var ownFolders = []string{
+	"/", "/dev", "/etc", "/proc", "/sys", "/run", "/boot", "/root", "/usr", "/bin", "/sbin", "/lib", "/var", "/var/lib", "/tmp",
+}
 
 // Folder tells whether a path may be a folder for images.
 func Folder(folder string) bool {

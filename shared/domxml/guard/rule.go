@@ -51,7 +51,8 @@ var classes = map[string]func(text string, permitted *Permitted) bool{
 		`/var/lib/libvirt/qemu/channel`, `/run/libvirt/qemu/channel`, `/var/run/libvirt/qemu/channel`,
 	),
 	"loader": folder(
-		"/usr/share/OVMF", "/usr/share/AAVMF", "/usr/share/edk2", "/usr/share/qemu", "/usr/share/seabios", "/usr/share/edk2-ovmf", "/usr/share/ovmf",
+		"/usr/share/OVMF", "/usr/share/AAVMF", "/usr/share/edk2", "/usr/share/qemu", "/usr/share/seabios", "/usr/share/edk2-ovmf",
+		"/usr/share/ovmf",
 	),
 	"nvram": folder("/var/lib/libvirt/qemu/nvram"),
 	"text":  func(text string, _ *Permitted) bool { return printable(strings.TrimSpace(text)) && len(text) <= 4096 },
@@ -92,8 +93,8 @@ var (
 //	PATH !PERMISSION          the element as a whole needs it
 //	PATH *                    whatever is in it
 //
-// A line that begins with a space goes on with the one before. A value is words with | between, the last of which may be @CLASS; none: @word. A word may need a permission of its own (host?host-devices),
-// and !PERMISSION at the end is what all other values need. Several paths have one rule with commas between.
+// A line that begins with a space goes on with the one before. A value is words with | between, the last of which may be @CLASS; none:
+// @word. A word may need a permission of its own (host?host-devices), and !PERMISSION at the end is what all other values need. Several paths have one rule with commas between.
 func compile(text string) map[string]rule {
 	table := map[string]rule{}
 	text = listed.ReplaceAllString(text, "$1")
