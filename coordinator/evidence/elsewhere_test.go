@@ -450,3 +450,41 @@ func TestWhereAVMMayBe(t *testing.T) {
 		}
 	}
 }
+
+// A node that has just connected may show a VM with its first listing. It is not waited for for ever, and not for what no node can have.
+func TestANodeThatNeverListsStopsNoStarts(t *testing.T) {
+	stopped := func() *estate {
+		s := running()
+		s.vm.Holder, s.vm.Desired = "", model.Stopped
+		s.lists("n1")
+		s.change("n4", func(f *model.NodeFacts) {
+			f.Inventory, f.DomainsKnown, f.InventoryAt, f.MetAt = false, false, time.Time{}, s.at.Add(-time.Second)
+		})
+		return s
+	}
+	for what, c := range map[string]struct {
+		change func(*estate)
+		may    bool
+	}{
+		"it has just connected": {func(*estate) {}, false},
+		"it has connected again and again for half a minute": {func(s *estate) {
+			s.change("n4", func(f *model.NodeFacts) { f.MetAt = s.at.Add(-listsWithin) })
+		}, true},
+		"it had the VM last": {func(s *estate) {
+			s.vm.LastNode = "n4"
+			s.change("n4", func(f *model.NodeFacts) { f.MetAt = s.at.Add(-time.Hour) })
+		}, false},
+		"the VM is new": {func(s *estate) { s.vm.Epoch, s.vm.LastNode = 0, "" }, true},
+		"the VM is new, and has the ID of a document": {func(s *estate) {
+			s.vm.Epoch, s.vm.LastNode, s.vm.Spec.XML = 0, "", "<domain/>"
+		}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := stopped()
+			c.change(s)
+			if got := s.survey().Of(&s.vm); got.May != c.may {
+				t.Errorf("may start: %t, %+v", got.May, got.InTheWay())
+			}
+		})
+	}
+}

@@ -36,7 +36,7 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 			"boot %s anew, or switch it off and say so with 'berth node fence %s --confirmed-off'", one.node.Name, one.node.Name,
 		)
 	case speechless:
-		if facts.Liveness == model.Up && !facts.Inventory && !shows {
+		if facts.Liveness == model.Up && !facts.Inventory && !shows && listsSoon(facts, s.At) && !neverGiven(vm) {
 			// It has connected a moment ago. Its first listing costs no more than seconds, and may show the VM.
 			word.Standing, word.At, word.InTheWay = NotYetTold, facts.HeardAt, true
 			word.Why = "has connected, and has not listed its domains yet"
@@ -74,6 +74,20 @@ func (s *Survey) word(vm *model.VM, one *hearing, out *account) Word {
 		word.InTheWay = shows || (!out.watched || !facts.Inventory || !facts.DomainsKnown || !facts.InventoryAt.After(out.after))
 	}
 	return word
+}
+
+// listsWithin is how long a leader waits for the first listing of a node. A node that connects again and again and never lists anything
+// would keep every VM of the site from starting otherwise. After that it is as one that cannot list its domains.
+const listsWithin = 30 * time.Second
+
+func listsSoon(facts *model.NodeFacts, at time.Time) bool {
+	return facts.MetAt.IsZero() || at.Before(facts.MetAt.Add(listsWithin))
+}
+
+// neverGiven tells that no node was ever ordered to start the VM, and that its ID was drawn here: nobody else can have begun it. The ID of
+// a VM with a document may be that of a domain which somebody has defined elsewhere.
+func neverGiven(vm *model.VM) bool {
+	return vm.Epoch == 0 && vm.Holder == "" && vm.LastNode == "" && vm.Spec.XML == "" && vm.Whereabouts.Missing.IsZero()
 }
 
 // gone tells whether the record knows that the VM has left a node which showed it last: it had it until its end was proven, or until it

@@ -25,6 +25,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 	facts.Hardware, facts.Source = n.hardware, n.source
 	facts.SickSince = n.sickSince
 	facts.Release, facts.Lacks = n.release, n.lacks
+	facts.MetAt = n.metAt
 	facts.HeardAt, facts.Boot, facts.Watchdog = n.heardAt, BootOf(n.incarnation), n.watchdog
 	facts.Pace = n.pace
 	if n.inventory != nil {

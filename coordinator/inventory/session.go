@@ -38,6 +38,9 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	n.incarnation, n.sequence = hello.GetIncarnation(), sequence
 	n.session = &Session{store: s, node: nodeID}
 	n.openedAt, n.heardAt, n.listed = now, now, false
+	if n.metAt.IsZero() {
+		n.metAt = now
+	}
 	n.release, n.lacks = hello.GetVersion(), capability.Missing(hello.GetCapabilities())
 	n.watchdog = n.watchdogOf(hello.GetWatchdogSeconds())
 	n.hardware, n.source = hello.GetHardware(), hello.GetHardwareSource()

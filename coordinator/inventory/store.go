@@ -42,6 +42,7 @@ type Store struct {
 type node struct {
 	session   *Session // nil: none is open
 	openedAt  time.Time
+	metAt     time.Time // when its first session was opened
 	listed    bool // the domains were, since then
 	closedAt  time.Time
 	closedWhy string

@@ -220,6 +220,7 @@ type NodeFacts struct {
 	// HeardAt is when this leader last heard anything of the node; zero: never. Boot is that of the host whose agent was
 	// heard last, and Watchdog how long after its last lease that host resets itself; 0: it would not.
 	HeardAt   time.Time
+	MetAt     time.Time // when this leader heard of it for the first time; zero: not known
 	Boot      string
 	Hardware  string // identity of that host; empty: its agent does not tell
 	Source    string // of the identity
