@@ -122,7 +122,7 @@ func (j Joined) tell(w io.Writer, clientConfig string) {
 		fmt.Fprintf(w, "  operator                none: %v; 'berth token create --for operator' on another coordinator prints the line "+
 			"that makes one\n", j.NoOperator)
 	case j.Operator != "":
-		fmt.Fprintf(w, "  operator %-15s%s, context %s\n", strconv.Quote(firstOperator), clientConfig, j.Operator)
+		fmt.Fprintf(w, "  operator %-15s%s, context %s\n", strconv.Quote(operatorOf(j.Config.Name)), clientConfig, j.Operator)
 	}
 	fmt.Fprintf(w, "\nnext:\n  %s\n  berth coordinator list\n", startLine(j.ConfigPath))
 }

@@ -104,7 +104,7 @@ func letOperatorIn(ctx context.Context, home place, address, path string) (name 
 	client := rpc.NewHTTPClient(settings)
 	defer client.CloseIdleConnections()
 	made, err := berthv1connect.NewBerthServiceClient(client, "https://"+address).CreateToken(ctx,
-		connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: pki.PurposeOperator, Name: firstOperator, TtlSeconds: enrolTimeout.Seconds()}))
+		connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: pki.PurposeOperator, Name: operatorOf(who.Name), TtlSeconds: enrolTimeout.Seconds()}))
 	if err != nil {
 		return "", err
 	}
@@ -112,12 +112,12 @@ func letOperatorIn(ctx context.Context, home place, address, path string) (name 
 	if err != nil {
 		return "", err
 	}
-	request, key, err := pki.NewRequest(firstOperator)
+	request, key, err := pki.NewRequest(operatorOf(who.Name))
 	if err != nil {
 		return "", err
 	}
 	answer, err := berthv1connect.NewEnrolmentServiceClient(client, "https://"+address).Enrol(ctx,
-		connect.NewRequest(&berthv1.EnrolRequest{TokenSecret: token.Secret, Name: firstOperator, CsrPem: request}))
+		connect.NewRequest(&berthv1.EnrolRequest{TokenSecret: token.Secret, Name: operatorOf(who.Name), CsrPem: request}))
 	if err != nil {
 		return "", err
 	}
@@ -125,6 +125,9 @@ func letOperatorIn(ctx context.Context, home place, address, path string) (name 
 		CA: answer.Msg.GetCaPem(), Certificate: answer.Msg.GetCertificatePem(), Key: key,
 	})
 }
+
+// operatorOf is the name of root of a further coordinator. Live operators have different names, so that history tells them apart.
+func operatorOf(coordinator string) string { return firstOperator + "-" + coordinator }
 
 // enrol gets this member's certificate and puts it into its place.
 func enrol(ctx context.Context, home place, c Config, address string, token pki.Token) (identity, error) {

@@ -31,4 +31,14 @@ var intakeMutants = []mutant{
 		is:      "c.with(func(f *Fencer) { f.Answered(&node, err == nil, c.Now()) })",
 		becomes: "if errors.Is(err, lead.ErrPanicked) {\n\t\t\treturn\n\t\t}",
 	},
+	{
+		name: "a-node-that-never-lists-is-waited-for", file: "coordinator/evidence/word.go", suite: inEvidence.only("ANodeThatNeverLists"),
+		is:      "return facts.MetAt.IsZero() || at.Before(facts.MetAt.Add(listsWithin))",
+		becomes: "return facts.MetAt.IsZero() || !at.Before(facts.MetAt)",
+	},
+	{
+		name: "a-document-s-vm-is-never-given", file: "coordinator/evidence/word.go", suite: inEvidence.only("ANodeThatNeverLists"),
+		is:      "vm.LastNode == \"\" && vm.Spec.XML == \"\" && vm.Whereabouts",
+		becomes: "vm.LastNode == \"\" && vm.Whereabouts",
+	},
 }
