@@ -104,7 +104,7 @@ type event struct {
 	effect effect
 	at     time.Time
 	where  string
-	since  time.Time // of a beginning: when the process before was gone. It may have stood still for a while before it was let run
+	since  time.Time // of a beginning or a move: when the process before was gone. It may have stood still for a while before it was let run
 	until  time.Time // of an end: when the next process began. It may have stood still for a while before its process was gone
 }
 
@@ -124,7 +124,7 @@ func (h *history) seen() []event {
 		case next.PID == run.PID && next.Host == run.Host:
 			events = append(events, event{effect: pauses, at: run.To, where: run.Host}, event{effect: resumes, at: next.From, where: next.Host})
 		case next.Incoming && next.Host != run.Host:
-			events = append(events, event{effect: moves, at: next.From, where: next.Host})
+			events = append(events, event{effect: moves, at: next.From, where: next.Host, since: run.To})
 		default:
 			events = append(events, event{effect: ends, at: run.To, where: run.Host, until: next.From},
 				event{effect: begins, at: next.From, where: next.Host, since: run.To})
@@ -145,6 +145,8 @@ func (h *history) explained(e event) bool {
 	switch e.effect {
 	case ends:
 		return h.did(pauses, e.at, e.at) && h.did(ends, e.at, e.until)
+	case moves:
+		return h.did(resumes, e.at, e.at) && h.did(moves, e.since, e.at)
 	case begins:
 		return h.did(resumes, e.at, e.at) && h.did(begins, e.since, e.at) || h.ha && !h.stopped(e.at)
 	default:

@@ -75,6 +75,10 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 		{"two execute it", "twice", "node1 and node2", func(h *history) { h.twice = []string{"on node1 and node2"} }},
 		{"it moves by itself", "unwanted", "moves", func(h *history) { h.done[0] = did("virsh setmem", 19, 22) }},
 		{"it moves when that was given up", "unwanted", "moves", func(h *history) { h.done[0] = did("berth migrate", 2, 4) }},
+		{"it moves when it stood still, and nobody has moved it", "unwanted", "moves", func(h *history) {
+			h.runs[0].To = at(5)
+			h.done = append([]done{did("virsh suspend", 4, 5), did("virsh resume", 21, 21)}, h.done[1:]...)
+		}},
 		{"it ends by itself", "unwanted", "ends", func(h *history) { h.done[1] = did("virsh suspend", 38, 41) }},
 		{"it is started by nobody", "unwanted", "begins", func(h *history) { h.done[2] = did("berth accept", 60, 62) }},
 		{"a start is carried out late", "unwanted", "begins", func(h *history) { h.done[2] = did("berth start", 44, 46) }},
@@ -130,6 +134,10 @@ func TestWhatIsExplainedIsNoBreach(t *testing.T) {
 		},
 		"it was restored standing still, and resumed": func(h *history) {
 			h.done = append(h.done[:2:2], did("virsh start", 50, 51), did("virsh resume", 61, 61))
+		},
+		"it was moved while it stood still, and resumed there": func(h *history) { // what seed 4 has done
+			h.runs[0].To = at(5)
+			h.done = append([]done{did("virsh suspend", 4, 5), did("virsh migrate", 7, 9), did("virsh resume", 21, 21)}, h.done[1:]...)
 		},
 		"Berth tells of the disk": func(h *history) { h.look.disks["vda"], h.look.shown.text = "/srv/b", "runs with /srv/b" },
 		"Berth tells where it was started": func(h *history) {
