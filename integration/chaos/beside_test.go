@@ -194,7 +194,7 @@ func TestWhatIsDoneWithVirshIsFollowedOrTold(t *testing.T) {
 	s.virsh(here, "start", "other")
 	s.virsh(here, "migrate", "--live", "--p2p", "--tls", "moved", "qemu+tls://"+there.Name+"/system")
 
-	stopped := "it stopped on node1, and not by Berth: "
+	stopped := "somebody has ended it on node1 with virsh destroy or the like: "
 	told := map[string]string{}
 	for name, words := range map[string][]string{
 		"destroyed": {stopped}, "halted": {stopped}, "restarted": {stopped},
@@ -221,7 +221,7 @@ func TestWhatIsDoneWithVirshIsFollowedOrTold(t *testing.T) {
 	s.does("vm", "migrate", "moved", "--to", here.Name)
 	s.sameGuest("moved", here, before)
 
-	s.follows(s.part(told["destroyed"], "by Berth: ", ","), here)
+	s.follows(s.part(told["destroyed"], "or the like: ", ","), here)
 	s.follows(s.part(told["halted"], "starts it, ", "\n"), here)
 	s.virsh(here, "start", "restarted")
 	s.follows(s.part(told["paused"], ": ", "\n"), here)
