@@ -54,8 +54,8 @@ pods:
   - {name: pod-east, zone: home}
   - {name: pod-west, zone: home}
 clusters:
-  - {name: east, pod: pod-east, overhead: 512M, cpu_ratio: 64, enforcement: "off", balancing: "off"}
-  - {name: west, pod: pod-west, overhead: 512M, cpu_ratio: 64, enforcement: "off", balancing: "off"}
+  - {name: east, pod: pod-east, overhead: 512M, cpu_ratio: 64, enforcement: "off", balancing: "off", permit: all}
+  - {name: west, pod: pod-west, overhead: 512M, cpu_ratio: 64, enforcement: "off", balancing: "off", permit: all}
 pools:
   - {name: east-rack, cluster: east, scope: shared, source: rack}
   - {name: west-rack, cluster: west, scope: shared, source: rack}
