@@ -22,6 +22,9 @@ type machine struct {
 	name    string
 	address string
 	leader  int // process ID of its systemd, seen from outside
+
+	uuid string   // of its board
+	undo *cleanup // that takes it down
 }
 
 // qemuConf is what libvirt needs inside a container: its control groups are read-only and it may not make devices.
@@ -29,6 +32,13 @@ const qemuConf = `security_driver = "none"
 cgroup_controllers = []
 namespaces = []
 remember_owner = 0
+`
+
+// agentUnit shows the agent its machine's boot ID. systemd-nspawn lays a new one over the kernel's at each boot, but a service that must not
+// tune the kernel gets a fresh /proc, in which the host's is seen again: the same in all machines, and after each boot.
+const agentUnit = `[Service]
+ExecStartPre=+/usr/bin/install -m 0444 /proc/sys/kernel/random/boot_id /run/berth-agent/boot_id
+BindReadOnlyPaths=-/run/berth-agent/boot_id:/proc/sys/kernel/random/boot_id
 `
 
 func (m *machine) path(inside string) string {
@@ -51,13 +61,18 @@ func (m *machine) boot(ctx context.Context, image string, undo *cleanup) error {
 	undo.add(func() error { return syscall.Unmount(m.path("/"), syscall.MNT_DETACH) })
 
 	uuid := newUUID()
+	m.uuid, m.undo = uuid, undo
 	for path, text := range map[string]string{
 		"/etc/hostname":              m.name + "\n",
 		"/etc/machine-id":            strings.ReplaceAll(uuid, "-", "") + "\n",
 		"/etc/hosts":                 m.site.hosts(),
 		"/etc/libvirt/qemu.conf":     qemuConf,
 		"/etc/libvirt/libvirtd.conf": "host_uuid = \"" + uuid + "\"\n", // the board's UUID is the same in all machines
+		"/etc/systemd/system/berth-agent.service.d/boot.conf": agentUnit,
 	} {
+		if err := os.MkdirAll(filepath.Dir(m.path(path)), 0o755); err != nil {
+			return err
+		}
 		if err := os.WriteFile(m.path(path), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -77,6 +92,12 @@ func (m *machine) boot(ctx context.Context, image string, undo *cleanup) error {
 	}
 	return m.start(own, uuid, undo)
 }
+
+// powerOff ends everything in the machine at once. Its disk and its cable stay.
+func (m *machine) powerOff() error { return removeGroups(m.site.namespace(m.name)) }
+
+// powerOn boots the machine again after powerOff.
+func (m *machine) powerOn() error { return m.start(m.site.namespace(m.name), m.uuid, m.undo) }
 
 func (m *machine) start(namespace, uuid string, undo *cleanup) error {
 	console, err := os.Create(filepath.Join(m.site.folder, m.name, "console"))

@@ -1,7 +1,7 @@
 // Command acceptance proves the packages: it boots three system containers with a real systemd, installs the coordinator
 // and two agents with the package managers of their distributions, follows the steps of the README, and does with the
-// installed command line what the product is for. It prints every command, and it leaves nothing behind but a cached
-// base image. What a killed run leaves, the next one takes down.
+// installed command line what the product is for. Then all machines lose their power at once. It prints every command, and
+// it leaves nothing behind but a cached base image. What a killed run leaves, the next one takes down.
 //
 // It needs root, debootstrap, systemd-nspawn and ip. `make acceptance` builds the packages and runs it.
 package main
@@ -33,7 +33,8 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Printf(
-		"acceptance: packages installed, cluster joined, VM started, migrated to the best node and left alone by removal, in %.0f s\n",
+		"acceptance: packages installed, cluster joined, VM started, migrated to the best node, started again after a power cut "+
+			"and left alone by removal, in %.0f s\n",
 		time.Since(start).Seconds(),
 	)
 }

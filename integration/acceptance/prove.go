@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,7 +15,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		installByHand, bringUp, prepareMigration, lookAround, moveVM, changePackage, upgrade, removeAll,
+		installByHand, bringUp, prepareMigration, lookAround, moveVM, cutPower, changePackage, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -196,6 +197,85 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 		return err
 	}
 	return s.coord.do(ctx, "berth decision list")
+}
+
+// cutPower takes the power from all machines at once, and gives it back.
+func cutPower(ctx context.Context, s *site, _ string) error {
+	step("Cut the power of all machines and give it back: what ran runs again, once and in order; what was stopped does not")
+	began := time.Now()
+	if err := s.coord.do(ctx,
+		"berth vm set load-1 --label first",
+		"berth vm set web-1 --restart-after first",
+		"berth vm start off-1 --memory 64M",
+		"berth vm stop off-1 --force",
+	); err != nil {
+		return err
+	}
+	for _, node := range s.nodes {
+		if err := node.do(ctx, "cmp /proc/sys/kernel/random/boot_id "+
+			"/proc/$(systemctl show --property=MainPID --value berth-agent)/root/proc/sys/kernel/random/boot_id"); err != nil {
+			return fmt.Errorf("the agent sees another boot ID than its machine has: %w", err)
+		}
+	}
+	for _, m := range s.machines() {
+		if err := m.powerOff(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.machines() {
+		if err := m.powerOn(); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.machines() {
+		if err := m.ready(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.ranAgain(ctx, "load-1", "web-1"); err != nil {
+		return err
+	}
+	for _, node := range s.nodes {
+		if err := node.do(ctx, "! virsh --quiet list --all --name | grep --line-regexp off-1"); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("\nthe power cut: all that ran runs again, %.0f s\n", time.Since(began).Seconds())
+	return s.coord.do(ctx, "berth vm delete off-1 --yes", "berth vm list")
+}
+
+// ranAgain waits until VMs run again, and proves that each runs once, and that they began in this order.
+func (s *site) ranAgain(ctx context.Context, vms ...string) error {
+	began := map[string]string{}
+	if err := wait(ctx, 90*time.Second, func() error {
+		for _, vm := range vms {
+			on, err := s.nodeOf(ctx, vm)
+			if err != nil {
+				return err
+			}
+			// libvirt writes this file when it starts the guest's process. All machines have one clock.
+			if began[vm], err = on.try(ctx, "stat --format=%.9Y /run/libvirt/qemu/"+vm+".pid"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		_, shown := s.coord.run(ctx, "berth vm show "+strings.Join(vms, "; berth vm show ")+"; berth events; berth node list")
+		return errors.Join(err, shown)
+	}
+	if !slices.IsSortedFunc(vms, func(a, b string) int { return strings.Compare(began[a], began[b]) }) {
+		return fmt.Errorf("they began in another order than %v: %v", vms, began)
+	}
+	for _, vm := range vms {
+		on, err := s.nodeOf(ctx, vm)
+		if err == nil {
+			err = s.runsOnlyOn(ctx, vm, on)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // guests are the process IDs of all QEMUs of a node: a guest that was touched has another one, or none.
