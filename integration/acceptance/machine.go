@@ -34,8 +34,9 @@ namespaces = []
 remember_owner = 0
 `
 
-// agentUnit shows the agent its machine's boot ID. systemd-nspawn lays a new one over the kernel's at each boot, but a service that must not
-// tune the kernel gets a fresh /proc, in which the host's is seen again: the same in all machines, and after each boot.
+// agentUnit shows the agent its machine's boot ID. systemd-nspawn lays a new one over the kernel's at each boot. But a service
+// that must not tune the kernel gets a fresh /proc, in which the host's is seen again: the same in all machines, and after each
+// boot.
 const agentUnit = `[Service]
 ExecStartPre=+/usr/bin/install -m 0444 /proc/sys/kernel/random/boot_id /run/berth-agent/boot_id
 BindReadOnlyPaths=-/run/berth-agent/boot_id:/proc/sys/kernel/random/boot_id
