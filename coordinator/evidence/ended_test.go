@@ -42,6 +42,28 @@ func TestWhyAGuestHasEndedIsTold(t *testing.T) {
 	}
 }
 
+// A guest that ended with its host is told as that, and only then: what its host has ended is started again by itself, and what somebody
+// has ended is not. A host that has the boot ID of before has not booted.
+func TestAGuestThatEndedWithItsHostIsToldAsThat(t *testing.T) {
+	for boot, want := range map[string]model.ConditionKind{"n1-next": model.HostBooted, "n1-boot": model.OutOfBand} {
+		s := running()
+		s.vm.Name, s.vm.Desired = "db", model.Running
+		s.gone()
+		s.change("n1", func(f *model.NodeFacts) { f.Boot = boot })
+		if boot == "n1-boot" {
+			s.endedOn("n1", time.Second, time.Minute, true)
+		}
+		found := Beside(s.vm, s.survey().sighting(&s.vm))
+		if found.Verdict != StoppedHere || found.Condition.Kind != want || found.Condition.About != "n1" {
+			t.Fatalf("%s: %+v", boot, found)
+		}
+		s.vm.Holder, s.vm.LastNode, s.vm.Condition = "", "n1", found.Condition
+		if again := Again(s.survey().Moment)(&s.vm); again != (want == model.HostBooted) {
+			t.Errorf("%s: started again by itself: %v", boot, again)
+		}
+	}
+}
+
 // A guest that ends again and again is left alone for longer each time, and in the end for a person. One that ran for long enough begins
 // anew, and so does one that somebody starts. One that no node can start is tried on, because that need not be its fault.
 func TestAGuestThatKeepsEndingIsLeftAlone(t *testing.T) {
