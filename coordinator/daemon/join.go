@@ -104,7 +104,9 @@ func letOperatorIn(ctx context.Context, home place, address, path string) (name 
 	client := rpc.NewHTTPClient(settings)
 	defer client.CloseIdleConnections()
 	made, err := berthv1connect.NewBerthServiceClient(client, "https://"+address).CreateToken(ctx,
-		connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: pki.PurposeOperator, Name: operatorOf(who.Name), TtlSeconds: enrolTimeout.Seconds()}))
+		connect.NewRequest(&berthv1.CreateTokenRequest{
+			Purpose: pki.PurposeOperator, Name: operatorOf(who.Name), TtlSeconds: enrolTimeout.Seconds(),
+		}))
 	if err != nil {
 		return "", err
 	}

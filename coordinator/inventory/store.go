@@ -43,7 +43,7 @@ type node struct {
 	session   *Session // nil: none is open
 	openedAt  time.Time
 	metAt     time.Time // when its first session was opened
-	listed    bool // the domains were, since then
+	listed    bool      // the domains were, since then
 	closedAt  time.Time
 	closedWhy string
 	heardAt   time.Time

@@ -147,8 +147,8 @@ func Of(err error) *connect.Error {
 		return New(rpc.Invalid, "snapshot", "give a file that 'berth coordinator snapshot save' wrote in this cluster", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return New(rpc.Timeout, "", RepeatStep, "not finished in time: %w", err)
-	case errors.Is(err, context.Canceled):
-		return connect.NewError(connect.CodeCanceled, err)
+	case errors.Is(err, context.Canceled): // a caller that has hung up hears no answer; to all others it was not they who cancelled
+		return New(rpc.Unavailable, "", RepeatStep, "the coordinator has stopped working on it: %w", err)
 	default:
 		return New(rpc.Internal, "", defectStep, "%w", err)
 	}

@@ -33,7 +33,7 @@ whose keys count with the VM's.
 In a cluster with local storage this places the VM: the answer names the node that its disk belongs on, and the VM
 starts there and nowhere else. When no node fits the exit code is 2.`,
 		Example: `  berth vm add web2 --memory 2G --vcpus 2 --vdc acme-prod --from debian --attach web2-root --nic web2-nic
-  berth vm add web2 --memory 2G --disk /srv/web2.qcow2 --network default --key Group1=1@-100
+  berth vm add web2 --memory 2G --disk /srv/images/web2.qcow2 --network default --key Group1=1@-100
   berth vm add web3 --memory 2G --image debian-12 --root-size 20G --pool fast --keep-root --pod fra-1
   berth vm add --xml web2.xml --vdc acme-prod`,
 		RunE: func(cmd *cobra.Command, args []string) error {

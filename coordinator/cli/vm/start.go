@@ -46,8 +46,8 @@ one, on a node that takes them all. One that is refused does not stop the others
 		Example: `  berth vm start web1 --memory 512M --vcpus 2 --image /srv/images/web1.qcow2 --network default
   berth vm start web3 --memory 2G --image debian-12 --root-size 20G --network lan --user-data web3.yaml
   berth vm start web4 --memory 2G --image debian-12 --zone fra --offer spread --firmware efi
-  berth vm start db1 --memory 8G --disk /srv/db1.raw --disk /srv/seed.iso,bus=sata,readonly --network bridge:br0
-  berth vm start tiny --memory 128M --kernel /boot/vmlinuz --initrd /boot/initrd.img --cmdline console=ttyS0
+  berth vm start db1 --memory 8G --disk /srv/images/db1.raw --disk /srv/images/seed.iso,bus=sata,readonly
+  berth vm start tiny --memory 128M --kernel /srv/images/vmlinuz --initrd /srv/images/initrd.img --cmdline console=ttyS0
   berth vm start web2 --memory 2G --vdc acme-prod --attach web2-root --nic web2-nic --key Group1=1@-100
   berth vm start --xml web1.xml
   berth vm start db2 --memory 4G --label acme --prefer hv1,hv2 --migration manual

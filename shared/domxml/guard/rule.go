@@ -94,7 +94,8 @@ var (
 //	PATH *                    whatever is in it
 //
 // A line that begins with a space goes on with the one before. A value is words with | between, the last of which may be @CLASS; none:
-// @word. A word may need a permission of its own (host?host-devices), and !PERMISSION at the end is what all other values need. Several paths have one rule with commas between.
+// @word. A word may need a permission of its own (host?host-devices), and !PERMISSION at the end is what all other values need. Several
+// paths have one rule with commas between.
 func compile(text string) map[string]rule {
 	table := map[string]rule{}
 	text = listed.ReplaceAllString(text, "$1")
