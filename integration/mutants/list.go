@@ -383,14 +383,6 @@ var mainMutants = []mutant{
 		is: "(facts.Before.Boot != was || !leaving(facts.Before.Domain(vm.ID)))", becomes: "true",
 	},
 	{
-		name: "a-boot-ends-like-a-person", file: "coordinator/evidence/account.go", suite: inEvidence.only("EndedWithItsHost"),
-		is: "out.anew, out.why = true, fmt", becomes: "out.anew, out.why = false, fmt",
-	},
-	{
-		name: "an-ending-of-another-stay", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
-		is: "return told && h.facts.DomainsKnown && since(ending.At, vm)", becomes: "return told && h.facts.DomainsKnown && !ending.At.IsZero()",
-	},
-	{
 		name: "an-old-listing-is-enough", file: "coordinator/evidence/word.go", suite: inEvidence.only("WhereAVMMayBe"),
 		is: "!out.after.IsZero() && !listed.After(out.after):", becomes: "!out.after.IsZero() && listed.IsZero():",
 	},

@@ -64,4 +64,12 @@ var strayMutants = []mutant{
 		is:      "case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == one.node.ID:",
 		becomes: "case one.worth == speechless && facts.Liveness == model.Up && vm.LastNode == \"\":",
 	},
+	{
+		name: "a-boot-ends-like-a-person", file: "coordinator/evidence/account.go", suite: inEvidence.only("EndedWithItsHost"),
+		is: "out.anew, out.why = true, fmt", becomes: "out.anew, out.why = false, fmt",
+	},
+	{
+		name: "an-ending-of-another-stay", file: "coordinator/evidence/account.go", suite: inEvidence.only("WhereAVMMayBe"),
+		is: "return told && h.facts.DomainsKnown && since(ending.At, vm)", becomes: "return told && h.facts.DomainsKnown && !ending.At.IsZero()",
+	},
 }
