@@ -227,8 +227,8 @@ func Asked(vm *model.VM, cluster *model.Resource) string {
 	return strings.Join(texts, "; ")
 }
 
-// Judged are edits with what each needs to be started on any node. Those that were made with Berth were judged then.
-func Judged(vm *model.VM, edits []model.DeviceEdit, baseline []domxml.Device, permitted guard.Permitted) []model.DeviceEdit {
+// Judged are edits with what each needs to be started on any node.
+func Judged(edits []model.DeviceEdit, baseline []domxml.Device, permitted guard.Permitted) []model.DeviceEdit {
 	beside := make([]model.DiskSource, 0, len(baseline))
 	for i := range baseline {
 		beside = append(beside, model.DiskSource(baseline[i].Source))

@@ -22,7 +22,7 @@ func TestWhatIsNotPermittedIsAskedAbout(t *testing.T) {
 	baseline := []domxml.Device{{Kind: domxml.DiskDevice, Key: "vda", Source: domxml.Source{Path: "/srv/vms/web.qcow2"}}}
 	edits := []model.DeviceEdit{disk("vdb", "/srv/vms/more.raw"), disk("vdc", "/etc/shadow")}
 	edits[1].Was = "/srv/vms/c.raw"
-	vm.Drift.Edits = Judged(vm, edits, baseline, guard.Permitted{})
+	vm.Drift.Edits = Judged(edits, baseline, guard.Permitted{})
 	if vm.Drift.Edits[0].Needs != "" || vm.Drift.Edits[1].Needs != "host-paths" {
 		t.Fatalf("needs %q and %q", vm.Drift.Edits[0].Needs, vm.Drift.Edits[1].Needs)
 	}

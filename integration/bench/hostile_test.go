@@ -157,7 +157,8 @@ func (h *hostile) burst(ctx context.Context, client *http.Client, url string) {
 	first.Sequence = 1
 	hello, _ := proto.Marshal(first)
 	for _, body := range [][]byte{
-		frame(0, many), frame(1, packed.Bytes()), {0, 0xff, 0xff, 0xff, 0xff},
+		frame(0, many), frame(1, packed.Bytes()),
+		{0, 0xff, 0xff, 0xff, 0xff},
 		append(frame(0, hello), frame(1, packed.Bytes())...), append(frame(0, hello), frame(0, many)...),
 	} {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -15,6 +15,7 @@ import (
 func (h *Hypervisor) Start(ctx context.Context, xml string) error {
 	return h.WithHolder(ctx, h.start(ctx, xml))
 }
+
 func (h *domains) start(ctx context.Context, xml string) error {
 	info, err := domxml.Parse(xml)
 	if err != nil {

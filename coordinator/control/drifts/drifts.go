@@ -227,7 +227,7 @@ func (d *Drifts) compare(snapshot *state.Snapshot, vm model.VM, node string, liv
 	if len(edits) > 0 {
 		factsOf := func(id string) model.NodeFacts { return d.Inventory.Facts(id, d.Now()) }
 		permitted := admission.Permitted(snapshot, factsOf, record.ClusterName())
-		edits = drift.Judged(&vm, edits, baseline, permitted)
+		edits = drift.Judged(edits, baseline, permitted)
 	}
 	after, _ := drift.After(vm, edits, node, d.Now())
 	return bind(snapshot, after, node, &facts)

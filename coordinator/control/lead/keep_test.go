@@ -47,7 +47,7 @@ func TestAPanicBesideALoopIsNotTheEndOfTheLeader(t *testing.T) {
 		if !other || !strings.Contains(told.String(), "poison") || !strings.Contains(told.String(), `part="asking a device"`) {
 			t.Errorf("the other one %t, told %s", other, told.String())
 		}
-		err := Survive(l.Logger, "asking", func() error { var none map[string]int; none["x"] = 1; return nil })
+		err := Survive(l.Logger, "asking", func() error { panic("poison") })
 		if !errors.Is(err, ErrPanicked) || !strings.Contains(err.Error(), "asking has panicked") {
 			t.Errorf("the error is %v", err)
 		}

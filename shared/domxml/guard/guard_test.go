@@ -326,7 +326,8 @@ func TestWhatTwoParsersCouldReadInTwoWaysIsNoDocument(t *testing.T) {
 func TestWhatBerthRendersNeedsNothing(t *testing.T) {
 	id := domxml.Identity{UUID: "11111111-2222-4333-8444-555555555555", Name: "web-1", Mark: domxml.Mark{Epoch: 7, Operation: "op", Node: "n"}}
 	machines := []domxml.Machine{
-		{DomainType: "kvm", Arch: "x86_64", Type: "pc"}, {DomainType: "qemu", Arch: "x86_64", Type: "q35"},
+		{DomainType: "kvm", Arch: "x86_64", Type: "pc"},
+		{DomainType: "qemu", Arch: "x86_64", Type: "q35"},
 		{DomainType: "kvm", Arch: "aarch64", Type: "virt"},
 	}
 	count := 0
