@@ -38,8 +38,7 @@ type migrations struct {
 	jobs       singleflight.Group // job queries by UUID: one at a time each, because they wait for the guest
 }
 
-// Migrate implements hypervisor.Hypervisor: managed and peer to peer, so that libvirtd talks to libvirtd and the job
-// outlives the agent.
+// Migrate implements hypervisor.Hypervisor: managed and peer to peer, so that libvirtd talks to libvirtd and the job outlives the agent.
 func (h *migrations) Migrate(ctx context.Context, uuid string, options hypervisor.MigrateOptions) error {
 	dataURI, err := dataURI(options)
 	if err != nil {

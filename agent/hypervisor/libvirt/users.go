@@ -63,8 +63,7 @@ func usersOf(conn *libvirtgo.Connect) (map[string]string, error) {
 	return users, nil
 }
 
-// pathOf is where a source is, or empty if it is nowhere on this node. folders remembers where pools are. The file is not
-// looked at.
+// pathOf is where a source is, or empty if it is nowhere on this node. folders remembers where pools are. The file is not looked at.
 func pathOf(conn *libvirtgo.Connect, folders map[string]string, source hypervisor.Source) (string, error) {
 	if source.Pool == "" {
 		if source.Path == "" {
