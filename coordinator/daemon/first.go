@@ -128,6 +128,9 @@ Other coordinators join with 'berth coordinator join'; they never run init.`,
 		},
 	}
 	placeFlags(command, &options.ConfigPath, &options.Flags)
+	command.Flags().StringVar(
+		&options.ClientConfig, "client-config", clientconfig.SystemPath, "where to put the first operator's client configuration",
+	)
 	return command
 }
 
