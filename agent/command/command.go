@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"berth/agent/hypervisor/guestlog"
 	"berth/shared/buildinfo"
 )
 
@@ -45,8 +47,8 @@ func New() *cobra.Command {
 		Use:   "berth-agent",
 		Short: "The hypervisor's side of Berth",
 		Long: `berth-agent runs on a hypervisor, next to libvirtd. It dials the coordinators, reports what the node has and does,
-and carries out starts, stops and live migrations. It has no listening port. A guest is never touched because the agent
-stops, crashes or is removed.`,
+and carries out starts, stops and live migrations. Its only port is for readers of figures, and for those of this host
+unless the configuration says otherwise. A guest is never touched because the agent stops, crashes or is removed.`,
 		Example: `  berth-agent join coordinator1 berth1.agent.…   # once: enrols this node
   berth-agent doctor                             # what would stand in the way
   systemctl start berth-agent                    # runs it`,
@@ -59,7 +61,7 @@ stops, crashes or is removed.`,
 		},
 		Args: cobra.ArbitraryArgs,
 	}
-	root.AddCommand(runCommand(), joinCommand(), doctorCommand(), libvirtTLSCommand(), versionCommand())
+	root.AddCommand(runCommand(), joinCommand(), doctorCommand(), libvirtTLSCommand(), departedCommand(), versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{command: cmd, message: err.Error()}
 	})
@@ -84,6 +86,17 @@ func exactly(names ...string) cobra.PositionalArgs {
 			return &usageError{command: cmd, message: fmt.Sprintf("unexpected argument %q", args[len(names)])}
 		}
 		return nil
+	}
+}
+
+// departedCommand is what the unit has root do before the agent begins.
+func departedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "departed", Short: "Note which guests have left this host by libvirt's logs, for the agent that begins",
+		Args: exactly(), Hidden: true,
+		RunE: func(*cobra.Command, []string) error {
+			return guestlog.Note(guestlog.DefaultDir, guestlog.DefaultNote, time.Now())
+		},
 	}
 }
 

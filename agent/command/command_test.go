@@ -185,7 +185,7 @@ func TestJoin(t *testing.T) {
 
 	// Twice is a slip, unless somebody means it.
 	_, errOut := m.join(t, 1, c.address, c.token(pki.PurposeAgent))
-	says(t, errOut, "enrolled already, as node1 (node-id-1)", "berth node remove node1", "--force")
+	says(t, errOut, "enrolled already, as node1 (node-id-1)", "berth node delete node1", "--force")
 	m.join(t, 0, c.address, c.token(pki.PurposeAgent), "--force")
 }
 

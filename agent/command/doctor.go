@@ -3,8 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -96,25 +94,22 @@ func examineEnrolment(settings *Settings) finding {
 	if err != nil {
 		return finding{"enrolment", err.Error(), "berth-agent join COORDINATOR TOKEN", bad}
 	}
-	text, err := os.ReadFile(settings.files().Certificate)
+	pair, err := pki.LoadPair(settings.files())
 	if err != nil {
 		return finding{"enrolment", err.Error(), "berth-agent join --force COORDINATOR TOKEN", bad}
 	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return finding{"enrolment", "the certificate is damaged", "berth-agent join --force COORDINATOR TOKEN", bad}
+	now := time.Now()
+	if what, next := expired(settings, who.Name, now); what != "" {
+		return finding{"enrolment", who.Name + ": " + what, next, bad}
 	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return finding{"enrolment", err.Error(), "berth-agent join --force COORDINATOR TOKEN", bad}
-	}
-	if left := time.Until(certificate.NotAfter); left < 30*24*time.Hour {
+	until := pair.Certificate.NotAfter.Local().Format(time.DateOnly)
+	if pki.Late(pair.Certificate, now) {
 		return finding{
-			"enrolment", fmt.Sprintf("%s; certificate ends in %s", who.Name, left.Round(time.Hour)),
-			"berth node remove, then join again with --force", warning,
+			"enrolment", fmt.Sprintf("%s (%s); the certificate should have been renewed, and ends on %s", who.Name, who.NodeID, until),
+			"journalctl -u berth-agent | grep certificate; berth-agent renews it by itself as soon as a coordinator answers", warning,
 		}
 	}
-	return finding{"enrolment", fmt.Sprintf("%s (%s)", who.Name, who.NodeID), "", good}
+	return finding{"enrolment", fmt.Sprintf("%s (%s); certificate until %s, renews itself", who.Name, who.NodeID, until), "", good}
 }
 
 // How far a clock may be off: certificates are made valid from ten minutes ago.

@@ -37,7 +37,7 @@ Then it sets up what live migration needs of libvirt and QEMU, as 'berth-agent l
 and asks. Files that are not Berth's are left alone unless --replace is given.
 TOKEN is the token, @FILE with it in the first line, or - for standard input: other accounts see what is on a command line.
 
-Make a token on any machine with the berth command line: berth token create --for agent`,
+Make a token on any machine with the berth command line: berth token add --for agent`,
 		Example: "  berth-agent join coordinator1 berth1.agent.k5tq…",
 		Args:    exactly("HOST", "TOKEN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,7 +92,7 @@ type enroller struct {
 func (e *enroller) join(host, text string) error {
 	before, err := e.settings.enrolment()
 	if err == nil && !e.force {
-		return fmt.Errorf("this node is enrolled already, as %s (%s): remove it first with 'berth node remove %s', then use --force",
+		return fmt.Errorf("this node is enrolled already, as %s (%s): remove it first with 'berth node delete %s', then use --force",
 			before.Name, before.NodeID, before.Name)
 	}
 	token, err := pki.ParseToken(text)
@@ -100,7 +100,7 @@ func (e *enroller) join(host, text string) error {
 		return err
 	}
 	if token.Purpose != pki.PurposeAgent {
-		return fmt.Errorf("this token enrols a %s, not an agent: make one with 'berth token create --for agent'", token.Purpose)
+		return fmt.Errorf("this token enrols a %s, not an agent: make one with 'berth token add --for agent'", token.Purpose)
 	}
 	address, err := rpc.Address(host, rpc.PortAPI)
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *enroller) join(host, text string) error {
 		return err
 	}
 	if err := e.store(answer, key, before); err != nil {
-		return fmt.Errorf("enrolled as %s, but it could not be stored: %w: remove the node with 'berth node remove %s' and join again",
+		return fmt.Errorf("enrolled as %s, but it could not be stored: %w: remove the node with 'berth node delete %s' and join again",
 			answer.GetId(), err, e.name)
 	}
 	fmt.Fprintf(e.cmd.OutOrStdout(), "node %s (%s) is enrolled\n\nnext:\n"+
@@ -147,6 +147,7 @@ func (e *enroller) enrol(address string, token pki.Token) (answer *berthv1.Enrol
 		rpc.NewHTTPClient(pki.PinnedClientConfig(token.CAFingerprint)), "https://"+address)
 	response, err := client.Enrol(ctx, connect.NewRequest(&berthv1.EnrolRequest{
 		TokenSecret: token.Secret, Name: e.name, CsrPem: request, HostUuid: hostUUID, MachineId: identity.MachineID,
+		Renews: true,
 	}))
 	if err != nil {
 		return nil, nil, explain(address, err)

@@ -318,8 +318,8 @@ func (t *libvirtTLS) certify(request *berthv1.CertifyHypervisorRequest) (*berthv
 	}
 }
 
-// renewal tells whether a certificate has less than a third of its time left, or is not what the authority has signed.
-func renewal(certificate, authority []byte, now time.Time) bool {
+// mustRenew tells whether a certificate has less than a third of its time left, or is not what the authority has signed.
+func mustRenew(certificate, authority []byte, now time.Time) bool {
 	leaf, err := certificateIn(certificate)
 	if err != nil {
 		return true
@@ -363,7 +363,7 @@ func (t *libvirtTLS) renew() error {
 		return err
 	}
 	at := time.Now()
-	if !renewal(here.Control.Certificate, now.GetControlCaPem(), at) && !renewal(here.Data.Certificate, now.GetDataCaPem(), at) {
+	if !mustRenew(here.Control.Certificate, now.GetControlCaPem(), at) && !mustRenew(here.Data.Certificate, now.GetDataCaPem(), at) {
 		return t.allow(now.GetNames())
 	}
 	material, err := t.issue(who.Name, map[pki.Purpose][]byte{pki.Control: here.Control.Key, pki.Data: here.Data.Key})
@@ -379,8 +379,8 @@ func (t *libvirtTLS) renew() error {
 }
 
 func (t *libvirtTLS) allow(names []string) error {
-	changed, err := t.host.Allow(names)
-	if err != nil || !changed {
+	restart, err := t.host.Allow(names)
+	if err != nil || !restart {
 		return err
 	}
 	t.say("libvirt lets in %s", strings.Join(names, ", "))

@@ -28,13 +28,13 @@ func TestACertificateIsRenewedWithAThirdOfItsTimeLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if renewal(certificate, authority.CertificatePEM(), at.Add(pki.HypervisorValidity/2)) {
+	if mustRenew(certificate, authority.CertificatePEM(), at.Add(pki.HypervisorValidity/2)) {
 		t.Error("renewed at half time")
 	}
-	if !renewal(certificate, authority.CertificatePEM(), at.Add(pki.HypervisorValidity*3/4)) {
+	if !mustRenew(certificate, authority.CertificatePEM(), at.Add(pki.HypervisorValidity*3/4)) {
 		t.Error("not renewed with a quarter left")
 	}
-	if !renewal(certificate, other.CertificatePEM(), at) || !renewal(nil, authority.CertificatePEM(), at) {
+	if !mustRenew(certificate, other.CertificatePEM(), at) || !mustRenew(nil, authority.CertificatePEM(), at) {
 		t.Error("kept what the cluster's authority has not signed")
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"berth/agent/hoststat"
 	"berth/agent/jobs"
+	"berth/agent/metrics"
 	"berth/agent/session"
 	"berth/agent/tasks"
 	"berth/agent/telemetry"
@@ -21,7 +22,9 @@ import (
 	"berth/shared/buildinfo"
 	"berth/shared/logging"
 	"berth/shared/pki"
+	"berth/shared/renewal"
 	"berth/shared/rpc"
+	"berth/shared/scrape"
 )
 
 func runCommand() *cobra.Command {
@@ -62,7 +65,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	if len(settings.members()) == 0 {
 		return fmt.Errorf("%s names no coordinators: add 'coordinators: [host:7421]', or join again with --force", path)
 	}
-	tlsConfig, err := pki.ClientConfig(settings.files(), pki.RolePeer)
+	tlsConfig, err := pki.Client(settings.files(), pki.RolePeer)
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,18 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	}
 	defer work.Close()
 
+	figures := &metrics.Host{
+		Sampler: telemetry.NewSampler(hypervisor, host),
+		Collector: &telemetry.Collector{
+			Hypervisor: hypervisor, Identity: identity, MigrationURI: settings.migrationURI(identity.HostName),
+			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
+			Expected: work.Known, MetricsPort: settings.Metrics.Port(),
+		},
+		Connected: func() bool { connected, _ := hypervisor.Connected(); return connected },
+		Orders:    func() int { return len(work.Running()) },
+	}
 	begun := time.Now()
+	news := make(chan struct{}, 1)
 	log.Info("starting", "version", buildinfo.Version(), "node", who.Name, "node_id", who.NodeID, "libvirt", settings.LibvirtURI)
 	about := session.Config{
 		NodeID: who.NodeID, ClusterID: who.ClusterID, Version: buildinfo.Version(),
@@ -94,17 +108,15 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 				log.Warn("the coordinators' addresses could not be stored", "error", err)
 			}
 		},
-		Client:     rpc.NewNames(filepath.Join(filepath.Dir(settings.journalPath()), "addresses.yaml")).Client(tlsConfig),
+		Trusted:    askingAnew(&settings, news),
+		Client:     rpc.NewNames(filepath.Join(filepath.Dir(settings.journalPath()), "addresses.yaml")).Following(tlsConfig),
 		Hypervisor: hypervisor,
-		Sampler:    telemetry.NewSampler(hypervisor, host),
-		Collector: &telemetry.Collector{
-			Hypervisor: hypervisor, Identity: identity, MigrationURI: settings.migrationURI(identity.HostName),
-			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
-			Expected: work.Known,
-		},
-		Jobs: work,
+		Sampler:    figures,
+		Collector:  figures,
+		Alive:      figures.Heard,
+		Jobs:       work,
 		Tasks: &tasks.Tasks{
-			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed,
+			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed, Reading: work.Reading,
 			Shared: tasks.NewSharedPools(settings.sharedPath()), Logger: log.Named("tasks"),
 		},
 		Logger: log.Named("session"),
@@ -118,6 +130,12 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	health := hoststat.NewHealth(filepath.Dir(settings.journalPath()))
 	about.Health = health
 	go health.Run(ctx)
+	if what, next := expired(&settings, who.Name, begun); what != "" {
+		log.Error("no coordinator lets this node in: "+what, "next_step", next)
+	}
+	go renewal.Keep(ctx, settings.files(), asking(&settings), news, log.Named("certificate"))
+	reader := &scrape.Server{Config: settings.Metrics, Collect: figures.Collect, Log: log.Named("metrics")}
+	go reader.Run(ctx)
 	s := session.New(about)
 	go keepAlive(ctx, log, func() {
 		// Neither may ever block. If one does, a restart is what mends it.
@@ -131,6 +149,18 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		return nil
 	}
 	return err
+}
+
+// askingAnew has the certificate renewed when the cluster trusts other authorities than this node knows.
+func askingAnew(settings *Settings, news chan<- struct{}) func(authorities []string) {
+	return func(authorities []string) {
+		if renewal.Stale(settings.files(), authorities) {
+			select {
+			case news <- struct{}{}:
+			default: // it is about to ask
+			}
+		}
+	}
 }
 
 // keepAlive tells the service manager that the agent lives. It is ready from the start: being without libvirt or without a

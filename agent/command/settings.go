@@ -20,6 +20,7 @@ import (
 	"berth/agent/watchdog"
 	"berth/shared/config"
 	"berth/shared/pki"
+	"berth/shared/scrape"
 )
 
 // Settings are the agent's configuration file.
@@ -36,6 +37,8 @@ type Settings struct {
 	Watchdog        string        `yaml:"watchdog,omitempty"`         // for instance /dev/watchdog
 	WatchdogTimeout time.Duration `yaml:"watchdog_timeout,omitempty"` // 10s to 5m; 0: defaultWatchdogTimeout
 	WatchdogUnsafe  bool          `yaml:"watchdog_unsafe,omitempty"`  // also softdog, and in a virtual machine
+	// Metrics is where the host's figures are read from; default: this machine alone, on scrape.PortAgent.
+	Metrics scrape.Config `yaml:"metrics,omitempty"`
 }
 
 const (
@@ -86,6 +89,9 @@ func (s *Settings) check() error {
 	}
 	if s.Watchdog != "" && !filepath.IsAbs(s.Watchdog) {
 		return fmt.Errorf("watchdog %q: want the absolute path of a device, for instance /dev/watchdog", s.Watchdog)
+	}
+	if err := s.Metrics.Complete(scrape.PortAgent); err != nil {
+		return err
 	}
 	if s.MinimumLibvirt != "" {
 		if _, err := libvirt.ParseVersion(s.MinimumLibvirt); err != nil {
@@ -195,7 +201,7 @@ func (s *Settings) enrolment() (enrolment, error) {
 		return e, err
 	}
 	if err := json.Unmarshal(text, &e); err != nil || e.NodeID == "" {
-		return e, fmt.Errorf("%s is damaged: remove the node with 'berth node remove', then join again with --force", s.identityPath())
+		return e, fmt.Errorf("%s is damaged: remove the node with 'berth node delete', then join again with --force", s.identityPath())
 	}
 	return e, nil
 }

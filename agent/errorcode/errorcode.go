@@ -35,6 +35,7 @@ var codes = []struct {
 	{ErrMalformed, berthv1.AgentErrorCode_AGENT_ERROR_CODE_MALFORMED},
 	{ErrUnknown, berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSUPPORTED},
 	{hypervisor.ErrOrphan, berthv1.AgentErrorCode_AGENT_ERROR_CODE_EXISTS}, // a start elsewhere would be a second copy
+	{hypervisor.ErrOverlaid, berthv1.AgentErrorCode_AGENT_ERROR_CODE_OVERLAID},
 	{hypervisor.ErrNoMemory, berthv1.AgentErrorCode_AGENT_ERROR_CODE_NO_MEMORY},
 	{hypervisor.ErrNoSpace, berthv1.AgentErrorCode_AGENT_ERROR_CODE_NO_SPACE},
 	{hypervisor.ErrNoPool, berthv1.AgentErrorCode_AGENT_ERROR_CODE_NO_POOL},

@@ -102,6 +102,8 @@ type record struct {
 	Files  map[string]written `json:"files"`
 	Config string             `json:"config,omitempty"` // the daemon's configuration with the list of names
 	Socket string             `json:"socket,omitempty"` // of systemd, which was not enabled before
+	// Restart: the list of names was changed, and the daemon was not restarted since. It is tried again, whatever came in between.
+	Restart bool `json:"restart,omitempty"`
 }
 
 type written struct {
@@ -330,8 +332,9 @@ func (m *Material) check() error {
 	return nil
 }
 
-// Allow writes the names of the nodes that may connect. It tells whether that has changed anything.
-func (h *Host) Allow(names []string) (changed bool, err error) {
+// Allow writes the names of the nodes that may connect. It tells whether the daemon does not have these names yet and has to be
+// restarted.
+func (h *Host) Allow(names []string) (restart bool, err error) {
 	r, err := h.record()
 	if err != nil {
 		return false, err
@@ -339,7 +342,7 @@ func (h *Host) Allow(names []string) (changed bool, err error) {
 	return h.allow(&r, names)
 }
 
-func (h *Host) allow(r *record, names []string) (changed bool, err error) {
+func (h *Host) allow(r *record, names []string) (restart bool, err error) {
 	text, err := h.read(h.ConfigPath())
 	if err != nil {
 		return false, err
@@ -361,7 +364,11 @@ func (h *Host) allow(r *record, names []string) (changed bool, err error) {
 		}
 	}
 	if block == string(text) {
-		return false, nil
+		return r.Restart, nil
+	}
+	r.Restart = true
+	if err := h.save(*r); err != nil {
+		return false, err
 	}
 	mode := os.FileMode(0o644)
 	if info, err := os.Stat(h.path(h.ConfigPath())); err == nil {

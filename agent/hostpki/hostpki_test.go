@@ -129,12 +129,18 @@ func TestWhatIsNotBerthsIsLeftAlone(t *testing.T) {
 func TestTheOwnFilesAreReplacedWithoutBeingTold(t *testing.T) {
 	h := newHost(t)
 	install(t, h, material("one", "hv1"), false)
+	if err := h.restarted(); err != nil {
+		t.Fatal(err)
+	}
 	if install(t, h, material("two", "hv1"), false) {
 		t.Error("the list is the same, and the daemon would be restarted")
 	}
 	h.has(t, ControlKey, "two control key")
 	if changed, err := h.Allow([]string{"hv2", "hv1"}); err != nil || !changed {
 		t.Errorf("a new node: %v, %v", changed, err)
+	}
+	if err := h.restarted(); err != nil {
+		t.Fatal(err)
 	}
 	if changed, err := h.Allow([]string{"hv1", "hv2"}); err != nil || changed {
 		t.Errorf("the same nodes: %v, %v", changed, err)
@@ -197,6 +203,37 @@ func TestNewCertificatesNeedNoRestart(t *testing.T) {
 	p.ran = nil
 	if _, err := s.TakeUp(t.Context(), h, true); err != nil || !p.did("try-restart libvirtd.service") {
 		t.Errorf("a new list: %v: it ran %q", err, p.ran)
+	}
+}
+
+// A list that the daemon has not read is no list yet: one that was not taken up is so when it is looked at the next time.
+func TestARestartThatFailedIsTriedAgain(t *testing.T) {
+	h := newHost(t)
+	install(t, h, material("one", "hv1"), false)
+	fails := errors.New("the job timed out")
+	p := &programs{answer: func(line string) (string, error) {
+		if strings.Contains(line, "try-restart") {
+			return "", fails
+		}
+		return "", nil
+	}}
+	s := &Service{Run: p.run, Systemd: true}
+	names := []string{"hv1", "hv2"}
+	if due, err := h.Allow(names); err != nil || !due {
+		t.Fatalf("a new list: restart %t, %v", due, err)
+	}
+	if _, err := s.TakeUp(t.Context(), h, true); !errors.Is(err, fails) {
+		t.Errorf("the restart: %v", err)
+	}
+	if due, err := h.Allow(names); err != nil || !due {
+		t.Errorf("the same list, which the daemon does not have: restart %t, %v", due, err)
+	}
+	fails = nil
+	if _, err := s.TakeUp(t.Context(), h, true); err != nil {
+		t.Error(err)
+	}
+	if due, err := h.Allow(names); err != nil || due {
+		t.Errorf("the same list, which it has: restart %t, %v", due, err)
 	}
 }
 

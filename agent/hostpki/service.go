@@ -74,8 +74,15 @@ const (
 
 // TakeUp has the daemon use what was written. Certificates are read by a running daemon; a list of names only by one that starts, and
 // a socket is not added to one that runs. Guests do not depend on the daemon, but migrations do, so they are waited for. It returns
-// what the administrator has to do, if anything.
+// what the administrator has to do, if anything. A restart that fails stays due: Allow and Install ask for it again.
 func (s *Service) TakeUp(ctx context.Context, h *Host, restart bool) (todo string, err error) {
+	if todo, err = s.takeUp(ctx, h, restart); err != nil || !restart {
+		return todo, err
+	}
+	return todo, h.restarted()
+}
+
+func (s *Service) takeUp(ctx context.Context, h *Host, restart bool) (todo string, err error) {
 	daemon := h.Daemon
 	switch {
 	case !s.Systemd && restart:
@@ -179,6 +186,16 @@ func (h *Host) noteSocket(socket string) error {
 		return err
 	}
 	r.Socket = socket
+	return h.save(r)
+}
+
+// restarted takes note that the daemon has the list of names, or that somebody was told to restart it.
+func (h *Host) restarted() error {
+	r, err := h.record()
+	if err != nil || !r.Restart {
+		return err
+	}
+	r.Restart = false
 	return h.save(r)
 }
 

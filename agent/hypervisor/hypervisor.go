@@ -34,6 +34,7 @@ var (
 	ErrNoSpace      = errors.New("no space left in the storage pool")
 	ErrInUse        = errors.New("volume is in use")
 	ErrHeld         = errors.New("held by another QEMU") // the image of a disk
+	ErrOverlaid     = errors.New("a disk is not the newest file of its guest")
 	ErrOrphan       = errors.New("it runs here, and the hypervisor has forgotten it")
 )
 
@@ -263,6 +264,9 @@ type Hypervisor interface {
 	// Stats reads all active domains in bulk, by UUID. A busy or hung domain does not hold it up; what could not be read
 	// of single domains is nil there and named in the errors.
 	Stats(ctx context.Context) ([]DomainStats, []ReadingError, error)
+	// Balloon is the memory, in bytes, that its balloon leaves a domain that runs, as its process knows it. Stats may have it a second later.
+	// It waits for a domain that is busy.
+	Balloon(ctx context.Context, uuid string) (int64, error)
 	// Processes are the guests' processes on this host as the operating system shows them, in no order, those of guests that the
 	// hypervisor lists among them. ErrUnavailable when they cannot be seen.
 	Processes(ctx context.Context) ([]Process, error)
@@ -294,7 +298,7 @@ type Hypervisor interface {
 	ChangeDevice(ctx context.Context, uuid string, epoch uint64, change Change, element string) error
 	// Resize changes how much memory the balloon of a domain that runs leaves it, and how many vCPUs it has plugged in; 0 leaves either as
 	// it is. The definition stays as it is. ErrInvalidState when that is more than the domain was started with: nothing is changed then. It
-	// returns when the guest was asked for memory: Stats tells what it has. Only a domain whose metadata has this epoch is touched, else
+	// returns when the guest was asked for memory: Balloon tells what it has. Only a domain whose metadata has this epoch is touched, else
 	// ErrOtherEpoch.
 	Resize(ctx context.Context, uuid string, epoch uint64, memoryBytes int64, vcpus int) error
 	// Mark writes Berth's mark into the metadata of a domain, in place of the one that it has: into what runs, and into its

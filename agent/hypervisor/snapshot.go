@@ -41,4 +41,6 @@ type Snapshots interface {
 	Freeze(ctx context.Context, uuid string, epoch uint64) error
 	// Thaw has the guest's file systems be written to again. It is no error if they are not frozen. ErrUnsupported when no agent answers.
 	Thaw(ctx context.Context, uuid string, epoch uint64) error
+	// IsFrozen asks the agent in a guest whether its file systems are frozen, by whomever. ErrUnsupported when no agent answers.
+	IsFrozen(ctx context.Context, uuid string) (bool, error)
 }

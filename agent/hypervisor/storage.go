@@ -3,6 +3,7 @@ package hypervisor
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // Formats of a volume.
@@ -14,9 +15,11 @@ const (
 // Volume is one volume of a storage pool.
 type Volume struct {
 	Pool, Name, Format, Path string
-	CapacityBytes            int64  // as a guest sees it
-	AllocationBytes          int64  // what it takes in the pool now
-	BackingPath              string // of the volume that it is a thin copy of; empty: none
+	CapacityBytes            int64     // as a guest sees it
+	AllocationBytes          int64     // what it takes in the pool now
+	BackingPath              string    // of the volume that it is a thin copy of; empty: none
+	ModifiedAt               time.Time // when its file was last written to; zero: not known
+	Empty                    bool      // a thin copy into which nothing was written since it was made, as far as its length tells
 }
 
 // NewVolume says what volume to make. It takes up no more than its own administration: content comes by writing.
@@ -42,6 +45,8 @@ type Storage interface {
 	UploadVolume(ctx context.Context, pool, name string, size int64, content io.Reader) error
 	// LookupVolume finds a volume: ErrNoVolume when it is positively not there.
 	LookupVolume(ctx context.Context, pool, name string) (Volume, error)
+	// VolumesBeside are the volumes of the pool whose folder a file is in, as their files are now: ErrNoPool when no pool has that folder.
+	VolumesBeside(ctx context.Context, file string) ([]Volume, error)
 	// DeleteVolume removes a volume: ErrNoVolume when it is not there, ErrInUse when a domain of this node has it, or one
 	// that is a thin copy of it.
 	DeleteVolume(ctx context.Context, pool, name string) error

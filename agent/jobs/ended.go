@@ -11,7 +11,7 @@ import (
 	"berth/agent/telemetry"
 )
 
-// listEvery is the pause between tries to list the guests.
+// listEvery is the pause between tries to list the guests, and to journal what they run with.
 const listEvery = time.Second
 
 // told is what this life of the agent knows about a guest from events and looks.
@@ -201,7 +201,7 @@ func (j *Jobs) Saw(event hypervisor.Event) {
 	if j.endings.saw(event, j.now()) && j.ctx.Err() == nil {
 		j.background(j.list)
 	}
-	if j.runs.saw(event, j.now()) && j.ctx.Err() == nil {
+	if j.runs.Saw(event, j.now()) && j.ctx.Err() == nil {
 		j.background(j.writeRuns)
 	}
 }

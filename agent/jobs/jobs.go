@@ -21,6 +21,7 @@ import (
 
 	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
+	"berth/agent/lastrun"
 	"berth/agent/telemetry"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -58,7 +59,7 @@ type Jobs struct {
 
 	turns turns // of the commands of one VM
 
-	runs lastRuns
+	runs lastrun.Runs
 
 	mu      sync.Mutex
 	running map[string]*job
@@ -101,7 +102,7 @@ func Open(config Config) (*Jobs, error) {
 	if err == nil {
 		frozen, err = journal.allFrozen()
 	}
-	var runs map[string]lastRun
+	var runs map[string]lastrun.Run
 	if err == nil {
 		runs, err = journal.runs()
 	}
@@ -112,7 +113,7 @@ func Open(config Config) (*Jobs, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	j := &Jobs{
 		Config: config, journal: journal, ctx: ctx, cancel: cancel,
-		runs: lastRuns{guests: runs}, running: map[string]*job{}, thawing: map[string]bool{},
+		runs: lastrun.New(runs), running: map[string]*job{}, thawing: map[string]bool{},
 		turns: turns{scheduler: config.Scheduler, of: map[string]*turn{}},
 		// A result that finds no reader is dropped: the coordinator asks again after every reconnect.
 		results:  make(chan *berthv1.CommandResult, 256),
@@ -139,7 +140,7 @@ func (j *Jobs) Close() error {
 func (j *Jobs) prune() {
 	for j.sleep(pruneEvery) == nil {
 		j.endings.forget(j.now())
-		j.runs.forget(j.now())
+		j.runs.Forget(j.now(), keepAnswers)
 		if err := j.journal.prune(j.now()); err != nil {
 			j.Logger.Error("old lines could not be taken out of the journal", "error", err)
 		}

@@ -27,7 +27,7 @@ var (
 	bucketObeyed  = "obeyed"  // VM ID -> highest epoch of an order that was obeyed; clearing orders do not count
 	bucketTickets = "tickets" // operation -> entry: a migration to here, whose guest this node has promised to resume
 	bucketFrozen  = "frozen"  // VM ID -> entry: its guest's file systems may stand still
-	bucketRan     = "ran"     // VM ID -> lastRun
+	bucketRan     = "ran"     // VM ID -> lastrun.Run
 	bucketProbe   = "probe"   // what is written only to see whether it can be
 	bucketMeta    = "meta"
 	keyTerm       = []byte("term") // highest term of a leader that was followed

@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +13,9 @@ import (
 const (
 	// giveBackLimit is how long the answer waits for a guest that gives memory back. It may go on after that.
 	giveBackLimit = 10 * time.Second
-	// giveBackEvery is between two looks how far it is.
+	// giveBackFirst is between the first two looks how far it is: most guests are done in milliseconds. It doubles with each look, up to
+	// giveBackEvery: each asks QEMU.
+	giveBackFirst = 10 * time.Millisecond
 	giveBackEvery = 500 * time.Millisecond
 )
 
@@ -61,12 +62,13 @@ func notYet(j *job, wanted int64) []string {
 	if wanted <= 0 {
 		return nil
 	}
-	for deadline := j.now().Add(giveBackLimit); ; {
+	deadline := j.now().Add(giveBackLimit)
+	for wait := giveBackFirst; ; wait = min(2*wait, giveBackEvery) {
 		has := balloonOf(j)
 		switch {
 		case has != nil && sameMemory(*has, wanted):
 			return nil
-		case j.now().Before(deadline) && j.sleep(giveBackEvery) == nil:
+		case j.now().Before(deadline) && j.sleep(wait) == nil:
 		case has == nil:
 			return []string{"how much memory the guest has now is not known"}
 		default:
@@ -79,10 +81,9 @@ func notYet(j *job, wanted int64) []string {
 func balloonOf(j *job) *int64 {
 	ctx, cancel := j.limited(actLimit)
 	defer cancel()
-	all, _, err := j.Hypervisor.Stats(ctx)
-	at := slices.IndexFunc(all, func(d hypervisor.DomainStats) bool { return d.UUID == j.command.GetVmId() })
-	if err != nil || at < 0 {
+	has, err := j.Hypervisor.Balloon(ctx, j.command.GetVmId())
+	if err != nil {
 		return nil
 	}
-	return all[at].BalloonBytes
+	return &has
 }

@@ -86,6 +86,10 @@ func (j snapshotJob) prepare(of hypervisor.DiskSnapshot) (stands frozen, err err
 		if err != nil && !errors.Is(err, hypervisor.ErrUnsupported) { // else whether anybody listens now is seen when it is frozen
 			return stands, err
 		}
+		if left != epoch && j.frozenByOthers() {
+			return stands, fmt.Errorf("%w: %w: somebody has frozen its file systems, and they would be thawed with the snapshot",
+				hypervisor.ErrUntouched, hypervisor.ErrInvalidState)
+		}
 	}
 	if j.takenUp {
 		if err := j.snapshot(hypervisor.SnapshotForget, of); err != nil {
@@ -266,6 +270,14 @@ func (j snapshotJob) sameDisks(order *berthv1.SnapshotCommand, files []string) e
 func (j snapshotJob) freezes() bool {
 	order := j.command.GetSnapshot()
 	return !order.GetOff() && (order.GetFreeze() == freezeAuto || order.GetFreeze() == freezeAlways)
+}
+
+// frozenByOthers asks the guest's agent, of a guest that no snapshot has frozen. What it cannot tell is seen when it is to freeze them.
+func (j snapshotJob) frozenByOthers() bool {
+	ctx, cancel := j.limited(actLimit)
+	defer cancel()
+	is, err := j.Hypervisor.IsFrozen(ctx, j.command.GetVmId())
+	return err == nil && is
 }
 
 // frozen is whether the guest's file systems stand still.

@@ -312,6 +312,32 @@ func TestAFrozenGuestDoesNotMove(t *testing.T) {
 	})
 }
 
+// A guest that somebody else has frozen stays frozen: a snapshot is refused, unless it freezes nothing, and takes nothing.
+func TestWhatSomebodyElseHasFrozenIsNotThawed(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		b.withDisks()
+		b.node.SetGuest(vmID, fake.Guest{Agent: true})
+		if err := b.node.Freeze(b.Context(), vmID, 5); err != nil {
+			b.Error(err)
+		}
+		for _, freeze := range []string{freezeAuto, freezeAlways} {
+			order := snapshotOf("a", "b")
+			order.Freeze = freeze
+			r := b.do(command("op-"+freeze, 1, 5, takeOrder(order)))
+			b.want(r, refused_, "invalid_state", running)
+			if !b.node.Frozen(vmID) || b.tags() != "0 0 0" || !strings.Contains(r.GetError(), "somebody has frozen") {
+				b.Errorf("%s: frozen %t, tags %s, %s", freeze, b.node.Frozen(vmID), b.tags(), r.GetError())
+			}
+		}
+		never := snapshotOf("a", "b")
+		never.Freeze = "never"
+		b.want(b.do(command("op-never", 1, 5, takeOrder(never))), done_, "", running)
+		if !b.node.Frozen(vmID) || b.tags() != "1 1 0" {
+			b.Errorf("frozen %t, tags %s", b.node.Frozen(vmID), b.tags())
+		}
+	})
+}
+
 // The line of a guest that may be frozen outlives the order's answer, and goes with the run of the guest.
 func TestNobodyThawsAnEndedRun(t *testing.T) {
 	inBubble(t, func(b *bench) {

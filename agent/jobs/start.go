@@ -68,8 +68,23 @@ func (j *job) keep(xml string) {
 
 // launch creates the domain, which is not here, and looks what has become of it.
 func (j *job) launch() done {
-	seen := absent(j.command)
 	xml, err := j.render()
+	note := ""
+	if err == nil && j.command.GetStart().GetUnwatched() {
+		refused, said := overlaid(j, xml)
+		if refused != nil {
+			return *refused
+		}
+		note = said
+	}
+	ended := create(j, xml, err)
+	ended.result.Note = note
+	return ended
+}
+
+// create has the hypervisor start a document, unless there is none.
+func create(j *job, xml string, err error) done {
+	seen := absent(j.command)
 	if err == nil {
 		ctx, cancel := j.limited(startLimit)
 		err = j.Hypervisor.Start(ctx, xml)
@@ -92,7 +107,9 @@ func (j *job) launch() done {
 		j.absences.doubt(j.command.GetVmId())
 		return done{result: doubt(j.command, seen.err, seen.message())}
 	case err == nil: // it ran and is gone: the guest powered off, or somebody destroyed it
-		return notStarted(j.command, errors.New("the guest ended as soon as it was started"), seen)
+		failed := notStarted(j.command, errors.New("the guest ended as soon as it was started"), seen)
+		failed.result.Domain.EndedHere = true // it may have written to its disks
+		return failed
 	default:
 		return notStarted(j.command, err, seen)
 	}

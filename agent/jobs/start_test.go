@@ -90,7 +90,11 @@ func TestStartFails(t *testing.T) {
 			inBubble(t, func(b *bench) {
 				c.prepare(b)
 				begun := time.Now()
-				b.want(b.do(command("op1", 1, 5, c.order)), failed, c.code, c.state)
+				answer := b.do(command("op1", 1, 5, c.order))
+				b.want(answer, failed, c.code, c.state)
+				if ended := answer.GetDomain().GetEndedHere(); ended != (name == "guest ends at once") {
+					b.Errorf("that its guest has ended here, and may have written to its disks, is told: %t", ended)
+				}
 				if took := time.Since(begun); took > 5*time.Second {
 					b.Errorf("it took %s, and another node waits to be tried", took)
 				}

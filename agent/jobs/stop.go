@@ -14,7 +14,6 @@ const actLimit = 60 * time.Second
 
 // doStop asks the guest, waits for its grace time, and powers it off.
 func doStop(j *job) done {
-	order := j.command.GetStop()
 	seen := j.firstLook(haste)
 	switch {
 	case !seen.known() && j.takenUp:
@@ -29,6 +28,17 @@ func doStop(j *job) done {
 	case !seen.holds(j.command.GetEpoch()):
 		return done{result: failure(j.command, otherEpoch(j.command, seen), seen.message())}
 	}
+	left := seen.in(hypervisor.PausedMigration)
+	over := shutOff(j, seen)
+	if left && over.result.GetOutcome() == berthv1.CommandOutcome_COMMAND_OUTCOME_DONE {
+		over.result.Domain.Missing = true // what somebody's migration has left is ended, and its guest may run where that went
+	}
+	return over
+}
+
+// shutOff asks a guest that is here to shut down, unless that is of no use or not wanted, and powers it off.
+func shutOff(j *job, seen sight) done {
+	order := j.command.GetStop()
 	if !order.GetForce() && !seen.in(hypervisor.Crashed) {
 		if seen = j.askToStop(time.Duration(order.GetGraceSeconds() * float64(time.Second))); seen.gone() {
 			return stopped(j.command, seen)

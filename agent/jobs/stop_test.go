@@ -85,6 +85,25 @@ func TestStopLeavesOtherEpochsAlone(t *testing.T) {
 	})
 }
 
+// What somebody's migration has left is ended, and its guest may run where that went: the order does not say that it ended here.
+func TestStopOfWhatAMigrationHasLeft(t *testing.T) {
+	for name, left := range map[string]bool{"it runs here": false, "its source was left here": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bench) {
+				b.start(5)
+				if left {
+					b.set(hypervisor.PausedMigration)
+				}
+				result := b.do(command("op1", 1, 5, stopOrder(1)))
+				b.want(result, done_, "", absentState)
+				if result.GetDomain().GetMissing() != left {
+					b.Errorf("nobody has seen how it left: %t", !left)
+				}
+			})
+		})
+	}
+}
+
 func TestStopThatNeverSucceeds(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.start(5)

@@ -95,6 +95,7 @@ type Config struct {
 	Version     string
 	Addresses   []string          // host:port of the coordinators' agent listeners
 	Remember    func([]string)    // told when the coordinators name other addresses
+	Trusted     func([]string)    // told the IDs of the authorities that the coordinators trust, the one that signs first
 	Alive       func(leader bool) // told at every sign of life, for the service manager
 	Client      *http.Client
 	Hypervisor  hypervisor.Hypervisor
@@ -241,6 +242,12 @@ func (s *Session) remember(addresses []string) {
 	}
 }
 
+func (s *Session) trusted(authorities []string) {
+	if s.Trusted != nil && len(authorities) > 0 {
+		s.Trusted(authorities)
+	}
+}
+
 func (s *Session) deliver(event hypervisor.Event) {
 	s.Jobs.Saw(event)
 	if event.Kind == hypervisor.EventRan {
@@ -328,6 +335,7 @@ func (s *Session) connect(ctx context.Context, address string) (served bool, red
 	s.Logger.Info("connected to the leader", "coordinator", address, "term", welcome.GetTerm())
 	clear(s.troubles)
 	s.remember(welcome.GetAgentAddresses())
+	s.trusted(welcome.GetAuthorities())
 	redirect, err = c.run(ctx, cancel, welcome)
 	return true, redirect, err
 }
@@ -398,6 +406,7 @@ func (c *connection) receive(ctx context.Context) (*berthv1.Redirect, error) {
 			ask(c.whole)
 		case message.GetMembers() != nil:
 			c.remember(message.GetMembers().GetAgentAddresses())
+			c.trusted(message.GetMembers().GetAuthorities())
 		case message.GetLease() != nil:
 			c.leased(message.GetLease())
 		case message.GetRedirect() != nil:

@@ -43,6 +43,9 @@ type Tasks struct {
 	Discard func(ctx context.Context, vm string, epoch uint64) error
 	// EndCrashed removes what is left of a guest that has crashed. Package jobs implements it.
 	EndCrashed func(ctx context.Context, vm string, epoch uint64) error
+	// Reading is told that the devices of a VM are about to be read, and then what they are. Package jobs implements it; nil: nobody
+	// wants to know.
+	Reading func(vm string) (read func(epoch uint64, devices *berthv1.Devices))
 	// Shared keeps what was seen of pools that are called shared; nil: nobody wants to know.
 	Shared *SharedPools
 	Logger hclog.Logger
@@ -65,6 +68,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	var described, reached string
 	var locked bool
 	var devices *berthv1.Devices
+	var frozen bool
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -97,6 +101,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		locked, err = t.lock(ctx, task.GetLock())
 	case task.GetDevices() != nil:
 		devices, err = t.devices(ctx, task.GetDevices())
+		frozen = err == nil && task.GetDevices().GetFrozen() && t.frozen(ctx, task.GetDevices().GetVmId())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -105,7 +110,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	}
 	result = answer(task, err)
 	result.AllocatedBytes, result.DomainXml, result.Reached, result.Locked = allocated, described, reached, locked
-	result.Devices = devices
+	result.Devices, result.Frozen = devices, frozen
 	return result
 }
 
@@ -119,6 +124,10 @@ func answer(task *berthv1.Task, err error) *berthv1.TaskResult {
 
 // devices reads the devices of a domain that runs.
 func (t *Tasks) devices(ctx context.Context, order *berthv1.DevicesTask) (*berthv1.Devices, error) {
+	read := func(uint64, *berthv1.Devices) {}
+	if t.Reading != nil {
+		read = t.Reading(order.GetVmId())
+	}
 	domain, err := t.Hypervisor.Lookup(ctx, order.GetVmId())
 	switch {
 	case err != nil:
@@ -128,7 +137,15 @@ func (t *Tasks) devices(ctx context.Context, order *berthv1.DevicesTask) (*berth
 	case domain.Devices == nil:
 		return nil, fmt.Errorf("%w: it is %s, and its devices cannot be read", hypervisor.ErrInvalidState, domain.State)
 	}
-	return telemetry.Devices(domain.Devices, true), nil
+	devices := telemetry.Devices(domain.Devices, true)
+	read(domain.Epoch, devices)
+	return devices, nil
+}
+
+// frozen asks the agent in a guest whether the file systems there are frozen. Few guests have one.
+func (t *Tasks) frozen(ctx context.Context, vm string) bool {
+	is, err := t.Hypervisor.IsFrozen(ctx, vm)
+	return err == nil && is
 }
 
 // copyLimit is for one change of a surplus copy.

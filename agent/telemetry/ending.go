@@ -21,17 +21,9 @@ func AddEndings(report *berthv1.InventoryReport, endings []Ending) {
 	if report.GetDomainsUnknown() {
 		return
 	}
-	listed := make(map[string]*berthv1.Domain, len(report.GetDomains()))
-	for _, domain := range report.GetDomains() {
-		listed[domain.GetUuid()] = domain
-	}
+	domains := index(report)
 	for _, one := range endings {
-		domain, there := listed[one.UUID]
-		if !there {
-			domain = &berthv1.Domain{Uuid: one.UUID, State: berthv1.DomainState_DOMAIN_STATE_ABSENT}
-			report.Domains = append(report.Domains, domain)
-		}
-		AddEnding(domain, one)
+		AddEnding(domains.of(one.UUID), one)
 	}
 }
 

@@ -23,6 +23,8 @@ type Collector struct {
 	MigrationAddress string
 	// DomainTypes limits what the capabilities offer, for a node where one is there and of no use. Empty: no limit.
 	DomainTypes []string
+	// MetricsPort is where other machines read the agent's figures; 0: none does.
+	MetricsPort int
 	// Expected are the UUIDs of the guests that this node may have: of one that is not listed a machine scope may be left. Nil:
 	// only those that were listed before.
 	Expected func() []string
@@ -54,7 +56,7 @@ func (c *Collector) node(ctx context.Context) *berthv1.NodeInventory {
 	out := &berthv1.NodeInventory{
 		HostName: c.Identity.HostName, MachineId: c.Identity.MachineID, BootId: c.Identity.BootID,
 		AgentVersion: buildinfo.Version(), MigrationUri: c.MigrationURI, MigrationAddress: c.MigrationAddress,
-		CollectedAt: timestamppb.New(time.Now()),
+		CollectedAt: timestamppb.New(time.Now()), MetricsPort: int32(c.MetricsPort),
 	}
 	failed := func(reading string, err error) {
 		out.Errors = append(out.Errors, &berthv1.ReadingError{Reading: reading, Message: err.Error()})

@@ -14,17 +14,9 @@ func AddLastRuns(report *berthv1.InventoryReport, runs []LastRun) {
 	if report.GetDomainsUnknown() || len(runs) == 0 {
 		return
 	}
-	listed := make(map[string]*berthv1.Domain, len(report.GetDomains()))
-	for _, domain := range report.GetDomains() {
-		listed[domain.GetUuid()] = domain
-	}
+	domains := index(report)
 	for _, run := range runs {
-		domain, there := listed[run.UUID]
-		if !there {
-			domain = &berthv1.Domain{Uuid: run.UUID, State: berthv1.DomainState_DOMAIN_STATE_ABSENT}
-			report.Domains = append(report.Domains, domain)
-		}
-		if off(domain) {
+		if domain := domains.of(run.UUID); off(domain) {
 			run.tell(domain)
 		}
 	}

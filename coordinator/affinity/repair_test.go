@@ -465,3 +465,31 @@ func TestWorsens(t *testing.T) {
 		})
 	}
 }
+
+func TestInBoth(t *testing.T) {
+	const ends = "; group apart: a and b are both on h1; hard rules come first, then rules for nodes"
+	for _, test := range []struct {
+		groups []string
+		where  string
+		want   []string
+	}{
+		{[]string{"rack: a on h2", "apart: a - b"}, "a@h1 b@h1", []string{
+			"a: a rule for nodes and a rule for VMs ask to move it: group rack: a is on h1, and should be on h2" + ends,
+		}},
+		{[]string{"rack: a on? h2", "apart: a - b"}, "a@h1 b@h1", []string{ // the rule for VMs is asked first
+			"a: a rule for nodes and a rule for VMs ask to move it: group rack: a is on h1, and should be on h2" + ends,
+		}},
+		{[]string{"rack: a on h2"}, "a@h1", nil},
+		{[]string{"rack: a on h2", "far: a off h1"}, "a@h1", nil}, // two rules for nodes
+		{[]string{"rack: a on h1", "apart: a - b"}, "a@h1 b@h1", nil},
+		{[]string{"rack: a on h2", "apart: b - c"}, "a@h1 b@h1 c@h1", nil},
+	} {
+		var got []string
+		for _, both := range InBoth(Candidates(parse(t, test.groups...), at(test.where), nil, nil, same)) {
+			got = append(got, both.VM+": "+both.Text())
+		}
+		if diff := gocmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", test.groups, diff)
+		}
+	}
+}

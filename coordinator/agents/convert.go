@@ -104,6 +104,7 @@ var parameters = map[protoreflect.Name]func(*operation.Order) any{
 	"deadline_seconds": func(o *operation.Order) any { return o.Deadline.Seconds() },
 
 	"copy_storage": func(o *operation.Order) any { return o.CopyStorage },
+	"unwatched":    func(o *operation.Order) any { return o.Unwatched },
 	"given_up":     func(o *operation.Order) any { return o.GivenUp },
 	"shared_pools": func(o *operation.Order) any { return o.SharedPools },
 	"from": func(o *operation.Order) any {
@@ -154,6 +155,11 @@ func Answer(node, boot string, result *berthv1.CommandResult) operation.Answer {
 		Frozen:   result.GetFrozen(),
 		Seen:     observation(result.GetDomain()),
 		Repeated: result.GetRepeated(),
+	}
+	for _, one := range result.GetOverlays() {
+		a.Overlays = append(a.Overlays, operation.Overlay{
+			Target: one.GetTarget(), Path: one.GetPath(), Overlay: one.GetOverlay(), Format: one.GetFormat(), Rivals: one.GetRivals(),
+		})
 	}
 	if !a.Repeated { // what was seen earlier may be of an earlier boot
 		a.Seen.Boot = boot

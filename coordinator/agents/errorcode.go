@@ -33,6 +33,7 @@ var errorCodes = map[berthv1.AgentErrorCode]operation.ErrorCode{
 	berthv1.AgentErrorCode_AGENT_ERROR_CODE_MALFORMED:     operation.Malformed,
 	berthv1.AgentErrorCode_AGENT_ERROR_CODE_TOO_LATE:      operation.TooLate,
 	berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSAFE:        operation.Unsafe,
+	berthv1.AgentErrorCode_AGENT_ERROR_CODE_OVERLAID:      operation.Overlaid,
 }
 
 // errorCode reads the code of an answer. Agents of releases up to 0.6 send its word alone, and so does any agent for an answer

@@ -13,6 +13,7 @@ import (
 	"berth/shared/destination"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
+	"berth/shared/rpc"
 )
 
 // MaxRequest is how long a request for a certificate may be, in bytes.
@@ -32,10 +33,7 @@ func (c certifier) CertifyHypervisor(
 		return nil, err
 	}
 	// Another member may not have heard yet that the node is new, or gone.
-	s.mu.Lock()
-	leads := s.term != 0
-	s.mu.Unlock()
-	if !leads {
+	if !leads(s) {
 		return nil, notLeading()
 	}
 	snapshot := s.Records.Snapshot()
@@ -74,6 +72,32 @@ func (c certifier) CertifyHypervisor(
 		}
 		s.Log.Info("a hypervisor was issued a certificate", "node", node.Name, "purpose", string(part.purpose), "addresses",
 			strings.Join(part.addresses, " "))
+	}
+	return connect.NewResponse(response), nil
+}
+
+// leads tells whether this member leads.
+func leads(s *Server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.term != 0
+}
+
+// Renew gives a node another certificate for its key. It implements berthv1connect.AgentServiceHandler.
+func (c certifier) Renew(
+	ctx context.Context, request *connect.Request[berthv1.RenewRequest],
+) (*connect.Response[berthv1.RenewResponse], error) {
+	s := c.server
+	if _, err := s.agentOf(ctx); err != nil {
+		return nil, err
+	}
+	if !leads(s) {
+		return nil, notLeading()
+	}
+	who, _ := rpc.Bearer(ctx)
+	response, err := s.RenewNode(ctx, who, request.Msg)
+	if err != nil {
+		return nil, err
 	}
 	return connect.NewResponse(response), nil
 }

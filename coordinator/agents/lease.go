@@ -84,7 +84,7 @@ func (s *Server) due() map[*session]*berthv1.Lease {
 	}
 	s.mu.Unlock()
 	snapshot, due := s.Records.Snapshot(), map[*session]*berthv1.Lease{}
-	guarded := sync.OnceValue(evidence.Moment{Records: snapshot, At: time.Now()}.Guarded) // it looks at all VMs: only where watchdogs are
+	guarded := sync.OnceValue(evidence.Moment{Records: snapshot, At: time.Now()}.Guarded) // only where watchdogs are
 	for _, x := range open {
 		node, enrolled := snapshot.Node(x.node)
 		leased := node.Fence.Method == model.FenceWatchdog && x.lives(&node, guarded()[x.node]) && !node.Fenced()

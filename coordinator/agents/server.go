@@ -45,6 +45,10 @@ type Config struct {
 	Inventory Inventory
 	// Hypervisors sign what libvirt and QEMU of the nodes need for live migration.
 	Hypervisors pki.Hypervisors
+	// Authorities are the IDs of those that the cluster trusts, the one that signs first. Agents are told when they change. nil: never.
+	Authorities func() []string
+	// RenewNode gives a node another certificate for its key.
+	RenewNode func(context.Context, pki.Bearer, *berthv1.RenewRequest) (*berthv1.RenewResponse, error)
 	// Leader is the ID of the member that leads as far as this one knows; empty when there is none.
 	Leader func() string
 	// Answered takes each answer to an order, and Connected each node whose session has opened: the orders to it are to
@@ -265,10 +269,11 @@ func (s *Server) admit(x *session, hello *berthv1.Hello, sequence uint64) (admit
 	if older := s.sessions[x.node]; older != nil {
 		older.end(replaced())
 	}
-	x.term, x.pace = s.term, model.PaceOf(len(s.Records.Snapshot().Nodes()))
+	x.term, x.pace = s.term, model.PaceOf(s.Records.Snapshot().CountNodes())
 	x.reports.Keep(x.pace)
 	x.reports.CalledFrom(x.from)
 	_, x.told = s.addresses()
+	x.trusted = s.authorities()
 	x.send(s.welcome(s.term, x.pace, x.told)) // the first one in the queue
 	s.sessions[x.node] = x
 	return true, nil
@@ -285,15 +290,25 @@ func (s *Server) forget(x *session) {
 	}
 }
 
-// tellMembers lets an agent know that the coordinators are others than it was told: it would look for a new leader among
-// those of before.
+// tellMembers lets an agent know that the coordinators are others than it was told, because it would look for a new leader
+// among those of before, or that others are trusted.
 func (s *Server) tellMembers(x *session) {
 	_, all := s.addresses()
-	if slices.Equal(all, x.told) {
+	trusted := s.authorities()
+	if slices.Equal(all, x.told) && slices.Equal(trusted, x.trusted) {
 		return
 	}
-	x.told = all
-	x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Members{Members: &berthv1.Members{AgentAddresses: all}}})
+	x.told, x.trusted = all, trusted
+	x.send(&berthv1.SessionResponse{Message: &berthv1.SessionResponse_Members{
+		Members: &berthv1.Members{AgentAddresses: all, Authorities: trusted},
+	}})
+}
+
+func (c *Config) authorities() []string {
+	if c.Authorities == nil {
+		return nil
+	}
+	return c.Authorities()
 }
 
 func (s *Server) welcome(term uint64, pace model.Pace, all []string) *berthv1.SessionResponse {
@@ -305,6 +320,7 @@ func (s *Server) welcome(term uint64, pace model.Pace, all []string) *berthv1.Se
 		AgentAddresses:           all,
 		Now:                      timestamppb.Now(),
 		Digests:                  true,
+		Authorities:              s.authorities(),
 	}}}
 }
 

@@ -47,6 +47,7 @@ type session struct {
 	pace      model.Pace
 	reports   *inventory.Session
 	told      []string // addresses of the coordinators
+	trusted   []string // IDs of the authorities that it was told
 	interrupt func()
 
 	queue chan *berthv1.SessionResponse

@@ -59,6 +59,7 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
 				Locked: result.GetLocked(), Devices: inventory.DevicesFrom(result.GetDevices()),
+				Frozen: result.GetFrozen(),
 			}, nil
 		case <-taken:
 			late.Stop()
@@ -118,6 +119,8 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		}}
 	case task.Devices != nil:
 		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Devices.VM, Epoch: task.Devices.Epoch}}
+	case task.Frozen != nil:
+		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Frozen.VM, Epoch: task.Frozen.Epoch, Frozen: true}}
 	case task.Discard != nil:
 		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
 	case len(task.Reach) > 0:

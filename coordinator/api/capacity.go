@@ -63,7 +63,7 @@ func (s *queryCalls) Capacity(
 	found := engine.Capacity(columns, view.At, estate.Request(resolved, vm, placement.ForStart), most)
 	response := &berthv1.CapacityResponse{
 		SchemaVersion: wire.SchemaVersion, More: int32(found.Count), AtLeast: found.Cut, Cluster: resolved.Cluster,
-		RunsOutOf: found.RunsOut, RunsOutFirst: found.Reason,
+		RunsOutOf: found.RunsOut, RunsOutFirst: found.Reason, Warnings: found.Warnings,
 	}
 	slices.SortFunc(found.Nodes, func(a, b placement.NodeCapacity) int { return cmp.Compare(a.Name, b.Name) })
 	for _, node := range found.Nodes {

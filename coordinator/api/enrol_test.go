@@ -239,6 +239,34 @@ func TestEnrolAgent(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a revoked token", func(t *testing.T) {
+		lull()
+		secret := m.token(&berthv1.CreateTokenRequest{Purpose: "agent", Name: "late-*", Uses: 3})
+		if _, err := enrol(agentRequest(c, "late-1", secret, 60)); err != nil {
+			t.Fatal(err)
+		}
+		backup := save(t, m)
+		list, err := m.operator().ListTokens(t.Context(), connect.NewRequest(&berthv1.ListTokensRequest{}))
+		c.check(err)
+		at := slices.IndexFunc(list.Msg.GetTokens(), func(k *berthv1.Token) bool { return k.GetName() == "late-*" })
+		id := list.Msg.GetTokens()[at].GetId()
+		answer, err := m.operator().RevokeToken(t.Context(), connect.NewRequest(&berthv1.RevokeTokenRequest{Id: id, RequestId: "revoke"}))
+		if err != nil || answer.Msg.GetToken().GetUsesLeft() != 2 || answer.Msg.GetToken().GetName() != "late-*" {
+			t.Errorf("revoked is %v, %v", answer, err)
+		}
+		_, err = enrol(agentRequest(c, "late-2", secret, 61))
+		wantRefusal(t, err, rpc.Denied, "token")
+		_, err = m.operator().RevokeToken(t.Context(), connect.NewRequest(&berthv1.RevokeTokenRequest{Id: id, RequestId: "again"}))
+		wantRefusal(t, err, rpc.NotFound, "token/"+id)
+		if _, known := m.store.Snapshot().NodeByName("late-1"); !known {
+			t.Error("who came in before is gone")
+		}
+		if _, err := restore(t, m, backup, members.ChunkSize); err != nil {
+			t.Fatal(err)
+		}
+		_, err = enrol(agentRequest(c, "late-2", secret, 61))
+		wantRefusal(t, err, rpc.Denied, "token")
+	})
 }
 
 func parse(t *testing.T, text []byte) *x509.Certificate {

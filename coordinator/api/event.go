@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/history"
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
@@ -19,10 +21,13 @@ import (
 // leaderCheck is how often a quiet stream of events looks whether this member still leads.
 const leaderCheck = time.Second
 
+// eventsLost is the kind of the event that tells a watcher that it has missed some.
+const eventsLost = "events.lost"
+
 // WatchEvents sends the last events, oldest first, and with follow everything that happens from then on, together with
 // what only the leader sees: nodes that fall silent and come back, and VMs that run twice. A watcher that reads slowly
 // slows nobody: events wait in the state, as many as that keeps, and a thousand of what only the leader sees. Who falls
-// further behind is told that some are lost, and has to read the lists anew.
+// further behind is told that some are lost, and has to read the lists anew. The backlog has the last that the filter lets through.
 func (s *queryCalls) WatchEvents(
 	ctx context.Context, request *connect.Request[berthv1.WatchEventsRequest],
 	stream *connect.ServerStream[berthv1.WatchEventsResponse],
@@ -34,17 +39,24 @@ func (s *queryCalls) WatchEvents(
 	if err := s.Consensus.VerifyRead(ctx); err != nil {
 		return err
 	}
-	// The headers at once: a quiet cluster is not a silent coordinator.
-	if err := stream.Send(nil); err != nil {
+	first := s.Present()
+	filter, err := first.FilterOf(request.Msg.GetFilter(), first.Happened("event", nil, nil))
+	if err != nil {
+		return err
+	}
+	// At once: a quiet cluster is not a silent coordinator.
+	if err := stream.Send(begun(filter)); err != nil {
 		return err
 	}
 	seen := s.Inventory.Subscribe()
 	defer seen.Close()
 	snapshot := s.Store.Snapshot()
-	if backlog > 0 {
-		if err := sendEvents(stream, snapshot.Events(backlog)...); err != nil {
-			return err
-		}
+	past, err := s.backlog(ctx, snapshot, filter, backlog)
+	if err != nil {
+		return err
+	}
+	if err := sendEvents(stream, past...); err != nil {
+		return err
 	}
 	if !request.Msg.GetFollow() {
 		return nil
@@ -69,13 +81,62 @@ func (s *queryCalls) WatchEvents(
 		case <-s.Stopping:
 			return stopping()
 		}
-		if err := sendEvents(stream, events...); err != nil {
+		if err := sendEvents(stream, s.asked(snapshot, filter, events)...); err != nil {
 			return err
 		}
 		if err := s.Leads(); err != nil {
 			return err
 		}
 	}
+}
+
+// begun is the first message of a stream: without a filter it is only the headers.
+func begun(filter *answer.Filter) *berthv1.WatchEventsResponse {
+	if !filter.Asked() {
+		return nil
+	}
+	return &berthv1.WatchEventsResponse{Filtered: true}
+}
+
+// backlog are the last events that a filter lets through, at most limit of them. Those that the state does not have any more are read from
+// the history.
+func (s *queryCalls) backlog(
+	ctx context.Context, snapshot *state.Snapshot, filter *answer.Filter, limit int,
+) ([]model.Event, error) {
+	switch {
+	case limit == 0:
+		return nil, nil
+	case !filter.Asked() && limit <= state.MaxEvents/2:
+		return snapshot.Events(limit), nil
+	}
+	events := s.asked(snapshot, filter, snapshot.Events(state.MaxEvents))
+	from := snapshot.HistoryFrom()
+	if len(events) >= limit || from == 0 || s.History.Whole() < from {
+		return events[max(len(events)-limit, 0):], nil
+	}
+	events = slices.DeleteFunc(events, func(event model.Event) bool { return event.Index <= from }) // the history has them all
+	slices.Reverse(events)
+	p := &answer.Moment{Snapshot: snapshot, At: s.Now(), Soft: s.Inventory}
+	older, _, err := answer.ReadOn(ctx, s.Source, p, filter.Query(), limit-len(events), func(row *history.Row) (model.Event, bool) {
+		if row.Event == nil || !filter.Event(p, row.Event) {
+			return model.Event{}, false
+		}
+		return *row.Event, true
+	})
+	events = append(events, older...)
+	slices.Reverse(events)
+	return events, err
+}
+
+// asked are those of the events that a filter lets through, and what tells of loss.
+func (s *queryCalls) asked(snapshot *state.Snapshot, filter *answer.Filter, events []model.Event) []model.Event {
+	if !filter.Asked() {
+		return events
+	}
+	p := &answer.Moment{Snapshot: snapshot, At: s.Now(), Soft: s.Inventory}
+	return slices.DeleteFunc(events, func(event model.Event) bool {
+		return event.Kind != eventsLost && !filter.Event(p, &event)
+	})
 }
 
 // softEvents are what is told of something that only the leader saw.
@@ -109,7 +170,7 @@ func (s *queryCalls) softEvents(seen inventory.Event) []model.Event {
 // lostEvents tell a watcher that was too slow to begin anew.
 func lostEvents(at time.Time) []model.Event {
 	return []model.Event{{
-		At: at, Kind: "events.lost", Subject: "cluster",
+		At: at, Kind: eventsLost, Subject: "cluster",
 		Message: "this watcher was too slow: some events are missing here, so read what there is anew",
 	}}
 }

@@ -37,6 +37,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/integration/loopback"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -132,6 +133,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		DataDir: filepath.Join(dir, "raft"), MemberID: m.id, ClusterID: clusterID, Bind: m.record.RaftAddress,
 		Advertise: m.record.RaftAddress, TLS: m.files, Logger: hclog.NewNullLogger(), Stability: 50 * time.Millisecond,
 		Fatal: func(err error) { c.t.Errorf("member %s cannot go on: %v", name, err) },
+		Seals: func() (seal.Keys, error) { return seal.Keys{{7}}, nil },
 	}
 	if first {
 		c.check(consensus.Bootstrap(settings))
@@ -148,9 +150,11 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	asPeer, err := pki.ClientConfig(m.files, pki.RolePeer)
 	c.check(err)
 	m.imports = filepath.Join(dir, "imports")
+	vault, err := answer.NewVault(c.authority, c.authority.CertificatePEM(), nil, func(*pki.Authority) error { return nil })
+	c.check(err)
 	m.api = New(Config{
 		Config: answer.Config{
-			Self: m.id, SelfName: name, Authority: c.authority, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
+			Self: m.id, SelfName: name, Vault: vault, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
 			Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
 		},
 		Control:    m.control,

@@ -17,6 +17,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/identities"
 	"berth/coordinator/model"
+	"berth/coordinator/placement/rule"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -34,7 +35,7 @@ func nodeMessage(p *answer.Moment, id string) *berthv1.Node {
 		return nil
 	}
 	var names []string
-	for _, vm := range p.VMsOn(id) {
+	for vm := range p.SharedVMsOn(id) {
 		names = append(names, vm.Name)
 	}
 	inside := p.Cluster(view.Node.Cluster)
@@ -49,7 +50,37 @@ func nodeMessage(p *answer.Moment, id string) *berthv1.Node {
 	})
 }
 
-// ListNodes answers with all nodes, by name. The capabilities document is left out: it is long, and GetNode has it.
+// nodeState begins the names of the states of nodes in the protocol.
+const nodeState = "NODE_STATE_"
+
+// A node that takes no VMs has a second state.
+const (
+	stateMaintenance = "maintenance"
+	stateDraining    = "draining"
+)
+
+// nodeFilters is what a list of nodes can be narrowed by.
+func nodeFilters(nodes []model.Node) *answer.Filterable {
+	return &answer.Filterable{
+		What: "node", Bearer: "node", States: append(answer.Words(berthv1.NodeState_name, nodeState), stateMaintenance, stateDraining),
+		Fields: []string{answer.ByState, answer.ByLabel},
+		Labels: answer.LabelsOf(slices.Values(nodes), func(node model.Node) []string { return node.Labels }),
+	}
+}
+
+// nodeStates are all states that a node has.
+func nodeStates(node *berthv1.Node) []string {
+	states := []string{answer.Word(node.GetState().String(), nodeState)}
+	if node.GetMaintenance() {
+		states = append(states, stateMaintenance)
+	}
+	if node.GetPlanId() != "" {
+		states = append(states, stateDraining)
+	}
+	return states
+}
+
+// ListNodes answers with the nodes that are asked for, by name. The capabilities document is left out: it is long, and GetNode has it.
 func (s *nodeCalls) ListNodes(
 	ctx context.Context, request *connect.Request[berthv1.ListNodesRequest],
 ) (*connect.Response[berthv1.ListNodesResponse], error) {
@@ -63,11 +94,19 @@ func (s *nodeCalls) ListNodes(
 	}
 	nodes := p.Nodes()
 	slices.SortFunc(nodes, func(a, b model.Node) int { return cmp.Compare(a.Name, b.Name) })
-	nodes, next := answer.Cut(nodes, page, answer.Ascending, func(node model.Node) string { return node.Name })
-	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
-	for _, node := range nodes {
-		response.Nodes = append(response.Nodes, wire.Brief(s.node(p, node.ID)))
+	filter, err := p.FilterOf(request.Msg.GetFilter(), nodeFilters(nodes))
+	if err != nil {
+		return nil, err
 	}
+	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked()}
+	response.Nodes, response.NextPageToken = answer.Pick(nodes, page, answer.Ascending, func(node model.Node) string { return node.Name },
+		func(node model.Node) (*berthv1.Node, bool) {
+			if !filter.Labelled(node.Labels) {
+				return nil, false
+			}
+			message := wire.Brief(s.node(p, node.ID))
+			return message, filter.Is(nodeStates(message)...)
+		})
 	return connect.NewResponse(response), nil
 }
 
@@ -341,11 +380,11 @@ func removable(p *answer.Moment, node model.Node) error {
 	if vms := p.VMsOn(node.ID); len(vms) > 0 {
 		return refusal.New(rpc.Conflict, subject,
 			fmt.Sprintf("migrate or stop them first: 'berth vm list --node %s'", node.Name),
-			"node %s holds %d VMs, %q among them", node.Name, len(vms), vms[0].Name)
+			"node %s holds %s, %q among them", node.Name, rule.Count(len(vms), "VM"), vms[0].Name)
 	}
 	if vms := homeOf(p, node.ID); len(vms) > 0 {
 		return refusal.New(rpc.Conflict, subject, "delete these VMs first: they start nowhere else",
-			"node %s has the disks of %d VMs, %q among them", node.Name, len(vms), vms[0].Name)
+			"node %s has the disks of %s, %q among them", node.Name, rule.Count(len(vms), "VM"), vms[0].Name)
 	}
 	for _, op := range p.LiveOperations() {
 		if op.Source == node.ID || op.Target == node.ID {
@@ -359,7 +398,13 @@ func removable(p *answer.Moment, node model.Node) error {
 
 // homeOf are the VMs that have disks on a node, and on no other one.
 func homeOf(p *answer.Moment, node string) []model.VM {
-	return slices.DeleteFunc(p.VMs(), func(vm model.VM) bool { return vm.Home != node && vm.Bound != node })
+	var home []model.VM
+	for vm := range p.SharedVMs() {
+		if vm.Home == node || vm.Bound == node {
+			home = append(home, *vm)
+		}
+	}
+	return home
 }
 
 // setNodeKeys changes the values that a node sets of the keys that its cluster declares, and says what it did.

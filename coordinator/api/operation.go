@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/history"
 	"berth/coordinator/operation"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -19,6 +20,9 @@ import (
 
 // progressEvery is how often a watcher is told of a migration's progress. Agents report once a second.
 const progressEvery = 500 * time.Millisecond
+
+// operationResult begins the names of the results of operations in the protocol.
+const operationResult = "OPERATION_RESULT_"
 
 // ListOperations answers with the newest operations.
 func (s *planCalls) ListOperations(
@@ -36,12 +40,41 @@ func (s *planCalls) ListOperations(
 	if request.Msg.GetRunningOnly() {
 		operations = slices.DeleteFunc(operations, func(op operation.Operation) bool { return !op.Live() })
 	}
-	operations, next := answer.Cut(operations, page, answer.Descending, answer.OperationKey)
-	response := &berthv1.ListOperationsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
-	for _, op := range operations {
-		response.Operations = append(response.Operations, wire.Operation(op))
+	filter, err := p.FilterOf(request.Msg.GetFilter(),
+		p.Happened("operation", answer.Words(berthv1.OperationResult_name, operationResult), operation.KindNames()))
+	if err != nil {
+		return nil, err
 	}
-	return connect.NewResponse(response), nil
+	response := &berthv1.ListOperationsResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked()}
+	keep := func(op operation.Operation) (*berthv1.Operation, bool) {
+		if !filter.Operation(&op) {
+			return nil, false
+		}
+		message := wire.Operation(op)
+		return message, filter.Is(answer.Word(message.GetResult().String(), operationResult))
+	}
+	query := filter.Query()
+	if query.Before, err = page.InPast(); err != nil {
+		return nil, err
+	}
+	if query.Before == nil {
+		response.Operations, response.NextPageToken = answer.Pick(operations, page, answer.Descending, answer.OperationKey, keep)
+	}
+	if response.GetNextPageToken() != "" || request.Msg.GetRunningOnly() {
+		return connect.NewResponse(response), nil
+	}
+	older, next, err := answer.ReadOn(ctx, s.Source, p, query, page.Limit-len(response.GetOperations()),
+		func(row *history.Row) (*berthv1.Operation, bool) {
+			if row.Operation == nil {
+				return nil, false
+			}
+			if _, kept := p.Operation(row.Operation.ID); kept {
+				return nil, false
+			}
+			return keep(*row.Operation)
+		})
+	response.Operations, response.NextPageToken = append(response.GetOperations(), older...), next
+	return connect.NewResponse(response), err
 }
 
 // GetOperation answers with one operation.

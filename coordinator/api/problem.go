@@ -17,6 +17,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
+	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -37,7 +38,9 @@ func (p problems) all(members []*berthv1.Member) []string {
 		p.strays(),
 		p.nodeProblems(),
 		p.oldAgents(),
+		p.upgrades(),
 		p.headroomProblems(),
+		p.crowding(),
 		p.poolProblems(),
 		p.groupProblems(),
 		p.planProblems(),
@@ -76,7 +79,11 @@ func (p problems) untold() []string {
 // duplicates are UUIDs that run on two nodes: two guests may be writing to one disk.
 func (p problems) duplicates() []string {
 	var lines []string
-	for uuid, nodes := range p.Running() {
+	for uuid := range p.View().Strays() {
+		var nodes []string
+		for _, node := range p.View().ShownOn(uuid, view.Runs) {
+			nodes = append(nodes, node.Node.Name)
+		}
 		if len(nodes) < 2 {
 			continue
 		}
@@ -135,9 +142,8 @@ func (p problems) vmProblems() []string {
 		return nil // the records are claims of the past: what differs is set right when it ends
 	}
 	var lines []string
-	running := p.Living()
-	for _, vm := range p.VMs() {
-		seen := vmMessage(p.Moment, vm, running)
+	for _, vm := range p.suspects() {
+		seen := vmMessage(p.Moment, vm)
 		lost := seen.GetState() == berthv1.VMState_VM_STATE_LOST
 		switch kind := seen.GetConditionKind(); {
 		case lost && !slices.Contains(besideKinds, kind) && kind != berthv1.ConditionKind_CONDITION_KIND_RUNS_TWICE:
@@ -149,6 +155,24 @@ func (p problems) vmProblems() []string {
 		}
 	}
 	return lines
+}
+
+// suspects are the VMs of which something may be wrong, by name: of all others, each is where its record says, and runs.
+func (p problems) suspects() []model.VM {
+	found := make(map[string]model.VM)
+	for _, mark := range []model.Mark{model.MarkDown, model.MarkUnusual} {
+		for _, vm := range p.VMsMarked(mark) {
+			found[vm.ID] = vm
+		}
+	}
+	for _, ids := range p.View().NotRunning() {
+		for _, id := range ids {
+			if vm, known := p.VM(id); known {
+				found[id] = vm
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b model.VM) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // strays are domains with Berth's mark that no record knows, as those of VMs that were made after a backup that was restored.
@@ -228,6 +252,33 @@ func (p problems) headroomProblems() []string {
 			lines = append(lines, fmt.Sprintf("cluster %s keeps %s in spare, and has not enough free: %s; add memory or nodes, or run less",
 				name, spares(spare[name]), short))
 		}
+	}
+	return lines
+}
+
+// upgrades are the clusters in which Berth moves nothing by itself, because their nodes are updated.
+func (p problems) upgrades() []string {
+	var lines []string
+	for _, record := range p.Clusters() {
+		if model.SettingsOf(&record).UpgradeMode {
+			lines = append(lines, fmt.Sprintf(
+				"cluster %s is in upgrade mode: no rule is enforced and nothing is balanced; 'berth cluster set %s --upgrade-mode false' ends it",
+				record.Name, record.Name))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// crowding says where vCPUs come to more than nodes have. One cluster setting keeps further ones away.
+func (p problems) crowding() []string {
+	var crowds []view.Crowd
+	for _, node := range p.View().Nodes {
+		crowds = append(crowds, node.Crowd())
+	}
+	lines := view.Crowding(crowds)
+	for i := range lines {
+		lines[i] += "; move or stop some; 'berth cluster set CLUSTER --promise-vcpus true' refuses what passes the ratio from then on"
 	}
 	return lines
 }

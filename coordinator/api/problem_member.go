@@ -52,7 +52,7 @@ func memberTroubles(member *berthv1.Member, now time.Time) []string {
 	case !member.GetReachable() && silence < longGone:
 		about("is not reachable since %.0f s; 'systemctl status berth-coordinator' there tells whether it runs", silence.Seconds())
 	case !member.GetReachable():
-		about("is not reachable since %s; if it is gone for good: 'berth coordinator remove %s', then let another join",
+		about("is not reachable since %s; if it is gone for good: 'berth coordinator delete %s', then let another join",
 			silence.Round(time.Minute), member.GetName())
 	case !member.GetHealthy():
 		about("%s", member.GetHealth())
@@ -63,6 +63,9 @@ func memberTroubles(member *berthv1.Member, now time.Time) []string {
 	}
 	if size := units.Bytes(member.GetLogBytes()); size > consensus.LargeLog {
 		about("has a log of %v on its disk, which does not shrink by itself: stop it and run 'berth coordinator compact' there", size)
+	}
+	if why := member.GetHistoryProblem(); why != "" {
+		about("keeps no history now, and catches up when it can: %s", why)
 	}
 	if line := backupTrouble(member, now); line != "" {
 		about("%s", line)

@@ -49,7 +49,7 @@ func TestProblemsOfCoordinators(t *testing.T) {
 			"one more coordinator lost, and nothing can be changed until it is back",
 		}},
 		"one of five gone": {[]*berthv1.Member{of("c1", nil), of("c2", nil), of("c3", nil), of("c4", nil), of("c5", silent(3700))}, []string{
-			"coordinator c5 is not reachable since 1h2m0s; if it is gone for good: 'berth coordinator remove c5', then let another join",
+			"coordinator c5 is not reachable since 1h2m0s; if it is gone for good: 'berth coordinator delete c5', then let another join",
 		}},
 		"behind": {[]*berthv1.Member{of("c1", func(m *berthv1.Member) { m.Healthy, m.Health = false, "is 900 entries behind" })}, []string{
 			"coordinator c1 is 900 entries behind",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -103,6 +104,7 @@ type (
 		*answer.Source
 		Control Control
 		Removed func() []evidence.Removed
+		heard   *heard
 	}
 )
 
@@ -139,7 +141,7 @@ func New(config Config) *Server {
 		nodeCalls:     nodeCalls{Source: source, Control: control, Disconnect: config.Disconnect},
 		vmCalls:       vmCalls{Source: source, Control: control},
 		planCalls:     planCalls{Source: source, Control: control},
-		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed},
+		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed, heard: &heard{}},
 		Calls:         members.Calls{Source: source},
 		DeviceCalls:   guests.DeviceCalls{Source: source},
 		DocumentCalls: guests.DocumentCalls{Source: source, Control: control},
@@ -174,5 +176,13 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(berthv1connect.NewBerthServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewEnrolmentServiceHandler(s, options...))
 	mux.Handle(berthv1connect.NewMemberServiceHandler(s, options...))
-	return s.keeper.Authorise(s.source.Forward.Wrap(s.admit.Wrap(rpc.WithInterrupts(mux))))
+	return s.tellAuthorities(s.keeper.Authorise(s.source.Forward.Wrap(s.admit.Wrap(rpc.WithInterrupts(mux)))))
+}
+
+// tellAuthorities has each answer name the authorities that are trusted, so that a command line knows when to ask for them.
+func (s *Server) tellAuthorities(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(rpc.AuthoritiesHeader, strings.Join(s.source.Vault.IDs(), ","))
+		next.ServeHTTP(w, r)
+	})
 }

@@ -3,8 +3,11 @@ package api
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/estates"
@@ -12,6 +15,7 @@ import (
 	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/identities"
 	"berth/coordinator/model"
 	"berth/coordinator/wire"
 	"berth/shared/buildinfo"
@@ -39,7 +43,11 @@ func (s *queryCalls) Status(
 	case gate.CallerOf(ctx).Forwarded:
 		return nil, gate.NotLeader()
 	default:
-		return gate.Relay(ctx, s.Forward, request.Msg, berthv1connect.BerthServiceClient.Status)
+		relayed, err := gate.Relay(ctx, s.Forward, request.Msg, berthv1connect.BerthServiceClient.Status)
+		if err == nil {
+			s.heard.keep(relayed.Msg, s.Now())
+		}
+		return relayed, err
 	}
 	p, err := s.Verified(ctx)
 	if err != nil {
@@ -52,7 +60,32 @@ func (s *queryCalls) Status(
 	status.Problems = slices.Concat(
 		s.fenceProblems(p), removed, locks, problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
 	)
+	s.heard.keep(status, s.Now())
 	return connect.NewResponse(status), nil
+}
+
+// heard is what the nodes told last, as far as a status of the leader has passed through this member. It is for the time without a leader.
+type heard struct {
+	mu                  sync.Mutex
+	at                  time.Time // zero: nothing has passed
+	nodesUp, vmsRunning int32
+}
+
+func (h *heard) keep(status *berthv1.StatusResponse, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at, h.nodesUp, h.vmsRunning = at, status.GetNodesUp(), status.GetVmsRunning()
+}
+
+// tell puts what was heard into the status of a member that does not lead, instead of what it hears itself, which is nothing.
+func (h *heard) tell(status *berthv1.StatusResponse, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	status.NodesUp, status.VmsRunning = h.nodesUp, h.vmsRunning
+	if !h.at.IsZero() {
+		age := max(now.Sub(h.at), 0).Seconds()
+		status.HeardSeconds = &age
+	}
 }
 
 func (s *queryCalls) staleStatus() *berthv1.StatusResponse {
@@ -67,7 +100,8 @@ func (s *queryCalls) staleStatus() *berthv1.StatusResponse {
 		status.Problems = append(status.Problems, "this coordinator knows no leader: nothing can be changed until there is one")
 	}
 	if !s.Consensus.IsLeader() {
-		status.Problems = append(status.Problems, "nodes and running VMs are known to the leader only; these figures leave them out")
+		s.heard.tell(status, s.Now())
+		status.Problems = append(status.Problems, "which nodes are up and which VMs run is known to the leader only: here it is unknown")
 	}
 	status.Problems = append(status.Problems, slices.Concat(problems{p}.quarantine(s.Consensus.IsLeader()), problems{p}.parked())...)
 	return status
@@ -77,17 +111,20 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 	stats := s.Consensus.Stats()
 	status := &berthv1.StatusResponse{
 		SchemaVersion:     wire.SchemaVersion,
-		ClusterId:         s.Authority.ClusterID(),
+		ClusterId:         s.Authority().ClusterID(),
 		Version:           buildinfo.Version(),
 		Term:              stats.Term,
 		AppliedIndex:      stats.AppliedIndex,
 		Members:           coordinators,
 		NodesTotal:        int32(len(p.View().Nodes)),
-		VmsTotal:          int32(len(p.VMs())),
+		VmsTotal:          int32(p.CountVMs()),
 		OperationsRunning: int32(len(p.LiveOperations())),
 		AnsweredBy:        members.Name(s.Source, p.Snapshot, s.Self), // of this member, also when another one was asked
 	}
 	status.HaPause = haPause(p)
+	if first, known := (problems{p}).firstToEnd(); known {
+		status.CertificatesUntil, status.CertificatesFirst = timestamppb.New(first.ValidUntil()), identities.Subject(&first)
+	}
 	if stats.Leader != "" {
 		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)
 	}
@@ -96,11 +133,6 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 			status.NodesUp++
 		}
 	}
-	running := p.Running()
-	for _, vm := range p.VMs() {
-		if len(running[vm.ID]) > 0 {
-			status.VmsRunning++
-		}
-	}
+	status.VmsRunning = int32(p.View().Running())
 	return status
 }

@@ -20,11 +20,12 @@ import (
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 	"berth/shared/units"
 )
 
-func vmMessage(p *answer.Moment, vm model.VM, running map[string][]string) *berthv1.VM {
+func vmMessage(p *answer.Moment, vm model.VM) *berthv1.VM {
 	seen := vmObservation{VM: vm}
 	report := wire.VMReport{VM: vm, NodeName: p.NodeName, ResourceName: p.ResourceName, Cluster: p.ClusterOf(&vm), Within: withinOf(p, vm)}
 	if vdc, known := p.Resource(vm.VDC); known {
@@ -50,7 +51,7 @@ func vmMessage(p *answer.Moment, vm model.VM, running map[string][]string) *bert
 			}
 		}
 	}
-	for _, node := range running[vm.ID] {
+	for _, node := range p.Living(vm.ID) {
 		if seen.Holder == nil || node != seen.Holder.Node.Name {
 			seen.Elsewhere = append(seen.Elsewhere, node)
 		}
@@ -81,7 +82,10 @@ func placeIn(p *answer.Moment, report *wire.VMReport, vdc model.Resource) {
 	}
 }
 
-// ListVMs answers with all VMs, or those that one node holds, by name.
+// vmStates begins the names of the states of VMs in the protocol.
+const vmStates = "VM_STATE_"
+
+// ListVMs answers with the VMs that are asked for, by name.
 func (s *vmCalls) ListVMs(
 	ctx context.Context, request *connect.Request[berthv1.ListVMsRequest],
 ) (*connect.Response[berthv1.ListVMsResponse], error) {
@@ -93,22 +97,29 @@ func (s *vmCalls) ListVMs(
 	if err != nil {
 		return nil, err
 	}
-	vms := p.VMs()
+	vms := p.SharedVMsFrom(page.After)
 	if ref := request.Msg.GetNode(); ref != "" {
 		node, err := p.NamedNode(ref)
 		if err != nil {
 			return nil, err
 		}
-		vms = p.VMsOn(node.ID)
+		vms = p.SharedVMsOn(node.ID)
 	}
-	vms, next := answer.Cut(vms, page, answer.Ascending, func(vm model.VM) string { return vm.Name })
-	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion, NextPageToken: next}
-	running := p.Living()
-	for _, vm := range vms {
-		message := vmMessage(p, vm, running)
-		message.Spec.Xml = "" // long; GetVM has it
-		response.Vms = append(response.Vms, message)
+	filter, err := p.FilterOf(request.Msg.GetFilter(), p.OfVMs("VM", VMStates()))
+	if err != nil {
+		return nil, err
 	}
+	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked()}
+	response.Vms, response.NextPageToken = answer.PickFrom(vms, page, func(vm *model.VM) string { return vm.Name },
+		func(shared *model.VM) (*berthv1.VM, bool) {
+			if !filter.In(shared.Holder) || !filter.Whose(shared) {
+				return nil, false
+			}
+			vm, _ := p.VM(shared.ID)
+			message := vmMessage(p, vm)
+			message.Spec.Xml = "" // long; GetVM has it
+			return message, filter.Is(vmStateWords[message.GetState()])
+		})
 	return connect.NewResponse(response), nil
 }
 
@@ -125,7 +136,7 @@ func (s *vmCalls) GetVM(
 		return nil, err
 	}
 	response := &berthv1.GetVMResponse{
-		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Living()), HaGaps: guests.HAGaps(p, &vm, s.Control),
+		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm), HaGaps: guests.HAGaps(p, &vm, s.Control),
 	}
 	for _, op := range p.Operations() {
 		if op.VM == vm.ID {
@@ -311,6 +322,6 @@ const newsWithin = 3 * time.Second
 func awaitGone(ctx context.Context, p *answer.Moment, id string) {
 	ctx, cancel := context.WithTimeout(ctx, newsWithin)
 	defer cancel()
-	for len(p.LivingOn(id)) > 0 && gate.Pause(ctx, gate.LeaderPoll) {
+	for len(p.LivingOn(id)) > 0 && pause.For(ctx, gate.LeaderPoll) {
 	}
 }

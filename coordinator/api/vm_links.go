@@ -41,7 +41,7 @@ func attach(p *answer.Moment, request *lifecycle.StartVM, wanted *berthv1.NewVM)
 	subject := "vm/" + vm.Name
 	var err error
 	for _, message := range wanted.GetKeys() {
-		if vm.Keys, err = estate.SetKey(model.KindVM, vm.Keys, wire.KeyFrom(message, model.SystemKey)); err != nil {
+		if vm.Keys, err = schema.SetKey(model.KindVM, vm.Keys, wire.KeyFrom(message, model.SystemKey)); err != nil {
 			return refusal.Unsound(subject, estates.KeyHelp, err)
 		}
 	}
@@ -183,7 +183,7 @@ func (s *vmCalls) ChangeVM(
 		return nil, refusal.NotFound("vm", message.GetVm()) // somebody deleted it meanwhile
 	}
 	response := &berthv1.ChangeVMResponse{
-		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm, p.Living()), Changes: wire.Fields(changes),
+		SchemaVersion: wire.SchemaVersion, Vm: vmMessage(p, vm), Changes: wire.Fields(changes),
 	}
 	if slices.ContainsFunc(changes, func(one estate.FieldChange) bool { return one.Waits }) {
 		response.NextStartRefused = s.nextStartRefused(vm)

@@ -57,7 +57,7 @@ func (s *vmCalls) StartVM(
 		response.Operation = wire.Operation(started.Operation)
 	}
 	if started.VM.ID != "" {
-		response.Vm = vmMessage(s.Present(), started.VM, nil) // it starts: what the nodes show of it is of no account yet
+		response.Vm = vmMessage(s.Present(), started.VM)
 	}
 	return connect.NewResponse(response), nil
 }
@@ -166,8 +166,10 @@ func (s *vmCalls) AddVM(
 	if added.Decision.ID != "" {
 		response.Decision = wire.Decision(added.Decision)
 	}
+	now := s.Present()
+	response.Warnings = now.NetworkWarnings(&added.VM)
 	if !message.GetDryRun() {
-		response.Vm = vmMessage(s.Present(), added.VM, nil)
+		response.Vm = vmMessage(now, added.VM)
 	}
 	return connect.NewResponse(response), nil
 }

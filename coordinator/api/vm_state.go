@@ -58,6 +58,24 @@ func vmState(o vmObservation) (berthv1.VMState, model.Condition) {
 	return state, condition
 }
 
+// VMStates are the words for the states of VMs, as lists show them.
+func VMStates() []string { return answer.Words(berthv1.VMState_name, vmStates) }
+
+// vmStateWords are the same, by state.
+var vmStateWords = func() map[berthv1.VMState]string {
+	words := make(map[berthv1.VMState]string, len(berthv1.VMState_name))
+	for state, name := range berthv1.VMState_name {
+		words[berthv1.VMState(state)] = answer.Word(name, vmStates)
+	}
+	return words
+}()
+
+// VMState is the word for the state of a VM that an operation works on and a node holds; nil: none does.
+func VMState(vm *model.VM, op *operation.Operation, holder *view.NodeView) string {
+	state, _ := vmState(vmObservation{VM: *vm, Operation: op, Holder: holder})
+	return vmStateWords[state]
+}
+
 // busyStates are the states of VMs that operations work on. One that is not here has no state of its own.
 var busyStates = map[operation.Meanwhile]berthv1.VMState{
 	operation.Starting:  berthv1.VMState_VM_STATE_STARTING,

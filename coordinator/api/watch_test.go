@@ -224,8 +224,10 @@ func TestSnapshots(t *testing.T) {
 		"nothing": nil,
 		"text":    []byte("this is no snapshot"),
 	} {
-		_, err := restore(t, m, broken, members.ChunkSize)
-		wantRefusal(t, err, rpc.Invalid, "snapshot")
+		for _, unproved := range []bool{false, true} {
+			_, err := restoreAs(t, m, broken, members.ChunkSize, unproved)
+			wantRefusal(t, err, rpc.Invalid, "snapshot")
+		}
 		if m.store.Snapshot().Index() != index {
 			t.Errorf("%s: the state changed", name)
 		}
@@ -249,12 +251,55 @@ func save(t *testing.T, m *coordinator) []byte {
 	return data.Bytes()
 }
 
+// A tampered backup: whatever byte of it is another, wherever it ends, nothing of it is restored. Nor is one without its seal, unless the
+// operator says so.
+func TestATamperedBackupIsRefused(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	m.addNode("n1", "hv1")
+	backup := save(t, m)
+	index := m.store.Snapshot().Index()
+	for at := 0; at < len(backup); at += max(1, len(backup)/40) {
+		changed := bytes.Clone(backup)
+		changed[at] ^= 0x20
+		for what, data := range map[string][]byte{"changed": changed, "cut": backup[:at]} {
+			_, err := restore(t, m, data, members.ChunkSize)
+			wantRefusal(t, err, rpc.Invalid, "snapshot")
+			if m.store.Snapshot().Index() != index {
+				t.Fatalf("byte %d %s: the state is another", at, what)
+			}
+		}
+	}
+	_, err := restore(t, m, append(bytes.Clone(backup), backup...), members.ChunkSize)
+	wantRefusal(t, err, rpc.Invalid, "snapshot")
+
+	var plain bytes.Buffer
+	if err := m.store.Snapshot().Save(&plain); err != nil {
+		t.Fatal(err)
+	}
+	_, err = restore(t, m, plain.Bytes(), members.ChunkSize)
+	wantRefusal(t, err, rpc.Invalid, "snapshot")
+	if step := rpc.Detail(err).GetNextStep(); !strings.Contains(step, "--unproved") {
+		t.Errorf("the next step is %q", step)
+	}
+	if m.store.Snapshot().Index() != index {
+		t.Fatal("the state is another")
+	}
+	if _, err := restoreAs(t, m, plain.Bytes(), members.ChunkSize, true); err != nil {
+		t.Errorf("a backup of an earlier release: %v", err)
+	}
+}
+
 func restore(t *testing.T, m *coordinator, data []byte, chunk int) (*berthv1.RestoreSnapshotResponse, error) {
+	t.Helper()
+	return restoreAs(t, m, data, chunk, false)
+}
+
+func restoreAs(t *testing.T, m *coordinator, data []byte, chunk int, unproved bool) (*berthv1.RestoreSnapshotResponse, error) {
 	t.Helper()
 	stream := m.operator().RestoreSnapshot(t.Context())
 	for len(data) > 0 {
 		size := min(len(data), chunk)
-		err := stream.Send(&berthv1.RestoreSnapshotRequest{Chunk: data[:size]})
+		err := stream.Send(&berthv1.RestoreSnapshotRequest{Chunk: data[:size], Unproved: unproved})
 		if errors.Is(err, io.EOF) {
 			break // the answer says why
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -36,6 +37,13 @@ func (s *queryCalls) WhyNotStarted(
 		if use, used := survey.UsedDisk(&vm, ""); used && !found.Runs {
 			message.MayStart = false
 			message.DiskInUse, message.DiskNextStep = use.Text(vm.Name), use.Next()
+		}
+		for _, edit := range vm.Edits() {
+			if vm.Undecided(&edit) && !found.Runs {
+				message.MayStart = false
+				message.DiskInUse, message.DiskNextStep = edit.Text(), fmt.Sprintf("'berth vm accept %[1]s' starts it from the newer file, 'berth vm "+
+					"revert %[1]s' from that of its record", vm.Name)
+			}
 		}
 		for _, word := range found.Words {
 			one := &berthv1.NodeWord{

@@ -14,7 +14,8 @@ var condense = Balancer{
 	Unit: "1 less the standard deviation over mean",
 	Parameters: append(slices.Clip(imbalanceParameters), Parameter{
 		Name: SkipThreshold, Default: 0.95, Most: 1,
-		Doc: "A node with more than this share promised is full, and does not count any more in whether anything is to be moved.",
+		Doc: "A node with more than this share promised is full, and does not count any more in whether anything is to be moved; " +
+			"where Free is 1, one with less than this share free.",
 	}),
 	Propose: func(s *Situation, take func(Proposal) bool) string { return s.proposeByImbalance(toCondense, take) },
 	Figure:  func(s *Situation) float64 { return s.tally(toCondense).figure() },

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"berth/coordinator/affinity"
@@ -13,6 +12,9 @@ import (
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
+
+// mostNamed is how many names a refusal tells.
+const mostNamed = 3
 
 // Preflight is what draining a node would lead to, as far as that can be known before.
 type Preflight struct {
@@ -26,6 +28,14 @@ type Preflight struct {
 	// Refused says why the node cannot be drained at all and what to do about it: it is the last node, or a hard rule keeps its
 	// VMs there. Empty: it can be drained.
 	Refused string
+}
+
+// WarnOfFrozen adds which VMs cannot move at this moment, because somebody has frozen their guests' file systems.
+func (p *Preflight) WarnOfFrozen(vms []string) {
+	if len(vms) > 0 {
+		p.Warnings = append(p.Warnings, "somebody has frozen the file systems of "+units.Some(vms, mostNamed, ", ")+
+			", as backups do: no such VM moves until its guest writes again ('virsh domfsthaw NAME' on its node has it write)")
+	}
 }
 
 // WithoutVMRules is the policy of a drain that ignores hard rules for VMs (SEMANTICS.md, "Drains"): they weigh and do not
@@ -106,7 +116,7 @@ func (d *draining) refused() string {
 	}
 	if len(others) > 0 {
 		return fmt.Sprintf("no other node of cluster %s is up and out of maintenance: the VMs of %s have nowhere to go; see to %s first",
-			d.Cluster, name, some(others))
+			d.Cluster, name, units.Some(others, mostNamed, ", "))
 	}
 	for i := range d.Groups {
 		group := &d.Groups[i]
@@ -121,19 +131,10 @@ func (d *draining) refused() string {
 		}
 		if len(bound) > 0 {
 			return fmt.Sprintf("group %s keeps %s on %s alone by a hard rule: give the group another node, or make the rule soft",
-				group.Name, some(bound), name)
+				group.Name, units.Some(bound, mostNamed, ", "), name)
 		}
 	}
 	return ""
-}
-
-// some lists the first few of several names.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // units is the node's VMs, each together with those that hard rules tie to it there. The largest unit comes first, and the

@@ -100,7 +100,7 @@ func (s *Situation) tally(toward goal) *tally {
 				used, total = float64(s.Columns.Used[node]), float64(s.Columns.Promised[node])
 			}
 			t.value[k][node], t.per[k][node] = metricValue(used, total, s.Parameters[Free] == 1, s.Parameters[Absolute] == 1)
-			t.exceeds[node] = t.exceeds[node] || skips && t.counts[k] && used > skip*total
+			t.exceeds[node] = t.exceeds[node] || skips && t.counts[k] && past(used, total, skip, s.Parameters[Free] == 1)
 			mean.add(t.value[k][node])
 		}
 		t.spread[k] = moments{centre: mean.sum / max(mean.n, 1)}
@@ -111,6 +111,14 @@ func (s *Situation) tally(toward goal) *tally {
 		}
 	}
 	return t
+}
+
+// past tells whether a node is past the skip threshold: more is used than that share, or where what is free counts, less is free.
+func past(used, total, skip float64, free bool) bool {
+	if free {
+		return total-used < skip*total
+	}
+	return used > skip*total
 }
 
 // metricValue is the value of a node with this much used of a total, and what one more unit changes.

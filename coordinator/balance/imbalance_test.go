@@ -93,6 +93,11 @@ func TestCondenseEmptiesNodes(t *testing.T) {
 	)
 	s.Balancer.Parameters[SkipThreshold] = 0.8
 	expect(t, "the moves beside one that counts as full", told(Even(s.fleet(), 100).Moves), []string{"hv2-01 hv2>hv3"})
+	// Where what is free counts, the threshold is of that: hv1 has an eighth free.
+	s.Balancer.Parameters[Free], s.Balancer.Parameters[SkipThreshold], s.Balancer.Parameters[Imbalance] = 1, 0.2, 0.6
+	expect(t, "the moves beside one with little free", told(Even(s.fleet(), 100).Moves), []string{"hv2-01 hv2>hv3"})
+	s.Balancer.Parameters[SkipThreshold] = 0.05
+	expect(t, "the moves where enough is free", told(Even(s.fleet(), 100).Moves), []string(nil))
 }
 
 // Of both metrics the worse one decides whether anything is moved, and what both gain together which move comes first.

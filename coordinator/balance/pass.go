@@ -36,9 +36,12 @@ type Found struct {
 	Unrepaired map[string]string
 }
 
-// Pass finds the move to make now. It looks for repairs first, unless enforcement is off. Then it looks for balancing, unless
-// that is off or its window is closed: first moves that spread the VMs of a customer, where the policy wants that, then what
-// the balancer finds. It finds one move; the next pass sees its effect.
+// InUpgrade is why a cluster in upgrade mode is left alone.
+const InUpgrade = "the cluster is in upgrade mode: no rule is enforced and nothing is balanced"
+
+// Pass finds the move to make now; in upgrade mode there is none. It looks for repairs first, unless enforcement is off. Then
+// it looks for balancing, unless that is off or its window is closed: first moves that spread the VMs of a customer, where the
+// policy wants that, then what the balancer finds. It finds one move; the next pass sees its effect.
 //
 // Repairs come in the order of affinity.Candidates, and the engine chooses the target. After a VM was moved, soft repairs and
 // balancing leave it alone for the cluster's cool-down. A hard repair does so only if the rule was already broken when the VM
@@ -55,6 +58,10 @@ func Pass(fleet *Fleet) Found {
 		found.Idle = err.Error()
 		return found
 	}
+	if fleet.Settings.UpgradeMode {
+		found.stand(InUpgrade)
+		return found
+	}
 	if g.repair(&found) {
 		return found
 	}
@@ -63,6 +70,14 @@ func Pass(fleet *Fleet) Found {
 		found.Idle = brokenRules(len(found.Breaches)) + why
 	}
 	return found
+}
+
+// stand says why nothing at all is moved: of the pass, and of each group that is broken.
+func (f *Found) stand(why string) {
+	f.Idle = why
+	for i := range f.Breaches {
+		f.Unrepaired[f.Breaches[i].Group] = why
+	}
 }
 
 func brokenRules(n int) string {

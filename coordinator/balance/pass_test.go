@@ -55,6 +55,24 @@ func TestHardRepairsComeBeforeSoftOnesAndBalancingLast(t *testing.T) {
 	expect(t, "the order", groups, []string{"hard-nodes", "hard-vms", "soft-nodes", ""})
 }
 
+// While nodes are updated in turn every place is passing: nothing is put right, and nothing evened out.
+func TestUpgradeModeMovesNothing(t *testing.T) {
+	s := newSite("hv1", "hv2").vm("hv1", "a").vm("hv1", "b").vm("hv1", "c").vm("hv1", "d")
+	s.policy, _ = placement.Builtin(placement.PolicyEvenVMs, s.Settings)
+	s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
+	s.Settings.UpgradeMode = true
+	expect(t, "a pass over an uneven cluster", s.pass(), InUpgrade)
+	s.group("apart", "!-", []string{"a", "b"}, "", nil)
+	found := Pass(s.fleet())
+	if found.Kind != "" || len(found.Moves) > 0 || len(found.Breaches) != 1 || found.Idle != InUpgrade {
+		t.Errorf("with a broken rule: %+v", found)
+	}
+	s.Settings.UpgradeMode = false
+	if found := Pass(s.fleet()); found.Kind != model.PlanRepair {
+		t.Errorf("afterwards: %+v", found)
+	}
+}
+
 func TestARepairSaysWhatIsBroken(t *testing.T) {
 	s := newSite("hv1", "hv2").vm("hv1", "web-1").vm("hv1", "web-2")
 	s.group("web", "!-", []string{"web-1", "web-2"}, "", nil)
@@ -79,6 +97,8 @@ func TestWhatIsNotRepairedIsSaid(t *testing.T) {
 	}
 	off := two()
 	off.Settings.Enforcement = model.Off
+	upgrading := two()
+	upgrading.Settings.UpgradeMode = true
 	full := two(func(vm *model.VM) { vm.Spec.Memory = 20 * units.GiB })
 	full.change("hv2", func(f *model.NodeFacts) { f.Memory = 16 * units.GiB })
 	cooling := two(func(vm *model.VM) { vm.MovedAt = noon.Add(-5 * time.Minute) })
@@ -96,6 +116,7 @@ func TestWhatIsNotRepairedIsSaid(t *testing.T) {
 		want string
 	}{
 		{"off", off, "web: enforcement is off"},
+		{"upgrade", upgrading, "web: " + InUpgrade},
 		{
 			"never", two(func(vm *model.VM) { vm.Migration = model.MigrateNever }),
 			"web: Berth may move none of the VMs: web-1 may not be moved at all (migration never); web-2 may not be moved at all (migration never)",

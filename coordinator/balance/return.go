@@ -91,7 +91,7 @@ func (r *returning) place(vm int) {
 	request.Among, request.Unit = []string{r.columns.IDs[r.home]}, r.unit(unit[1:])
 	seed := r.Seed()
 	choice := r.choose(r.engine, vm, &request, seed)
-	if choice.Stays && choice.RunnerUp == r.home && choice.Margin == 0 || choice.Node == r.home {
+	if choice.Stays && choice.RunnerUp == r.home && choice.Margin == 0 && !choice.Behind || choice.Node == r.home {
 		for _, one := range unit {
 			r.moves = append(r.moves, r.planned(one, r.home, ""))
 			r.move(one, r.home)

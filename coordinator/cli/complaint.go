@@ -88,7 +88,7 @@ func (c complaint) writeJSON(w io.Writer) {
 	if err != nil {
 		text = []byte(`{"exit_code": 1}`)
 	}
-	fmt.Fprintf(w, "%s\n", text)
+	fmt.Fprintf(w, "%s\n", term.Escaped(text))
 }
 
 // wantsJSON looks at the bare arguments, for errors that come before the flags are understood.

@@ -53,7 +53,7 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 			&berthv1.ChangeResourceRequest{Kind: "customer", Name: "acme", Unset: []string{"billing_entity"}},
 		},
 		{
-			"policy create spread --gate off --selector sum --balancer even-vm-count " +
+			"policy add spread --gate off --selector sum --balancer even-vm-count " +
 				"--drain-ignores-vm-rules false --weigher customer-keys=2.50,system-keys=1 --parameter HighVMCount=8 --constraint running",
 			&berthv1.AddResourceRequest{
 				Kind: "policy", Name: "spread",
@@ -75,14 +75,14 @@ func TestEstateVerbsSendWhatWasDescribed(t *testing.T) {
 			},
 		},
 		{
-			"policy edit mine --balancer none --unset parameter --weigher customer-keys=1",
+			"policy set mine --balancer none --unset parameter --weigher customer-keys=1",
 			&berthv1.ChangeResourceRequest{
 				Kind: "policy", Name: "mine", Settings: map[string]string{"balancer": "none"}, Unset: []string{"parameters"},
 				Lists: map[string]*berthv1.Names{"weighers": {Names: []string{"customer-keys=1"}}},
 			},
 		},
 		{
-			"policy edit mine --add-weigher system-keys=3 --add-parameter HighCPU=70 --remove-parameter HighVMCount --remove-constraint pin",
+			"policy set mine --add-weigher system-keys=3 --add-parameter HighCPU=70 --remove-parameter HighVMCount --remove-constraint pin",
 			&berthv1.ChangeResourceRequest{Kind: "policy", Name: "mine", Lists: map[string]*berthv1.Names{
 				"weighers": {Names: []string{"customer-keys=1", "system-keys=3"}}, "parameters": {
 					Names: []string{"HighCPU=70", "MigrationThreshold=3"},

@@ -9,22 +9,27 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// What people read: standard output, then what went to the standard error.
-func TestGoldenOutput(t *testing.T) {
-	w, _ := clitest.NewSite(t, clitest.Steady())
-	for name, args := range map[string][]string{
+// goldenCommands are what is run, by the name of the file that has what it prints.
+func goldenCommands() map[string][]string {
+	return map[string][]string{
 		"status":            {"status"},
 		"status-json":       {"status", "-o", "json"},
-		"node-list":         {"node", "list"},
-		"node-list-wide":    {"node", "list", "-o", "wide"},
-		"node-list-bare":    {"node", "list", "--no-headers"},
-		"node-list-name":    {"node", "list", "-o", "name"},
-		"node-show":         {"node", "show", "node1"},
-		"node-set-machine":  {"node", "set", "node1", "--machine", "4c4c4544-0042-3510-8052-b4c04f4d3732"},
-		"node-show-wide":    {"node", "show", "node1", "-o", "wide"},
-		"node-show-partial": {"node", "show", "node2"},
-		"node-show-silent":  {"node", "show", "node3"},
-		"node-set":          {"node", "set", "node1", "--ram-ratio", "1.5"},
+		"inventory-ansible": {"inventory", "--ansible"}, "inventory-netbox": {"inventory", "--netbox"},
+		"inventory-prometheus": {"inventory", "--prometheus"},
+		"node-list":            {"node", "list"},
+		"node-list-wide":       {"node", "list", "-o", "wide"},
+		"top-nodes":            {"top", "nodes", "--watch"},
+		"top-nodes-wide":       {"top", "nodes", "-o", "wide", "--sort", "name"},
+		"top-vms":              {"top", "vms"},
+		"top-vms-wide":         {"top", "vms", "-o", "wide", "--sort", "memory"},
+		"node-list-bare":       {"node", "list", "--no-headers"},
+		"node-list-name":       {"node", "list", "-o", "name"},
+		"node-show":            {"node", "show", "node1"},
+		"node-set-machine":     {"node", "set", "node1", "--machine", "4c4c4544-0042-3510-8052-b4c04f4d3732"},
+		"node-show-wide":       {"node", "show", "node1", "-o", "wide"},
+		"node-show-partial":    {"node", "show", "node2"},
+		"node-show-silent":     {"node", "show", "node3"},
+		"node-set":             {"node", "set", "node1", "--ram-ratio", "1.5"},
 		"node-set-fence": {
 			"node", "set", "node1", "--fence", "command", "--fence-program", "fence_ipmilan", "--fence-arg", "ip=10.0.0.9", "--fence-arg",
 			"password=***",
@@ -39,7 +44,7 @@ func TestGoldenOutput(t *testing.T) {
 		"node-fence":               {"node", "fence", "node3", "--confirmed-off", "--yes"},
 		"node-fence-check":         {"node", "fence", "node3", "--check"},
 		"node-maintenance":         {"node", "maintenance", "node1", "on", "--reason", "new memory"},
-		"node-remove":              {"node", "remove", "node1"},
+		"node-remove":              {"node", "delete", "node1", "--yes"},
 		"vm-list":                  {"vm", "list"},
 		"vm-list-wide":             {"vm", "list", "-o", "wide"},
 		"vm-list-yaml":             {"vm", "list", "-o", "yaml"},
@@ -51,6 +56,10 @@ func TestGoldenOutput(t *testing.T) {
 		"zone-show":                {"zone", "show", "fra"},
 		"zone-list":                {"zone", "list"},
 		"vm-history":               {"vm", "history", "web1"},
+		"vm-history-all":           {"vm", "history", "web1", "--all"},
+		"vm-history-all-wide":      {"vm", "history", "web1", "--all", "-o", "wide"},
+		"audit":                    {"audit"},
+		"audit-wide":               {"audit", "--by", "ann", "-o", "wide"},
 		"vm-why-not-started":       {"vm", "why-not-started", "db"},
 		"vm-why-not-started-runs":  {"vm", "why-not-started", "web1", "-o", "wide"},
 		"vm-history-wide":          {"vm", "history", "web1", "-o", "wide"},
@@ -126,9 +135,9 @@ func TestGoldenOutput(t *testing.T) {
 		"policy-show-built-in":     {"policy", "show", "vm-evenly-distributed", "-o", "wide"},
 		"policy-show-drawn":        {"policy", "show", "drawn"},
 		"policy-create": {
-			"policy", "create", "spread", "--balancer", "even-vm-count", "--weigher", "customer-keys=2", "--parameter", "HighVMCount=8",
+			"policy", "add", "spread", "--balancer", "even-vm-count", "--weigher", "customer-keys=2", "--parameter", "HighVMCount=8",
 		},
-		"policy-edit":           {"policy", "edit", "mine", "--add-weigher", "system-keys=3"},
+		"policy-edit":           {"policy", "set", "mine", "--add-weigher", "system-keys=3"},
 		"policy-copy":           {"policy", "copy", "vm-evenly-distributed", "own"},
 		"policy-delete":         {"policy", "delete", "mine", "--yes"},
 		"customer-list":         {"customer", "list"},
@@ -166,19 +175,27 @@ func TestGoldenOutput(t *testing.T) {
 		"capacity-wide":         {"capacity", "--memory", "4G", "--vdc", "acme-prod", "-o", "wide"},
 		"export":                {"export"},
 		"coordinator-list":      {"coordinator", "list"},
-		"coordinator-remove":    {"coordinator", "remove", "coord3", "--yes"},
-		"token-create":          {"token", "create", "--for", "agent"},
+		"coordinator-remove":    {"coordinator", "delete", "coord3", "--yes"},
+		"token-create":          {"token", "add", "--for", "agent"},
 		"token-list":            {"token", "list"},
 		"identity-list":         {"identity", "list"},
 		"identity-list-wide":    {"identity", "list", "--all", "-o", "wide"},
 		"identity-show":         {"identity", "show", "operator/alice"},
+		"token-revoke":          {"token", "revoke", "0a1b2c3d"},
 		"identity-revoke":       {"identity", "revoke", "operator/alice", "--reason", "laptop lost", "--yes"},
 		"identity-confirm":      {"identity", "confirm", "node/node3"},
 		"events":                {"events"},
+		"events-by-kind":        {"events", "--sort", "kind"},
 		"events-wide":           {"events", "-o", "wide"},
 		"events-json":           {"events", "-o", "json"},
 		"events-yaml":           {"events", "-o", "yaml"},
-	} {
+	}
+}
+
+// What people read: standard output, then what went to the standard error.
+func TestGoldenOutput(t *testing.T) {
+	w, _ := clitest.NewSite(t, clitest.Steady())
+	for name, args := range goldenCommands() {
 		t.Run(name, func(t *testing.T) {
 			said := w.Run(args...)
 			if said.Exit != term.Done {

@@ -2,23 +2,27 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/access"
+	"berth/coordinator/cli/audit"
 	"berth/coordinator/cli/coordinator"
 	"berth/coordinator/cli/decision"
 	"berth/coordinator/cli/document"
 	"berth/coordinator/cli/event"
 	"berth/coordinator/cli/forecast"
 	"berth/coordinator/cli/group"
+	"berth/coordinator/cli/inventory"
 	"berth/coordinator/cli/key"
 	"berth/coordinator/cli/node"
 	"berth/coordinator/cli/operation"
 	"berth/coordinator/cli/plan"
 	"berth/coordinator/cli/resource"
 	"berth/coordinator/cli/term"
+	"berth/coordinator/cli/top"
 	"berth/coordinator/cli/vm"
 )
 
@@ -48,6 +52,7 @@ func RunAs(ctx context.Context, a *term.App, o Options, args []string, in io.Rea
 	root.SetOut(out)
 	root.SetErr(errOut)
 	a.Notes = errOut
+	defer a.Finish()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return int(term.Done)
@@ -84,9 +89,16 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 			return term.Verbless(cmd, words) // the flag belongs to a verb that there is not
 		}
-		return term.Usage(cmd, err)
+		return term.FlagError(cmd, err)
 	})
-	root.SetUsageTemplate(usageTemplate)
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		a.Busy = a.CallerTimeout(cmd)
+		if called := cmd.CalledAs(); called != cmd.Name() {
+			a.Note(cmd, fmt.Sprintf("note: '%s %s' is '%s' now, and the old word goes in a later release", cmd.Parent().CommandPath(), called,
+				cmd.CommandPath()))
+		}
+	}
+	term.WrapHelp(root, usageTemplate)
 	root.AddGroup(
 		&cobra.Group{ID: groupGuests, Title: "Guests:"},
 		&cobra.Group{ID: groupEstate, Title: "Estate:"},
@@ -105,12 +117,13 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	members.AddCommand(o.CoordinatorCommands...)
 	in(groupGuests, vm.Command(a), operation.Command(a), decision.Command(a))
 	in(groupEstate, append(resource.Commands(a), group.Command(a), key.Command(a), document.ApplyCommand(a), document.ExportCommand(a))...)
-	in(groupCluster, coordinator.StatusCommand(a), forecast.CapacityCommand(a), forecast.SimulateCommand(a), node.Command(a),
-		coordinator.HACommand(a), plan.Command(a), members, event.Command(a))
+	in(groupCluster, coordinator.StatusCommand(a), forecast.CapacityCommand(a), forecast.SimulateCommand(a), top.Command(a), node.Command(a),
+		coordinator.HACommand(a), plan.Command(a), members, event.Command(a), audit.Command(a), inventory.Command(a))
 	if o.InitCommand != nil {
 		in(groupCluster, o.InitCommand)
 	}
-	in(groupAccess, access.LoginCommand(a), access.ContextCommand(a), access.TokenCommand(a), access.IdentityCommand(a))
+	in(groupAccess, access.LoginCommand(a), access.ContextCommand(a), access.TokenCommand(a), access.IdentityCommand(a),
+		access.AuthorityCommand(a))
 	root.AddCommand(versionCommand(a))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -16,12 +16,25 @@ import (
 // A command line that cannot be meant is refused before anybody is asked, with the reason and the right usage.
 func TestWrongUsage(t *testing.T) {
 	w, _ := clitest.NewSite(t) // no coordinator, no configuration: nothing may be looked for
-	start, migrate := "usage: berth vm start [NAME...] [flags]", "usage: berth vm migrate NAME (--best | --to NODE) [flags]"
+	start, migrate := "usage: berth vm start [NAME...] [flags]", "usage: berth vm migrate NAME... (--best | --to NODE) [flags]"
 	for _, c := range []struct{ line, say, usage string }{
 		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
-		{"nod list", `unknown command "nod", did you mean nic or node or pod?`, "usage: berth COMMAND"},
-		{"node", "COMMAND is missing: add, drain, fence, list, maintenance, remove, set, show, undrain", "usage: berth node COMMAND"},
+		{"nod list", `unknown command "nod", did you mean nic or node or pod or top?`, "usage: berth COMMAND"},
+		{"node", "COMMAND is missing: add, delete, drain, fence, list, maintenance, set, show, undrain", "usage: berth node COMMAND"},
 		{"node lst", `unknown command "lst", did you mean list or set?`, "usage: berth node COMMAND"},
+		{
+			"events --follow --sort kind", "--follow and --sort exclude each other: what happens comes as it happens",
+			"usage: berth events [flags]",
+		},
+		{"events --sort size", "--sort size: use name, kind, caller, age", "usage: berth events [flags]"},
+		{"events --follow --until 1h", "--follow and --until exclude each other", "usage: berth events [flags]"},
+		{
+			"events --since yesterday", `invalid argument "yesterday" for "--since" flag: want an age, for instance 2h or 3d, or an RFC 3339 time`,
+			"usage: berth events [flags]",
+		},
+		{"operation list --until 2x", "want an age, for instance 2h or 3d", "usage: berth operation list [flags]"},
+		{"decision list --since -2h", `invalid argument "-2h" for "--since" flag`, "usage: berth decision list [flags]"},
+		{"decision list --since 9999999h", "want an age", "usage: berth decision list [flags]"},
 		{"vm list extra", `unexpected argument "extra"`, "usage: berth vm list [flags]"},
 		{"vm list --colour", "unknown flag: --colour", "usage: berth vm list [flags]"},
 		{"vm list -o xml", `invalid argument "xml" for "-o, --output" flag: use table, wide, json, yaml, name`, "usage: berth vm list [flags]"},
@@ -142,38 +155,38 @@ func TestWrongUsage(t *testing.T) {
 		},
 		{"vdc set v1 --unset customer", "--unset customer: use zone, pod, cluster, offer", "usage: berth vdc set NAME [flags]"},
 		{"offer --for vm", "unknown flag: --for", "usage: berth offer COMMAND"},
-		{"policy", "COMMAND is missing: copy, create, delete, edit, list, show", "usage: berth policy COMMAND"},
-		{"policy create p --selector loud", `selector "loud" is not valid: want rank,`, "usage: berth policy create NAME [flags]"},
+		{"policy", "COMMAND is missing: add, copy, delete, list, set, show", "usage: berth policy COMMAND"},
+		{"policy add p --selector loud", `selector "loud" is not valid: want rank,`, "usage: berth policy add NAME [flags]"},
 		{
-			"policy create p --balancer seesaw", `balancer "seesaw" is not valid: want none, even-vm-count`,
-			"usage: berth policy create NAME [flags]",
+			"policy add p --balancer seesaw", `balancer "seesaw" is not valid: want none, even-vm-count`,
+			"usage: berth policy add NAME [flags]",
 		},
-		{"policy create p --weigher loud=2", `weighers "loud" is not valid: want`, "usage: berth policy create NAME [flags]"},
+		{"policy add p --weigher loud=2", `weighers "loud" is not valid: want`, "usage: berth policy add NAME [flags]"},
 		{
-			"policy create p --weigher customer-keys", `weighers "customer-keys" is not valid: want NAME=NUMBER`,
-			"usage: berth policy create NAME [flags]",
-		},
-		{
-			"policy create p --weigher customer-keys=NaN", `weighers "customer-keys=NaN" is not valid: want NAME=NUMBER`,
-			"usage: berth policy create NAME [flags]",
+			"policy add p --weigher customer-keys", `weighers "customer-keys" is not valid: want NAME=NUMBER`,
+			"usage: berth policy add NAME [flags]",
 		},
 		{
-			"policy create p --weigher customer-keys=1,customer-keys=2", `weighers "customer-keys" is not valid: want each of them once`,
-			"usage: berth policy create NAME [flags]",
-		},
-		{"policy create p --constraint wishful", `constraints "wishful" is not valid: want running`, "usage: berth policy create NAME [flags]"},
-		{"policy create p --constraint=", "--constraint: NAMES is missing", "usage: berth policy create NAME [flags]"},
-		{"policy edit p", "say what to set: --gate", "usage: berth policy edit NAME [flags]"},
-		{
-			"policy edit p --weigher customer-keys=1 --add-weigher system-keys=1",
-			"--add-weigher goes with neither --weigher nor --unset weigher", "usage: berth policy edit NAME [flags]",
+			"policy add p --weigher customer-keys=NaN", `weighers "customer-keys=NaN" is not valid: want NAME=NUMBER`,
+			"usage: berth policy add NAME [flags]",
 		},
 		{
-			"policy edit p --unset parameter --remove-parameter HighCPU",
-			"--remove-parameter goes with neither --parameter nor --unset parameter", "usage: berth policy edit NAME [flags]",
+			"policy add p --weigher customer-keys=1,customer-keys=2", `weighers "customer-keys" is not valid: want each of them once`,
+			"usage: berth policy add NAME [flags]",
 		},
-		{"policy edit p --add-weigher loud=1", `weighers "loud" is not valid`, "usage: berth policy edit NAME [flags]"},
-		{"policy edit p --remove-weigher a,a", "--remove-weigher a: it is there twice", "usage: berth policy edit NAME [flags]"},
+		{"policy add p --constraint wishful", `constraints "wishful" is not valid: want running`, "usage: berth policy add NAME [flags]"},
+		{"policy add p --constraint=", "--constraint: NAMES is missing", "usage: berth policy add NAME [flags]"},
+		{"policy set p", "say what to set: --gate", "usage: berth policy set NAME [flags]"},
+		{
+			"policy set p --weigher customer-keys=1 --add-weigher system-keys=1",
+			"--add-weigher goes with neither --weigher nor --unset weigher", "usage: berth policy set NAME [flags]",
+		},
+		{
+			"policy set p --unset parameter --remove-parameter HighCPU",
+			"--remove-parameter goes with neither --parameter nor --unset parameter", "usage: berth policy set NAME [flags]",
+		},
+		{"policy set p --add-weigher loud=1", `weighers "loud" is not valid`, "usage: berth policy set NAME [flags]"},
+		{"policy set p --remove-weigher a,a", "--remove-weigher a: it is there twice", "usage: berth policy set NAME [flags]"},
 		{"policy copy p", "NAME is missing", "usage: berth policy copy POLICY NAME [flags]"},
 		{"policy copy p we/b", `policy name "we/b" is not valid`, "usage: berth policy copy POLICY NAME [flags]"},
 		{
@@ -200,7 +213,7 @@ func TestWrongUsage(t *testing.T) {
 			"usage: berth cluster node-key declare CLUSTER NAME [flags]",
 		},
 
-		{"key set web1 A=1", `"web1": want KIND/NAME, for instance vm/web-1`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
+		{"key set vm/ A=1", `"vm/": want KIND/NAME, for instance vm/web-1`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
 		{"key set server/web1 A=1", `there is no kind "server", use cluster, billing-entity`, "usage: berth key set KIND/NAME KEY=VALUE [flags]"},
 		{
 			"key set node/node1 A=1", "'berth node set node1 --key NAME=VALUE' gives one a value",
@@ -266,7 +279,7 @@ func TestWrongUsage(t *testing.T) {
 
 		{"vm stop web1 --force --grace 5s", "--force and --grace exclude each other", "usage: berth vm stop NAME... [flags]"},
 		{"vm stop web1 --grace -5s", "--grace -5s: want more than nothing", "usage: berth vm stop NAME... [flags]"},
-		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME [flags]"},
+		{"vm delete web1", "there is no terminal to ask on: repeat it with --yes", "usage: berth vm delete NAME... [flags]"},
 
 		{
 			"node set node1",
@@ -329,46 +342,46 @@ func TestWrongUsage(t *testing.T) {
 		{"plan new --most 0", "--most 0: want 1 to 1000", "usage: berth plan new [flags]"},
 		{"plan list --limit 0", "--limit 0: want 1 to 10000", "usage: berth plan list [flags]"},
 
-		{"group", "COMMAND is missing: check, create, delete, edit, list, show", "usage: berth group COMMAND"},
-		{"group create", "NAME is missing", "usage: berth group create NAME [flags]"},
-		{"group create we/b", `group name "we/b" is not valid`, "usage: berth group create NAME [flags]"},
+		{"group", "COMMAND is missing: add, check, delete, list, set, show", "usage: berth group COMMAND"},
+		{"group add", "NAME is missing", "usage: berth group add NAME [flags]"},
+		{"group add we/b", `group name "we/b" is not valid`, "usage: berth group add NAME [flags]"},
 		{
-			"group create web --vms-rule sideways", "--vms-rule sideways: use positive, negative, disabled",
-			"usage: berth group create NAME [flags]",
+			"group add web --vms-rule sideways", "--vms-rule sideways: use positive, negative, disabled",
+			"usage: berth group add NAME [flags]",
 		},
 		{
-			"group create web --vms-enforcing", "--vms-enforcing without --vms-rule: say positive or negative",
-			"usage: berth group create NAME [flags]",
+			"group add web --vms-enforcing", "--vms-enforcing without --vms-rule: say positive or negative",
+			"usage: berth group add NAME [flags]",
 		},
-		{"group create web --vm a,a", "--vm a: it is there twice", "usage: berth group create NAME [flags]"},
-		{"group create web --node hv1,", "--node: a name is empty", "usage: berth group create NAME [flags]"},
-		{"group create web --vm-label=", "--vm-label: a name is missing", "usage: berth group create NAME [flags]"},
-		{"group create web --priority NaN", "--priority NaN: want more than 0, at most 1e+06", "usage: berth group create NAME [flags]"},
-		{"group create web --priority 0", "--priority 0: want more than 0", "usage: berth group create NAME [flags]"},
-		{"group edit web", "say what to change: --vm, --node", "usage: berth group edit NAME [flags]"},
-		{"group edit web --vm a --add-vm b", "--add-vm goes with neither --vm nor --unset vm", "usage: berth group edit NAME [flags]"},
-		{"group edit web --unset vm --remove-vm b", "--remove-vm goes with neither --vm nor --unset vm", "usage: berth group edit NAME [flags]"},
-		{"group edit web --unset rule", "--unset rule: use vm, node, vm-label, node-label", "usage: berth group edit NAME [flags]"},
-		{"group edit web --node hv1 --unset node", "--node and --unset node exclude each other", "usage: berth group edit NAME [flags]"},
-		{"group edit web --name we/b", `group name "we/b" is not valid`, "usage: berth group edit NAME [flags]"},
+		{"group add web --vm a,a", "--vm a: it is there twice", "usage: berth group add NAME [flags]"},
+		{"group add web --node hv1,", "--node: a name is empty", "usage: berth group add NAME [flags]"},
+		{"group add web --vm-label=", "--vm-label: a name is missing", "usage: berth group add NAME [flags]"},
+		{"group add web --priority NaN", "--priority NaN: want more than 0, at most 1e+06", "usage: berth group add NAME [flags]"},
+		{"group add web --priority 0", "--priority 0: want more than 0", "usage: berth group add NAME [flags]"},
+		{"group set web", "say what to change: --vm, --node", "usage: berth group set NAME [flags]"},
+		{"group set web --vm a --add-vm b", "--add-vm goes with neither --vm nor --unset vm", "usage: berth group set NAME [flags]"},
+		{"group set web --unset vm --remove-vm b", "--remove-vm goes with neither --vm nor --unset vm", "usage: berth group set NAME [flags]"},
+		{"group set web --unset rule", "--unset rule: use vm, node, vm-label, node-label", "usage: berth group set NAME [flags]"},
+		{"group set web --node hv1 --unset node", "--node and --unset node exclude each other", "usage: berth group set NAME [flags]"},
+		{"group set web --name we/b", `group name "we/b" is not valid`, "usage: berth group set NAME [flags]"},
 		{"group delete web", "repeat it with --yes", "usage: berth group delete NAME [flags]"},
 
 		{"decision list --limit 0", "--limit 0: want 1 to 10000", "usage: berth decision list [flags]"},
 		{"events --backlog -1", "--backlog -1: want 0 to 10000", "usage: berth events [flags]"},
-		{"coordinator remove coord3", "repeat it with --yes", "usage: berth coordinator remove NAME [flags]"},
+		{"coordinator delete coord3", "repeat it with --yes", "usage: berth coordinator delete NAME [flags]"},
 		{"coordinator snapshot restore f", "repeat it with --yes", "usage: berth coordinator snapshot restore FILE [flags]"},
 		{
-			"token create --for agent --uses 0", "--uses 0: want 1 to 500",
-			"usage: berth token create --for agent|coordinator|operator [flags]",
+			"token add --for agent --uses 0", "--uses 0: want 1 to 500",
+			"usage: berth token add --for agent|coordinator|operator [flags]",
 		},
-		{"token create", "--for is missing: agent, coordinator, operator", "usage: berth token create --for agent|coordinator|operator [flags]"},
+		{"token add", "--for is missing: agent, coordinator, operator", "usage: berth token add --for agent|coordinator|operator [flags]"},
 		{
-			"token create --for root", "--for root: use agent, coordinator, operator",
-			"usage: berth token create --for agent|coordinator|operator [flags]",
+			"token add --for root", "--for root: use agent, coordinator, operator",
+			"usage: berth token add --for agent|coordinator|operator [flags]",
 		},
 		{
-			"token create --for agent --ttl 48h", "--ttl 48h0m0s: want 1s to 1h",
-			"usage: berth token create --for agent|coordinator|operator [flags]",
+			"token add --for agent --ttl 48h", "--ttl 48h0m0s: want 1s to 1h",
+			"usage: berth token add --for agent|coordinator|operator [flags]",
 		},
 		{"login coord1", "TOKEN is missing", "usage: berth login HOST[:PORT] TOKEN [flags]"},
 		{"login https://coord1 t", `not an address: "https://coord1"`, "usage: berth login HOST[:PORT] TOKEN [flags]"},
@@ -448,10 +461,12 @@ func TestHelpIsComplete(t *testing.T) {
 		"help": {}, "help-vm": {"vm", "--help"}, "help-vm-start": {"vm", "start", "--help"}, "help-login": {"help", "login"},
 		"help-key": {"key", "--help"}, "help-cluster": {"cluster", "--help"}, "help-vdc-add": {"vdc", "add", "--help"},
 		"help-apply":          {"apply", "--help"},
+		"help-events":         {"events", "--help"},
+		"help-operation-list": {"operation", "list", "--help"}, "help-decision-list": {"decision", "list", "--help"},
 		"help-billing-entity": {"billing-entity", "--help"}, "help-cluster-set": {"cluster", "set", "--help"},
 		"help-node-drain": {"node", "drain", "--help"}, "help-plan": {"plan", "--help"}, "help-policy": {"policy", "--help"},
-		"help-policy-edit": {"policy", "edit", "--help"},
-		"help-group":       {"group", "--help"}, "help-group-create": {"group", "create", "--help"},
+		"help-policy-set": {"policy", "set", "--help"},
+		"help-group":      {"group", "--help"}, "help-group-add": {"group", "add", "--help"},
 	} {
 		said := w.Run(args...)
 		if said.Exit != term.Done || said.ErrOut != "" {
@@ -466,7 +481,7 @@ var withValue = regexp.MustCompile(`(?m)--([a-z-]+) \S`)
 
 // isFile names the flags whose values are files, which shells complete by themselves.
 func isFile(flag string) bool {
-	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml", "user-data", "package"}, flag)
+	return slices.Contains([]string{"client-config", "image", "kernel", "initrd", "disk", "xml", "user-data", "package", "cert", "key"}, flag)
 }
 
 // The program's own verbs stand among the others, and their wrong usage is wrong usage.
@@ -484,5 +499,27 @@ func TestAddedCoordinatorCommands(t *testing.T) {
 		t.Context(), o, []string{"coordinator", "run", "fast"}, w.In, &out, &errOut,
 	); exit != 64 || !strings.Contains(errOut.String(), "usage: berth coordinator run") {
 		t.Errorf("exit %d, %s", exit, errOut.String())
+	}
+}
+
+// A verb that was called otherwise is understood for one release more, and says what it is called now. Programs read nothing of that.
+func TestOldVerbsAreUnderstood(t *testing.T) {
+	w, _ := clitest.NewSite(t, clitest.Steady())
+	for line, now := range map[string]string{
+		"group create web --vm web1": "berth group add", "group edit web --add-vm web2": "berth group set",
+		"policy create spread": "berth policy add", "policy edit mine --gate off": "berth policy set",
+		"node remove node1 --yes": "berth node delete", "coordinator remove coord3 --yes": "berth coordinator delete",
+		"token create --for agent": "berth token add", "vm snapshot create web1 --name weekly --no-wait": "berth vm snapshot add",
+	} {
+		said := w.Run(strings.Fields(line)...)
+		if said.Exit != term.Done || strings.Count(said.ErrOut, "is '"+now+"' now, and the old word goes in a later release\n") != 1 {
+			t.Errorf("berth %s: exit %d, %q", line, said.Exit, said.ErrOut)
+		}
+		if said := w.Run(append(strings.Fields(line), "-o", "json")...); strings.Contains(said.ErrOut, "old word") {
+			t.Errorf("berth %s -o json: %q", line, said.ErrOut)
+		}
+	}
+	if said := w.Run("group", "add", "web", "--vm", "web1"); strings.Contains(said.ErrOut, "old word") {
+		t.Errorf("said %q", said.ErrOut)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"berth/coordinator/model"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/integration/loopback"
 	"berth/shared/pki"
@@ -72,6 +74,8 @@ type peer struct {
 	*Consensus
 	store *state.Store
 
+	behind atomic.Int64 // by how many nanoseconds its wall clock is late; a test may set it while the member runs
+
 	mu     sync.Mutex
 	fatals []error
 }
@@ -86,6 +90,7 @@ func newPeer(t testing.TB, ca *authority, id string) *peer {
 	p.cfg = Config{
 		DataDir: filepath.Join(t.TempDir(), "raft"), MemberID: id, ClusterID: ca.id, Bind: at, Advertise: at,
 		TLS: ca.files(t, pki.RolePeer, id), Stability: 200 * time.Millisecond,
+		Seals:  func() (seal.Keys, error) { return seal.Keys{{7}}, nil },
 		Logger: hclog.New(&hclog.LoggerOptions{Name: id, Output: testLog{t}, Level: hclog.Warn}),
 		Fatal: func(err error) {
 			p.mu.Lock()
@@ -93,6 +98,7 @@ func newPeer(t testing.TB, ca *authority, id string) *peer {
 			p.fatals = append(p.fatals, err)
 		},
 	}
+	p.cfg.seams.clock = func() time.Time { return time.Now().Add(-time.Duration(p.behind.Load())) }
 	t.Cleanup(p.kill)
 	return p
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"berth/coordinator/model"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -54,7 +55,9 @@ type Config struct {
 	Invited []string
 	Revoked []model.Identity // that this member remembers, for Rebuild
 	Names   *rpc.Names       // of the others; nil: none is remembered
-	Logger  hclog.Logger
+	// Seals are the keys of backups. The last one seals those that are made.
+	Seals  func() (seal.Keys, error)
+	Logger hclog.Logger
 
 	// Fatal is told, once, why this member cannot go on: its disk is full, fails or hangs, or it cannot apply the log.
 	// It has to end the process. It may be called from any goroutine and must not call back into this package.

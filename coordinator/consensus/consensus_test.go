@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 )
 
@@ -274,12 +275,12 @@ func TestABackupComesBackOnEveryMember(t *testing.T) {
 
 	damaged := bytes.Clone(backup.Bytes())
 	damaged[len(damaged)/2] ^= 1
-	if err := leader.RestoreSnapshot(t.Context(), bytes.NewReader(damaged)); !errors.Is(err, state.ErrSnapshot) {
+	if err := leader.RestoreSnapshot(t.Context(), bytes.NewReader(damaged), true); !errors.Is(err, seal.ErrChanged) {
 		t.Errorf("a damaged backup: %v", err)
 	}
 	for _, p := range all {
 		if p != leader {
-			if err := p.RestoreSnapshot(t.Context(), bytes.NewReader(backup.Bytes())); !errors.Is(err, ErrNotLeader) {
+			if err := p.RestoreSnapshot(t.Context(), bytes.NewReader(backup.Bytes()), false); !errors.Is(err, ErrNotLeader) {
 				t.Errorf("restored on a follower: %v", err)
 			}
 		}
@@ -288,7 +289,7 @@ func TestABackupComesBackOnEveryMember(t *testing.T) {
 		t.Fatal("a refused restore changed the state")
 	}
 
-	if err := leader.RestoreSnapshot(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+	if err := leader.RestoreSnapshot(t.Context(), bytes.NewReader(backup.Bytes()), false); err != nil {
 		t.Fatal(err)
 	}
 	leader.mustPropose(enrol("new"))
@@ -325,7 +326,7 @@ func TestABackupOfAnotherClusterIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := newTeam(t, newAuthority(t, "c1"), 1)
-	if err := all.leader().RestoreSnapshot(t.Context(), &backup); !errors.Is(err, ErrForeign) {
+	if err := all.leader().RestoreSnapshot(t.Context(), &backup, false); !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -348,7 +349,7 @@ func TestAfterARestoreTheLeadershipBeginsAnew(t *testing.T) {
 	if err := p.SaveSnapshot(t.Context(), &backup); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.RestoreSnapshot(t.Context(), &backup); err != nil {
+	if err := p.RestoreSnapshot(t.Context(), &backup, false); err != nil {
 		t.Fatal(err)
 	}
 	lost, again := <-p.Leadership(), <-p.Leadership()

@@ -111,8 +111,8 @@ func (o *outgoing) take(most int) []*proposal {
 func (c *proposing) send() {
 	for {
 		c.outgoing.order <- struct{}{}
-		most := groupMost
-		if c.store.Snapshot().FeatureLevel() < state.GroupLevel {
+		most, level := groupMost, c.store.Snapshot().FeatureLevel()
+		if level < state.GroupLevel {
 			most = 1 // a member could not read the entry
 		}
 		group := c.outgoing.take(most)
@@ -124,7 +124,7 @@ func (c *proposing) send() {
 		for i, p := range group {
 			commands[i] = p.data
 		}
-		future := c.raft.Load().Apply(state.Group(commands), 0)
+		future := c.raft.Load().Apply(state.Entry(commands, level), 0)
 		<-c.outgoing.order
 		if err := future.Error(); err != nil {
 			err = outcome(err)

@@ -41,7 +41,9 @@ type Report struct {
 	Write        time.Duration // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
 	Asking       int           // agents that have asked it for the leader again and again; of the leader: 0
 	Hearing      int           // agents that have a session with it
+	MetricsPort  int           // at which other machines read its figures; 0: none does
 	Backup       Backup
+	History      string // why it keeps no history now; empty: it does
 }
 
 // Backup is how a member's scheduled backups go.
@@ -171,7 +173,7 @@ func (c care) compareStates(ctx context.Context, term uint64, last *checks) erro
 	v := c.judge()
 	if v.outvoted {
 		c.fatal(fmt.Errorf("this coordinator led, and most others have another state than it at the same entry of the Raft log (%v): "+
-			"remove it with 'berth coordinator remove' on another one, empty its data directory and let it join again, and "+
+			"remove it with 'berth coordinator delete' on another one, empty its data directory and let it join again, and "+
 			"report this as a fault of Berth", v.parted))
 		return nil
 	}

@@ -33,11 +33,11 @@ func (o *odd) Apply(entry *raft.Log) (result any) {
 			o.end = fmt.Sprint(reason)
 		}
 	}()
-	command, err := state.DecodeCommand(entry.Data)
-	if err == nil && command.Key == o.at {
-		command.Nodes[0].Maintenance = true
+	commands, err := state.DecodeEntry(entry.Data)
+	if err == nil && commands[0].Key == o.at {
+		commands[0].Nodes[0].Maintenance = true
 		changed := *entry
-		if changed.Data, err = command.Encode(); err == nil {
+		if changed.Data, err = commands[0].Encode(); err == nil {
 			entry = &changed
 		}
 	}
@@ -87,7 +87,7 @@ func TestTheMemberWhoseStateHasPartedStops(t *testing.T) {
 		all.tell(leader)
 		return wrong.ended() != ""
 	})
-	if !strings.Contains(wrong.ended(), "has parted from that of the others") || !strings.Contains(wrong.ended(), "berth coordinator remove") {
+	if !strings.Contains(wrong.ended(), "has parted from that of the others") || !strings.Contains(wrong.ended(), "berth coordinator delete") {
 		t.Errorf("it ended with %q", wrong.ended())
 	}
 	if seen := leader.Stats().Members[followers[0].cfg.MemberID]; !seen.Parted || seen.Trouble != "has another state than the leader" {

@@ -46,7 +46,7 @@ type listener struct {
 	net.Listener
 	advertise address
 	server    *tls.Config
-	client    *tls.Config
+	client    func() *tls.Config // of now: the authorities may change
 	clusterID string
 	members   admission
 	names     *rpc.Names
@@ -102,7 +102,7 @@ func listen(cfg *Config, members admission) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := pki.ClientConfig(cfg.TLS, pki.RolePeer)
+	client, err := pki.Client(cfg.TLS, pki.RolePeer)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,6 @@ func listen(cfg *Config, members admission) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other coordinators: %w", err)
 	}
-	client.NextProtos = []string{alpn}
 	l := &listener{
 		Listener: plain, advertise: address(cfg.Advertise), server: server, client: client, clusterID: cfg.ClusterID,
 		names: cmp.Or(cfg.Names, rpc.NewNames("")), members: members, logger: cfg.Logger.Named("transport"),
@@ -236,7 +235,9 @@ func (l *listener) Addr() net.Addr { return l.advertise }
 func (l *listener) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	conn, err := l.names.DialTLS(ctx, "tcp", string(to), l.client)
+	settings := l.client()
+	settings.NextProtos = []string{alpn}
+	conn, err := l.names.DialTLS(ctx, "tcp", string(to), settings)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the coordinator at %s: %w", to, err)
 	}

@@ -2,12 +2,15 @@ package consensus
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 )
 
@@ -69,7 +72,11 @@ func TestACompactedLogIsTheSameAndSmaller(t *testing.T) {
 	p.bootstrap()
 	leader := team{p}.leader()
 	large := enrol("large")
-	large.Meta = map[string]string{"filler": fmt.Sprintf("%02000000d", 1)}
+	random, filler := rand.New(rand.NewPCG(1, 2)), make([]byte, 1_000_000)
+	for i := range filler {
+		filler[i] = byte(random.Uint32())
+	}
+	large.Meta = map[string]string{"filler": hex.EncodeToString(filler)} // of which packing leaves half
 	index := leader.mustPropose(large).Index
 	if _, _, err := Compact(p.cfg.DataDir); !errors.Is(err, ErrInUse) {
 		t.Errorf("a log in use: %v", err)
@@ -177,17 +184,17 @@ func TestAMemberWhoseStoreIsLostGoesOnFromABackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader.mustPropose(enrol("since"))
-	if _, err := Rebuild(p.cfg, bytes.NewReader(backup.Bytes())); !errors.Is(err, ErrInUse) {
+	if _, err := Rebuild(p.cfg, bytes.NewReader(backup.Bytes()), false); !errors.Is(err, ErrInUse) {
 		t.Errorf("rebuilt while it runs: %v", err)
 	}
 	term := p.Term()
 	p.kill()
 	foreign := p.cfg
 	foreign.ClusterID = "c2"
-	if _, err := Rebuild(foreign, bytes.NewReader(backup.Bytes())); !errors.Is(err, ErrForeign) {
+	if _, err := Rebuild(foreign, bytes.NewReader(backup.Bytes()), false); !errors.Is(err, ErrForeign) {
 		t.Errorf("rebuilt as another cluster: %v", err)
 	}
-	if _, err := Rebuild(p.cfg, bytes.NewReader(backup.Bytes()[:backup.Len()/2])); !errors.Is(err, state.ErrSnapshot) {
+	if _, err := Rebuild(p.cfg, bytes.NewReader(backup.Bytes()[:backup.Len()/2]), true); !errors.Is(err, seal.ErrChanged) {
 		t.Errorf("rebuilt from half a backup: %v", err)
 	}
 	if found, err := Inspect(p.cfg.DataDir, p.cfg.Logger); err != nil || found.Term != term {
@@ -197,7 +204,7 @@ func TestAMemberWhoseStoreIsLostGoesOnFromABackup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.cfg.DataDir, storeFile), []byte("lost"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	aside, err := Rebuild(p.cfg, &backup)
+	aside, err := Rebuild(p.cfg, &backup, false)
 	if err != nil || filepath.Dir(aside) != filepath.Dir(p.cfg.DataDir) {
 		t.Fatalf("%q, %v", aside, err)
 	}

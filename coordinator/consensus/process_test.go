@@ -78,7 +78,11 @@ type mortal struct {
 
 // meant tells whether an entry is the command at which the process ends.
 func (m *mortal) meant(entry *raft.Log) bool {
-	return entry.Type == raft.LogCommand && bytes.Contains(entry.Data, fmt.Appendf(nil, `"key":"script-%d"`, m.at))
+	if entry.Type != raft.LogCommand {
+		return false
+	}
+	commands, err := state.DecodeEntry(entry.Data)
+	return err == nil && commands[0].Key == fmt.Sprintf("script-%d", m.at)
 }
 
 func (m *mortal) write(logs []*raft.Log, do func() error) error {

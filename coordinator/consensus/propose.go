@@ -66,7 +66,7 @@ func (c *proposing) encode(command *state.Command) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := readable.Encode()
+	data, err := readable.Lean(snapshot).Encode()
 	if err != nil {
 		return nil, err
 	}

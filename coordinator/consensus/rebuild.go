@@ -21,12 +21,13 @@ import (
 // What was decided since the backup is lost; the rest is as after Recover. The old store, if there is one, is kept next to the
 // new one and never looked at again: aside is its path, empty when there was none. The member's terms begin at the time of
 // day in milliseconds, which is above all that elections come to, so that agents obey it. The backup is read and checked to
-// its last byte before anything changes. The error is state.ErrSnapshot, ErrForeign or ErrInUse.
-func Rebuild(cfg Config, from io.Reader) (aside string, err error) {
+// its last byte before anything changes, see RestoreSnapshot. The error is state.ErrSnapshot, that of seal.NewReader, ErrForeign or
+// ErrInUse.
+func Rebuild(cfg Config, from io.Reader, unproved bool) (aside string, err error) {
 	if err := cfg.complete(); err != nil {
 		return "", err
 	}
-	backup, err := loadBackup(from, cfg.ClusterID)
+	backup, err := cfg.loadBackup(from, unproved)
 	if err != nil {
 		return "", err
 	}

@@ -78,7 +78,7 @@ func damaged(what string, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return fmt.Errorf("%s: %w; remove this coordinator with 'berth coordinator remove' on another one, "+
+	return fmt.Errorf("%s: %w; remove this coordinator with 'berth coordinator delete' on another one, "+
 		"empty its data directory and let it join again", what, err)
 }
 

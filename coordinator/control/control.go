@@ -48,7 +48,7 @@ func New(config Config) *Control {
 	c.drifts = drifts.New(leader)
 	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing, c.drifts)
 	c.Adoption = adoption.New(leader, c.Lifecycle, c.Fencing)
-	c.Plans = plans.New(leader, c.Lifecycle, config.Plans)
+	c.Plans = plans.New(leader, c.Lifecycle, c.drifts, config.Plans)
 	c.outOfBand = outofband.New(leader, c.Adoption, c.Fencing)
 	c.recovery = recovery.New(leader, c.Lifecycle, c.Fencing, c.Plans)
 	return c

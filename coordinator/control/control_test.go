@@ -48,10 +48,12 @@ func (l *log) Propose(_ context.Context, command state.Command) (state.Result, e
 	if l.stopped {
 		return state.Result{}, consensus.ErrNotLeader
 	}
-	data, err := command.Encode()
+	now := l.store.Snapshot()
+	data, err := command.Lean(now).Encode()
 	if err != nil {
 		return state.Result{}, err
 	}
+	data = state.Entry([][]byte{data}, now.FeatureLevel())
 	l.index++
 	result := l.store.FSM().Apply(&raft.Log{Index: l.index, Data: data}).(state.Result)
 	if l.unknown > 0 {
@@ -79,6 +81,7 @@ type nodes struct {
 	script    func(order operation.Order) *operation.Answer
 	orders    []operation.Order
 	away      map[string]bool
+	frozen    map[string]bool   // guests, by VM
 	reached   map[string]string // by node: the address of another one that answers it
 	cancels   int
 	removed   []evidence.Removed            // that speak
@@ -199,6 +202,9 @@ func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.Ta
 	}
 	if len(task.Reach) > 0 {
 		return lead.TaskDone{Reached: n.reached[node]}, nil
+	}
+	if task.Frozen != nil {
+		return lead.TaskDone{Frozen: n.frozen[task.Frozen.VM]}, nil
 	}
 	if done, err := n.facts.perform(node, task); done.DomainXML != "" || done.Devices != nil || err != nil {
 		return done, err
@@ -359,7 +365,7 @@ func (f *facts) View(snapshot *state.Snapshot, now time.Time) *view.View {
 	}
 	return view.New(now, snapshot.Index(), view.Records{
 		Clusters: snapshot.Clusters(), Groups: snapshot.Groups(), Nodes: snapshot.Nodes(), VMs: snapshot.VMs(), Reservations: reservations,
-		Pools: snapshot.Resources(model.KindPool), Pods: snapshot.Resources(model.KindPod),
+		Pools: snapshot.Resources(model.KindPool),
 		Disks: slices.DeleteFunc(
 			append(snapshot.Resources(model.KindDisk), snapshot.Resources(model.KindImage)...),
 			func(r model.Resource) bool { return r.Volume == nil },

@@ -310,6 +310,66 @@ func TestTheEndOfAStartBindsAVM(t *testing.T) {
 	})
 }
 
+// So does the end of a start that is told to have failed, if its guest may have run: as long as nobody tells which pools there are, too.
+func TestTheEndOfAStartThatMayHaveRunBindsAVM(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			node, ended := "", true
+			w := newWorld(t, func(order operation.Order) *operation.Answer {
+				if node == "" && order.Action == operation.ActStart {
+					node = order.Node
+					return &operation.Answer{
+						Outcome: operation.OutcomeFailed, Error: "no", Seen: operation.Observation{State: model.DomainAbsent, Ended: ended},
+					}
+				}
+				return obedient(order)
+			})
+			defer w.lose()
+			w.store(state.RaiseLevel(state.FeatureLevel))
+			for _, one := range w.Store.Snapshot().Nodes() {
+				w.facts.change(one.ID, func(f *model.NodeFacts) { f.PoolsKnown = known })
+			}
+			spec := model.VMSpec{Memory: units.GiB, VCPUs: 1, Disks: []model.Disk{{Path: image, Format: "qcow2", Bus: "virtio"}}}
+			begin := func(name string) model.VM {
+				t.Helper()
+				started, err := w.StartVM(w.Context(), lifecycle.StartVM{
+					Name: name, RequestID: name, Caller: "operator/test", VM: &model.VM{Spec: spec},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				vm, _ := w.Store.Snapshot().VM(started.VM.ID)
+				return vm
+			}
+			vm := begin("web1")
+			if vm.Bound != node || vm.Holder != "" || len(w.told("vm.bound")) != 1 {
+				t.Fatalf("pools known %t: it may have written on %s: %+v", known, node, vm)
+			}
+			other := map[bool]string{true: "n2", false: "n1"}[node == "n1"]
+			start := lifecycle.StartVM{Name: vm.Name, Node: other, RequestID: w.NewID(), Caller: "operator/test"}
+			if _, err := w.StartVM(w.Context(), start); err == nil {
+				t.Error("it is started elsewhere, on a file of the same path")
+			}
+			if node, ended = "", false; begin("web2").Bound == node {
+				t.Error("a guest that never began binds its VM")
+			}
+			w.put(model.Resource{ID: "p1", Kind: model.KindPool, Name: "srv", Settings: map[string]string{
+				model.SettingScope: string(model.PoolShared),
+			}})
+			for _, one := range w.Store.Snapshot().Nodes() {
+				w.facts.change(one.ID, func(f *model.NodeFacts) {
+					f.PoolsKnown, f.Pools = true, append(f.Pools, model.PoolFacts{Name: "srv", Active: true, Path: "/srv"})
+				})
+			}
+			time.Sleep(15 * time.Second)
+			if is, _ := w.Store.Snapshot().VM(vm.ID); is.Bound != "" {
+				t.Errorf("all nodes have its disk, and it is bound to %q", is.Bound)
+			}
+		})
+	}
+}
+
 // A record that is changed while the VM runs takes effect at its next start, whatever the guest that runs looks like.
 func TestARecordThatIsChangedWhileItsVMRunsIsStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

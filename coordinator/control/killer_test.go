@@ -78,3 +78,23 @@ func TestAHostThatBootsAnewIsLostWithItsVMs(t *testing.T) {
 		}
 	})
 }
+
+// The wall clock jumps ahead by an hour while a VM has just started: the loss of its host is as soon after that as it was.
+func TestALossIsSoonByTheLeadersOwnClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := fencedWorld(t)
+		defer w.lose()
+		vm := w.available("web1")
+		w.record(vm.ID, func(vm *model.VM) {
+			vm.StartedAt = vm.StartedAt.Add(-time.Hour)
+			vm.Losses = []model.Loss{{Node: "node9", At: vm.StartedAt}}
+		})
+		w.silence(vm.Holder)
+		time.Sleep(20 * time.Second)
+		w.boot(vm.Holder)
+		time.Sleep(5 * time.Second)
+		if after := w.guest(vm.ID); !after.LostTooMany() {
+			t.Errorf("it came a moment ago, and the count begins anew: %+v", after.Losses)
+		}
+	})
+}

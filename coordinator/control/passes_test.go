@@ -249,6 +249,32 @@ func TestABrokenRuleIsToldAndRepaired(t *testing.T) {
 	}
 }
 
+// A VM for which two rules of different scope ask is told of when the second of them is broken, and not by every pass after it.
+func TestAVMThatTwoRulesAskToMoveIsToldOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		vm, other := w.on("n1", "db", 1), w.on("n1", "web", 1)
+		w.evened(map[string]string{model.SettingEnforcement: "off"})
+		w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
+		time.Sleep(5 * time.Minute)
+		if told := w.told("vm.two-repairs"); len(told) > 0 {
+			t.Errorf("for one rule: %+v", told)
+		}
+		w.put(group("apart", rules("vms negative!"), []string{vm.ID, other.ID}))
+		time.Sleep(5 * time.Minute)
+		w.lose()
+		w.lead(2)
+		w.put(group("third", rules("nodes positive!"), []string{w.on("n1", "cache", 1).ID}, "n2")) // about another VM
+		time.Sleep(5 * time.Minute)
+		told := w.told("vm.two-repairs")
+		if len(told) != 1 || told[0].Subject != "vm/db" || !strings.Contains(told[0].Message, "group licensed: ") ||
+			!strings.Contains(told[0].Message, "group apart: ") {
+			t.Errorf("for two rules: %+v", told)
+		}
+	})
+}
+
 func TestAClusterWhereSomethingMovesIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)

@@ -197,6 +197,7 @@ func TestAnOrderOfASilentNodeCanBeCancelled(t *testing.T) {
 		if _, err = w.CancelOperation(t.Context(), op.ID, "operator/test"); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // an order that was on its way before the cancel is one that the node never heard
 		w.answer(func(order operation.Order) *operation.Answer {
 			if order.TakenBack {
 				return &operation.Answer{Outcome: operation.OutcomeRefused, Code: operation.TooLate, Error: "too late"}

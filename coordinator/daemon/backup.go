@@ -18,9 +18,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"berth/coordinator/consensus"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/shared/buildinfo"
 	"berth/shared/config"
+	"berth/shared/pause"
 	"berth/shared/units"
 )
 
@@ -70,6 +72,7 @@ var errBackup = errors.New("the backup does not restore to the state that it was
 // backups makes them.
 type backups struct {
 	Backups
+	keys  func() (seal.Keys, error)
 	store *state.Store
 	now   func() time.Time
 	log   hclog.Logger
@@ -78,8 +81,10 @@ type backups struct {
 	last consensus.Backup
 }
 
-func newBackups(settings Backups, store *state.Store, now func() time.Time, log hclog.Logger) *backups {
-	b := &backups{Backups: settings, store: store, now: now, log: log}
+func newBackups(
+	settings Backups, keys func() (seal.Keys, error), store *state.Store, now func() time.Time, log hclog.Logger,
+) *backups {
+	b := &backups{Backups: settings, keys: keys, store: store, now: now, log: log}
 	if settings.off() {
 		return b
 	}
@@ -104,12 +109,12 @@ func (b *backups) run(ctx context.Context) {
 	}
 	for {
 		due := b.health().At.Add(b.Every)
-		if !pause(ctx, max(due.Sub(b.now()), 0)) {
+		if !pause.For(ctx, max(due.Sub(b.now()), 0)) {
 			return
 		}
 		x := b.store.Snapshot()
 		if x.Meta(state.MetaClusterID) == "" { // nothing that could be restored
-			if !pause(ctx, backupLook) {
+			if !pause.For(ctx, backupLook) {
 				return
 			}
 			continue
@@ -119,7 +124,7 @@ func (b *backups) run(ctx context.Context) {
 			continue
 		}
 		b.log.Error("no backup was made", "error", err, "next_try", backupRetry)
-		if !pause(ctx, backupRetry) {
+		if !pause.For(ctx, backupRetry) {
 			return
 		}
 	}
@@ -128,7 +133,11 @@ func (b *backups) run(ctx context.Context) {
 // take makes one backup and remembers how it went.
 func (b *backups) take(x *state.Snapshot) error {
 	at := b.now().UTC()
-	path, err := writeBackup(b.Directory, x, at, false)
+	keys, err := b.keys()
+	var path string
+	if err == nil {
+		path, err = writeBackup(b.Directory, x, keys, at, false)
+	}
 	if err == nil {
 		err = thinBackups(b.Directory, b.Keep)
 	}
@@ -144,7 +153,7 @@ func (b *backups) take(x *state.Snapshot) error {
 }
 
 // writeBackup writes a file, and gives it its name when a restore of what is on the disk has come to the same state.
-func writeBackup(dir string, x *state.Snapshot, at time.Time, before bool) (string, error) {
+func writeBackup(dir string, x *state.Snapshot, keys seal.Keys, at time.Time, before bool) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the directory of backups: %w", err)
 	}
@@ -154,9 +163,9 @@ func writeBackup(dir string, x *state.Snapshot, at time.Time, before bool) (stri
 	}
 	path := filepath.Join(dir, name+".snapshot")
 	written := path + ".new"
-	err := saveBackup(written, x)
+	err := saveBackup(written, x, keys)
 	if err == nil {
-		err = checkBackup(written, x)
+		err = checkBackup(written, x, keys)
 	}
 	if err == nil {
 		err = os.Rename(written, path)
@@ -168,25 +177,29 @@ func writeBackup(dir string, x *state.Snapshot, at time.Time, before bool) (stri
 	return path, syncDirectory(dir)
 }
 
-func saveBackup(path string, x *state.Snapshot) error {
+func saveBackup(path string, x *state.Snapshot, keys seal.Keys) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("write a backup: %w", err)
 	}
-	if err := errors.Join(x.Save(file), file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(consensus.SaveSealed(x, file, keys), file.Sync(), file.Close()); err != nil {
 		return fmt.Errorf("write a backup: %w", err)
 	}
 	return nil
 }
 
 // checkBackup restores a file into a scratch state, and compares that in every byte with the one that it was made of.
-func checkBackup(path string, x *state.Snapshot) error {
+func checkBackup(path string, x *state.Snapshot, keys seal.Keys) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("read a backup: %w", err)
 	}
 	defer file.Close()
-	restored, err := state.Load(file)
+	content, _, err := seal.Open(file, keys, false)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBackup, err)
+	}
+	restored, err := state.Load(content)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBackup, err)
 	}
@@ -313,7 +326,11 @@ func (d *daemon) backupOf(release string) error {
 	if found.State.Meta(state.MetaClusterID) == "" { // nothing that could be restored
 		return nil
 	}
-	path, err := writeBackup(d.config.Backup.Directory, found.State, time.Now().UTC(), true)
+	keys, err := d.home.keepSealKeys()
+	if err != nil {
+		return err
+	}
+	path, err := writeBackup(d.config.Backup.Directory, found.State, keys, time.Now().UTC(), true)
 	if err != nil {
 		return fmt.Errorf("before release %s goes on after %s: %w: make room for it, or start once with 'backup: {every: -1s}'",
 			buildinfo.Version(), release, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,9 +14,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/shared/buildinfo"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
 )
 
 // lived is a state with something in it.
@@ -31,11 +34,13 @@ func lived(t *testing.T) *state.Store {
 	return store
 }
 
+func sealsOfTest() (seal.Keys, error) { return seal.Keys{{1}}, nil }
+
 func TestBackupsAreMadeOnTimeAndTheOldestGo(t *testing.T) {
 	dir, store := t.TempDir(), lived(t)
 	synctest.Test(t, func(t *testing.T) {
 		settings := Backups{Directory: filepath.Join(dir, "backups"), Every: 15 * time.Minute, Keep: 3}
-		b := newBackups(settings, store, time.Now, hclog.NewNullLogger())
+		b := newBackups(settings, sealsOfTest, store, time.Now, hclog.NewNullLogger())
 		if b.health().Every != settings.Every || !b.health().At.IsZero() {
 			t.Errorf("before the first one: %+v", b.health())
 		}
@@ -58,7 +63,7 @@ func TestBackupsAreMadeOnTimeAndTheOldestGo(t *testing.T) {
 		if !b.health().At.Equal(files[2].at) || b.health().Problem != "" {
 			t.Errorf("told is %+v", b.health())
 		}
-		again := newBackups(settings, store, time.Now, hclog.NewNullLogger())
+		again := newBackups(settings, sealsOfTest, store, time.Now, hclog.NewNullLogger())
 		if !again.health().At.Equal(files[2].at) {
 			t.Error("after a restart the last one is forgotten")
 		}
@@ -70,7 +75,8 @@ func TestABackupThatCannotBeWrittenIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := newBackups(Backups{Directory: filepath.Join(dir, "taken"), Every: time.Minute, Keep: 1}, lived(t), time.Now, hclog.NewNullLogger())
+	settings := Backups{Directory: filepath.Join(dir, "taken"), Every: time.Minute, Keep: 1}
+	b := newBackups(settings, sealsOfTest, lived(t), time.Now, hclog.NewNullLogger())
 	if err := b.take(b.store.Snapshot()); err == nil || b.health().Problem == "" || !b.health().At.IsZero() {
 		t.Errorf("%v, told is %+v", err, b.health())
 	}
@@ -79,14 +85,15 @@ func TestABackupThatCannotBeWrittenIsTold(t *testing.T) {
 func TestABackupThatIsAnotherStateDoesNotCount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.snapshot")
 	x := lived(t).Snapshot()
-	if err := saveBackup(path, x); err != nil {
+	keys, _ := sealsOfTest()
+	if err := saveBackup(path, x, keys); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkBackup(path, x); err != nil {
+	if err := checkBackup(path, x, keys); err != nil {
 		t.Error(err)
 	}
 	other := state.NewStore()
-	if err := checkBackup(path, other.Snapshot()); !errors.Is(err, errBackup) {
+	if err := checkBackup(path, other.Snapshot(), keys); !errors.Is(err, errBackup) {
 		t.Errorf("compared with another state: %v", err)
 	}
 	data, err := os.ReadFile(path)
@@ -97,7 +104,7 @@ func TestABackupThatIsAnotherStateDoesNotCount(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkBackup(path, x); !errors.Is(err, errBackup) || !errors.Is(err, state.ErrSnapshot) {
+	if err := checkBackup(path, x, keys); !errors.Is(err, errBackup) || !errors.Is(err, seal.ErrChanged) {
 		t.Errorf("a flipped bit: %v", err)
 	}
 }
@@ -105,8 +112,8 @@ func TestABackupThatIsAnotherStateDoesNotCount(t *testing.T) {
 // verb runs one of the verbs that need no coordinator.
 func (m *machine) verb(answer string, words ...string) (string, error) {
 	m.t.Helper()
-	for _, command := range append(Commands(), SnapshotCommands()...) { // verify is the first one's
-		if command.Name() != words[0] {
+	for _, command := range append(Commands(), SnapshotCommands()...) {
+		if command.Name() != words[0] || words[0] == "verify" && strings.Contains(command.Use, "FILE") == strings.HasPrefix(words[1], "-") {
 			continue
 		}
 		var out bytes.Buffer
@@ -163,6 +170,41 @@ func TestAStoppedCoordinatorIsVerifiedCompactedAndRecovered(t *testing.T) {
 	if out, err := m.verb("", "verify", "--config", m.config); err == nil || !strings.Contains(err.Error(), "recover --from FILE") {
 		t.Errorf("a damaged store was verified: %s, %v", out, err)
 	}
+	plain, changed := filepath.Join(m.dir, "plain"), filepath.Join(m.dir, "changed")
+	out, err = m.verb("", "verify", files[0].path, "--config", m.config, "--plain", plain)
+	if err != nil || !strings.Contains(out, "seal       good") {
+		t.Errorf("%s, %v", out, err)
+	}
+	if out, err := m.verb("", "verify", plain, "--config", m.config); err != nil || !strings.Contains(out, "seal       none") {
+		t.Errorf("%s, %v", out, err)
+	}
+	if out, err := m.verb("", "verify", files[0].path, "--config", filepath.Join(m.dir, "none.yaml")); err != nil ||
+		!strings.Contains(out, "seal       not proved") {
+		t.Errorf("%s, %v", out, err)
+	}
+	data, err := os.ReadFile(files[0].path)
+	m.check(err)
+	data[len(data)-1] ^= 1
+	m.check(os.WriteFile(changed, data, 0o600))
+	for _, words := range [][]string{
+		{"verify", changed, "--config", m.config}, {"recover", "--config", m.config, "--unproved", "--from", changed},
+	} {
+		if out, err := m.verb("c1\n", words...); !errors.Is(err, seal.ErrChanged) {
+			t.Errorf("%v: %s, %v", words, out, err)
+		}
+	}
+	if out, err := m.verb("c1\n", "recover", "--config", m.config, "--from", plain); !errors.Is(err, seal.ErrUnsealed) {
+		t.Errorf("%s, %v", out, err)
+	}
+	if out, err := m.verb("c1\n", "recover", "--config", m.config, "--unproved", "--from", plain); err != nil ||
+		!strings.Contains(out, "warning") {
+		t.Errorf("a backup of an earlier release: %s, %v", out, err)
+	}
+	aside, err := filepath.Glob(filepath.Join(m.data, "raft.before-*")) // a second one within a second would have the same name
+	m.check(err)
+	for _, old := range aside {
+		m.check(os.RemoveAll(old))
+	}
 	out, err = m.verb("c1\n", "recover", "--config", m.config, "--from", files[0].path)
 	if err != nil || !strings.Contains(
 		out, "the old store is in "+filepath.Join(m.data, "raft.before-"),
@@ -182,4 +224,46 @@ func TestAStoppedCoordinatorIsVerifiedCompactedAndRecovered(t *testing.T) {
 		t.Errorf("no backup before the upgrade: %+v, %v", files, err)
 	}
 	m.halt()
+}
+
+// The authority may be replaced, and backups of before are still proved, as long as the folder remembers.
+func TestBackupsOfBeforeTheAuthorityWasReplacedAreProved(t *testing.T) {
+	home := place{t.TempDir()}
+	replace := func() {
+		t.Helper()
+		authority, err := pki.NewAuthority("c1", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := authority.KeyPEM()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := home.saveKeys(nil, nil, authority.CertificatePEM(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace()
+	before, err := home.keepSealKeys()
+	if err != nil || len(before) != 1 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	if same, err := home.sealKeys(); err != nil || !slices.Equal(same, before) {
+		t.Errorf("another key the next time: %v", err)
+	}
+	replace()
+	after, err := home.keepSealKeys()
+	if err != nil || len(after) != 2 || after[0] != before[0] || after[1] == before[0] {
+		t.Fatalf("%d keys, %v", len(after), err)
+	}
+	info, err := os.Stat(home.sealFile())
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := os.WriteFile(home.sealFile(), []byte("rubbish\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := home.sealKeys(); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a file that holds no keys: %v", err)
+	}
 }

@@ -20,7 +20,7 @@ import (
 
 // Commands are the verbs of 'berth coordinator' that make and run a member on this machine.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{initCommand(), joinCommand(), runCommand(), verifyCommand(), compactCommand(), recoverCommand()}
+	return []*cobra.Command{initCommand(), joinCommand(), runCommand(), verifyCommand(), compactCommand(), recoverCommand(), loginCommand()}
 }
 
 // placeFlags are what init and join share.
@@ -69,7 +69,7 @@ func (m Made) tell(w io.Writer) {
 	if m.ClientConfig != clientconfig.SystemPath {
 		client = " --client-config " + m.ClientConfig
 	}
-	fmt.Fprintf(w, "\nnext:\n  %s\n  berth%s status\n  berth%s token create --for agent\n", startLine(m.ConfigPath), client, client)
+	fmt.Fprintf(w, "\nnext:\n  %s\n  berth%s status\n  berth%s token add --for agent\n", startLine(m.ConfigPath), client, client)
 }
 
 // startLine is how to start the member: by systemd where its unit would find this configuration.
@@ -86,7 +86,7 @@ func joinCommand() *cobra.Command {
 		Use:   "join HOST[:PORT] TOKEN",
 		Short: "Make this machine another coordinator of an existing cluster",
 		Long: "Make this machine another coordinator of an existing cluster. HOST is any of its coordinators, TOKEN comes from\n" +
-			"'berth token create --for coordinator' there. @FILE or - reads it from a file or standard input,\n" +
+			"'berth token add --for coordinator' there. @FILE or - reads it from a file or standard input,\n" +
 			"because other accounts see what is on a command line. The data directory has to be empty. When it is started, the new member\n" +
 			"is first filled with the state and then given its vote.",
 		Args: cobra.ExactArgs(2),
@@ -119,7 +119,7 @@ func (j Joined) tell(w io.Writer, clientConfig string) {
 	fmt.Fprintf(w, "  configuration           %s\n", j.ConfigPath)
 	switch {
 	case j.NoOperator != nil:
-		fmt.Fprintf(w, "  operator                none: %v; 'berth token create --for operator' on another coordinator prints the line "+
+		fmt.Fprintf(w, "  operator                none: %v; 'berth token add --for operator' on another coordinator prints the line "+
 			"that makes one\n", j.NoOperator)
 	case j.Operator != "":
 		fmt.Fprintf(w, "  operator %-15s%s, context %s\n", strconv.Quote(operatorOf(j.Config.Name)), clientConfig, j.Operator)

@@ -18,6 +18,7 @@ import (
 	"berth/coordinator/model"
 	"berth/shared/config"
 	"berth/shared/rpc"
+	"berth/shared/scrape"
 )
 
 // Where things are unless the configuration or a flag says otherwise.
@@ -55,8 +56,12 @@ type Config struct {
 	// FenceAgents are the directories where this machine keeps fence agents; default: fence.Directories. Nothing else is run.
 	FenceAgents []string `yaml:"fence_agents,omitempty"`
 	Backup      Backups  `yaml:"backup,omitempty"`
+	// History is how much of the past this member keeps; members had better agree on it.
+	History Retention `yaml:"history,omitempty"`
 	// Limits are how much this member takes on when it leads; see gate.Limits for the defaults.
 	Limits Limits `yaml:"limits,omitempty"`
+	// Metrics is where this member's figures are read from; default: this machine alone, on scrape.PortCoordinator.
+	Metrics scrape.Config `yaml:"metrics,omitempty"`
 
 	named      bool // the file or a flag says Name itself
 	advertised bool // the same of Advertise
@@ -149,6 +154,12 @@ func (c *Config) complete() error {
 	}
 	if err := c.Backup.complete(c.DataDir); err != nil {
 		return err
+	}
+	if err := c.History.complete(); err != nil {
+		return err
+	}
+	if err := c.Metrics.Complete(scrape.PortCoordinator); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if l := c.Limits; l.Writes < 0 || l.Reads < 0 || l.Waiting < 0 || l.Burst < 0 {
 		return fmt.Errorf("%w: key limits: writes, reads, waiting and burst cannot be less than 0", ErrConfig)

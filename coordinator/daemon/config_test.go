@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"berth/shared/config"
+	"berth/shared/scrape"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -36,9 +37,10 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Name: host, DataDir: "/var/lib/berth/coordinator", Advertise: host, Listen: Listen{API: ":7420", Agent: ":7421", Raft: ":7422"},
 		PassInterval: time.Minute, Stability: 10 * time.Second,
-		Backup: Backups{Directory: "/var/lib/berth/coordinator/backups", Every: 15 * time.Minute, Keep: 96},
+		Backup:  Backups{Directory: "/var/lib/berth/coordinator/backups", Every: 15 * time.Minute, Keep: 96},
+		Metrics: scrape.Config{Listen: "127.0.0.1:7424"}, History: Retention{Age: 90 * 24 * time.Hour},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}, Retention{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -56,17 +58,20 @@ func TestAddressesFollowListen(t *testing.T) {
 
 func TestBadConfigurations(t *testing.T) {
 	for name, test := range map[string]struct{ text, says string }{
-		"unknown key":                {"name: c1\nadvertize: c1\n", `:2: unknown key "advertize"`},
-		"name":                       {"name: a b\n", "key name"},
-		"no port":                    {"name: c1\nlisten: {agent: 10.0.0.1}\n", "key listen.agent"},
-		"port 0":                     {"name: c1\nlisten: {raft: \":0\"}\n", "key listen.raft"},
-		"log level":                  {"name: c1\nlog_level: loud\n", "key log_level"},
-		"too often":                  {"name: c1\npass_interval: 10ms\n", "key pass_interval: 10ms is out of range: want 1s to 1h0m0s"},
-		"never":                      {"name: c1\npass_interval: -1m\n", "key pass_interval"},
-		"votes at once":              {"name: c1\nstability: 1ms\n", "key stability: 1ms is out of range: want 1s to 1h0m0s"},
-		"backups all the time":       {"name: c1\nbackup: {every: 1s}\n", "key backup.every: 1s is out of range: want 1m0s to 24h0m0s"},
-		"no backups":                 {"name: c1\nbackup: {keep: -1}\n", "key backup.keep"},
-		"another kind":               {"name: [c1]\n", ":1:"},
+		"unknown key":          {"name: c1\nadvertize: c1\n", `:2: unknown key "advertize"`},
+		"name":                 {"name: a b\n", "key name"},
+		"no port":              {"name: c1\nlisten: {agent: 10.0.0.1}\n", "key listen.agent"},
+		"port 0":               {"name: c1\nlisten: {raft: \":0\"}\n", "key listen.raft"},
+		"log level":            {"name: c1\nlog_level: loud\n", "key log_level"},
+		"too often":            {"name: c1\npass_interval: 10ms\n", "key pass_interval: 10ms is out of range: want 1s to 1h0m0s"},
+		"never":                {"name: c1\npass_interval: -1m\n", "key pass_interval"},
+		"votes at once":        {"name: c1\nstability: 1ms\n", "key stability: 1ms is out of range: want 1s to 1h0m0s"},
+		"backups all the time": {"name: c1\nbackup: {every: 1s}\n", "key backup.every: 1s is out of range: want 1m0s to 24h0m0s"},
+		"no backups":           {"name: c1\nbackup: {keep: -1}\n", "key backup.keep"},
+		"another kind":         {"name: [c1]\n", ":1:"},
+		"figures for everybody": {
+			"name: c1\nmetrics: {listen: \":7424\"}\n", "key metrics.listen: \":7424\" is reached from other machines",
+		},
 		"takes on less than nothing": {"name: c1\nlimits: {writes: -1}\n", "key limits: writes, reads, waiting and burst cannot be less than 0"},
 	} {
 		_, err := LoadConfig(writeConfig(t, test.text))

@@ -21,6 +21,7 @@ import (
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/rpc"
+	"berth/shared/scrape"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,6 +66,7 @@ func newMachine(t *testing.T, name string) *machine {
 	m.check(config.Write(m.config, Config{
 		Name: name, DataDir: m.data, Advertise: "127.0.0.1",
 		Listen: Listen{API: freeAddress(t), Agent: freeAddress(t), Raft: freeAddress(t)}, Stability: time.Second,
+		Metrics: scrape.Config{Listen: scrape.Off},
 	}, 0o644))
 	t.Cleanup(func() { m.halt() })
 	return m

@@ -10,15 +10,18 @@ import (
 	"berth/coordinator/consensus"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pause"
 )
 
 // tellHealth reports to the leader how this member is, again and again; the leader itself included. A report that does
 // not arrive is followed by another one.
 func (d *daemon) tellHealth(ctx context.Context) {
-	for pause(ctx, consensus.ReportEvery) {
+	for pause.For(ctx, consensus.ReportEvery) {
 		report := d.consensus.Report()
 		report.Backup = d.backups.health()
 		report.Asking, report.Hearing = d.agents.Asking(), d.agents.Hearing()
+		report.History = d.history.Health().Problem
+		report.MetricsPort = d.config.Metrics.Port()
 		leader, known := d.consensus.Leader()
 		switch {
 		case !known:
@@ -41,6 +44,8 @@ func (d *daemon) report(ctx context.Context, leader string, report consensus.Rep
 		Version: report.Version, FeatureLevel: report.FeatureLevel, StateIndex: report.Index, StateHash: report.Hash,
 		LogBytes: int64(report.LogSize), BackupEverySeconds: report.Backup.Every.Seconds(), BackupProblem: report.Backup.Problem,
 	}
+	request.HistoryProblem = report.History
+	request.MetricsPort = int32(report.MetricsPort)
 	request.AgentsAsking = int32(min(report.Asking, math.MaxInt32))
 	request.At, request.WriteSeconds = timestamppb.New(report.At), report.Write.Seconds()
 	if !report.Backup.At.IsZero() {

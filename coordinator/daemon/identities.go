@@ -10,6 +10,7 @@ import (
 
 	"berth/coordinator/identities"
 	"berth/coordinator/state"
+	"berth/shared/pause"
 	"berth/shared/pki"
 )
 
@@ -46,7 +47,7 @@ func (d *daemon) keepRecords(ctx context.Context) {
 		if began, _ := identities.Began(d.store.Snapshot()); !began {
 			wait = beginLook
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return
 		}
 	}
@@ -72,7 +73,16 @@ func (d *daemon) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := (succession{d}).advanceAuthorities(ctx, own, at); err != nil {
+		return err
+	}
 	for _, who := range append(d.keeper.Noted(), own) {
+		if command, due := identities.Renewed(d.store.Snapshot(), who, at); due {
+			if err := d.write(ctx, command, at); err != nil {
+				return err
+			}
+			continue
+		}
 		command, due := identities.Record(d.store.Snapshot(), who, at)
 		if !due {
 			continue

@@ -21,9 +21,6 @@ import (
 	"berth/shared/pki"
 )
 
-// certificateLife is long because certificates are not renewed yet: one that ran out would stop the member.
-const certificateLife = 5 * 365 * 24 * time.Hour
-
 // firstOperator is the name of the person that a new cluster knows.
 const firstOperator = "admin"
 
@@ -149,7 +146,7 @@ func issue(a *pki.Authority, who pki.Identity, addresses []string, now time.Time
 	if err != nil {
 		return nil, nil, err
 	}
-	certificate, err = a.Sign(request, who, addresses, now, certificateLife)
+	certificate, err = a.Sign(request, who, addresses, now, pki.CertificateLife)
 	return certificate, key, err
 }
 

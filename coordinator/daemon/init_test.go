@@ -51,7 +51,7 @@ func TestInitMakesACluster(t *testing.T) {
 	made.tell(&said)
 	for _, line := range []string{
 		"next:\n", "berth coordinator run --config " + m.config, "berth --client-config " + m.client + " status",
-		"berth --client-config " + m.client + " token create --for agent",
+		"berth --client-config " + m.client + " token add --for agent",
 	} {
 		if !strings.Contains(said.String(), line) {
 			t.Errorf("it does not say %q:\n%s", line, &said)
@@ -219,10 +219,10 @@ func TestCertificateOutOfDate(t *testing.T) {
 	)
 	m.check(err)
 	for name, at := range map[string]func() error{
-		"too late":  func() error { return home.checkCertificate(who, m.now().Add(certificateLife*2)) },
-		"too early": func() error { return home.checkCertificate(who, m.now().Add(-certificateLife)) },
+		"too late":  func() error { return home.checkCertificate(who, m.now().Add(pki.CertificateLife*2)) },
+		"too early": func() error { return home.checkCertificate(who, m.now().Add(-pki.CertificateLife)) },
 	} {
-		if err := at(); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), "berth coordinator remove c1") {
+		if err := at(); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), "berth coordinator delete c1") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -51,7 +51,7 @@ func Join(ctx context.Context, options JoinOptions) (Joined, error) {
 		return Joined{}, err
 	}
 	if token.Purpose != pki.PurposeCoordinator {
-		return Joined{}, fmt.Errorf("%w but for an %s: make one with 'berth token create --for coordinator'", ErrToken, token.Purpose)
+		return Joined{}, fmt.Errorf("%w but for an %s: make one with 'berth token add --for coordinator'", ErrToken, token.Purpose)
 	}
 	address, err := rpc.Address(options.Address, rpc.PortAPI)
 	if err != nil {
@@ -97,33 +97,38 @@ func letOperatorIn(ctx context.Context, home place, address, path string) (name 
 	if name, err = freeContext(path, who.ClusterID); err != nil {
 		return "", err
 	}
+	return name, makeOperator(ctx, home, address, path, name, operatorOf(who.Name))
+}
+
+// makeOperator enrols an operator with a token that this machine's coordinator asks for, and writes a context for it.
+func makeOperator(ctx context.Context, home place, address, path, name, operator string) error {
 	settings, err := pki.ClientConfig(home.tls(), pki.RolePeer)
 	if err != nil {
-		return "", err
+		return err
 	}
 	client := rpc.NewHTTPClient(settings)
 	defer client.CloseIdleConnections()
 	made, err := berthv1connect.NewBerthServiceClient(client, "https://"+address).CreateToken(ctx,
 		connect.NewRequest(&berthv1.CreateTokenRequest{
-			Purpose: pki.PurposeOperator, Name: operatorOf(who.Name), TtlSeconds: enrolTimeout.Seconds(),
+			Purpose: pki.PurposeOperator, Name: operator, TtlSeconds: enrolTimeout.Seconds(),
 		}))
 	if err != nil {
-		return "", err
+		return err
 	}
 	token, err := pki.ParseToken(made.Msg.GetToken())
 	if err != nil {
-		return "", err
+		return err
 	}
-	request, key, err := pki.NewRequest(operatorOf(who.Name))
+	request, key, err := pki.NewRequest(operator)
 	if err != nil {
-		return "", err
+		return err
 	}
 	answer, err := berthv1connect.NewEnrolmentServiceClient(client, "https://"+address).Enrol(ctx,
-		connect.NewRequest(&berthv1.EnrolRequest{TokenSecret: token.Secret, Name: operatorOf(who.Name), CsrPem: request}))
+		connect.NewRequest(&berthv1.EnrolRequest{TokenSecret: token.Secret, Name: operator, CsrPem: request, Renews: true}))
 	if err != nil {
-		return "", err
+		return err
 	}
-	return name, clientconfig.Store(path, name, answer.Msg.GetApiAddresses(), clientconfig.Credentials{
+	return clientconfig.Store(path, name, answer.Msg.GetApiAddresses(), clientconfig.Credentials{
 		CA: answer.Msg.GetCaPem(), Certificate: answer.Msg.GetCertificatePem(), Key: key,
 	})
 }
@@ -145,7 +150,7 @@ func enrol(ctx context.Context, home place, c Config, address string, token pki.
 	response, err := berthv1connect.NewEnrolmentServiceClient(client, "https://"+address).Enrol(ctx,
 		connect.NewRequest(&berthv1.EnrolRequest{
 			TokenSecret: token.Secret, Name: c.Name, CsrPem: request, Addresses: certificateAddresses(c),
-			ApiAddress: api, AgentAddress: agent, RaftAddress: raft,
+			ApiAddress: api, AgentAddress: agent, RaftAddress: raft, Renews: true,
 		}))
 	if err != nil {
 		return identity{}, fmt.Errorf("enrol at %s: %w", address, err)
@@ -168,7 +173,7 @@ func enrol(ctx context.Context, home place, c Config, address string, token pki.
 	}
 	if err != nil {
 		return who, fmt.Errorf("the cluster has taken %s in, but its certificate could not be kept here; "+
-			"run 'berth coordinator remove %s' before the next try, which needs another token: %w", c.Name, c.Name, err)
+			"run 'berth coordinator delete %s' before the next try, which needs another token: %w", c.Name, c.Name, err)
 	}
 	return who, nil
 }

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/shared/pause"
 )
 
 const (
@@ -52,7 +53,7 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 			break
 		}
 		d.log.Debug("the state is not complete yet", "term", term, "error", err)
-		if !pause(ctx, barrierPause) {
+		if !pause.For(ctx, barrierPause) {
 			return
 		}
 	}
@@ -103,7 +104,7 @@ func (d *daemon) register(ctx context.Context) {
 			return
 		}
 		d.log.Warn("this coordinator's addresses could not be recorded", "error", err)
-		if !pause(ctx, registerPause) {
+		if !pause.For(ctx, registerPause) {
 			return
 		}
 	}
@@ -139,16 +140,4 @@ func (d *daemon) registerOnce(ctx context.Context) error {
 		return fmt.Errorf("record the address in the Raft configuration: %w", err)
 	}
 	return nil
-}
-
-// pause reports false when the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

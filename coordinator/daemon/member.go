@@ -11,6 +11,7 @@ import (
 	"berth/shared/buildinfo"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 )
 
@@ -26,7 +27,7 @@ const (
 func (d *daemon) stayMember(ctx context.Context) {
 	heard := time.Now()
 	wait := time.Second
-	for pause(ctx, memberLook) {
+	for pause.For(ctx, memberLook) {
 		if _, known := d.consensus.Leader(); known {
 			heard = time.Now()
 		}
@@ -39,7 +40,7 @@ func (d *daemon) stayMember(ctx context.Context) {
 			wait = time.Second
 			continue
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, maxAskPause)

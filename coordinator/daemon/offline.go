@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/consensus"
+	"berth/coordinator/history"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 )
 
@@ -35,7 +39,7 @@ func mending(err error, home place, who identity) error {
 	case errors.Is(err, consensus.ErrInUse):
 		return fmt.Errorf("%w: stop it first with 'systemctl stop berth-coordinator'", err)
 	case errors.Is(err, consensus.ErrDamaged):
-		return fmt.Errorf("%w: while more than half of the coordinators run, take this one out with 'berth coordinator remove %s' there, "+
+		return fmt.Errorf("%w: while more than half of the coordinators run, take this one out with 'berth coordinator delete %s' there, "+
 			"empty %s, "+
 			"and let it join again; when none has a whole store, go on from a backup with 'berth coordinator recover --from FILE'", err,
 			who.Name, home.dir)
@@ -155,7 +159,7 @@ func compactCommand() *cobra.Command {
 
 func recoverCommand() *cobra.Command {
 	var path, backup string
-	var yes bool
+	var yes, unproved bool
 	command := &cobra.Command{
 		Use:   "recover",
 		Short: "Go on with this machine's stopped coordinator alone, when a majority is gone for good",
@@ -165,7 +169,8 @@ func recoverCommand() *cobra.Command {
 			"are empty and they have joined anew.\n\n" +
 			"With --from the state is that of a backup, for when no coordinator has a store that can be read: what was decided since\n" +
 			"the backup is lost, too. The machine needs its configuration, cluster.json and tls directory; a store that is there is\n" +
-			"moved aside.",
+			"moved aside. A backup whose seal is not that of the cluster is refused. Releases before 0.7 made none: with --unproved\n" +
+			"it is taken without, and whoever could write the file may have put anything into it.",
 		Example: "  berth coordinator recover\n" +
 			"  berth coordinator recover --from /var/lib/berth/coordinator/backups/20261121T120000Z-1042.snapshot",
 		Args: cobra.NoArgs,
@@ -184,7 +189,7 @@ func recoverCommand() *cobra.Command {
 			if raft.Revoked, err = home.revoked(); err != nil {
 				return err
 			}
-			if err := goOnAlone(command.OutOrStdout(), raft, backup); err != nil {
+			if err := goOnAlone(command, raft, backup, unproved); err != nil {
 				return mending(err, home, who)
 			}
 			tellRecovery(command.OutOrStdout(), who, path)
@@ -193,12 +198,13 @@ func recoverCommand() *cobra.Command {
 	}
 	configFlag(command, &path)
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	command.Flags().BoolVar(&unproved, "unproved", false, "take the backup also if nothing proves who wrote it")
 	command.Flags().StringVar(&backup, "from", "", "backup `FILE` to take the state from, instead of the store")
 	return command
 }
 
 // goOnAlone recovers the member from its store, or from a backup.
-func goOnAlone(w io.Writer, raft consensus.Config, backup string) error {
+func goOnAlone(command *cobra.Command, raft consensus.Config, backup string, unproved bool) error {
 	if backup == "" {
 		return consensus.Recover(raft)
 	}
@@ -207,12 +213,24 @@ func goOnAlone(w io.Writer, raft consensus.Config, backup string) error {
 		return err
 	}
 	defer file.Close()
-	aside, err := consensus.Rebuild(raft, file)
+	if unproved {
+		fmt.Fprintln(command.ErrOrStderr(),
+			"warning: a backup without a good seal may hold what anybody has written into it: look through it afterwards")
+	}
+	aside, err := consensus.Rebuild(raft, file, unproved)
+	if errors.Is(err, seal.ErrUnsealed) || errors.Is(err, seal.ErrKey) {
+		return fmt.Errorf("recover from %s: %w: take one that a coordinator of this cluster made, put its tls directory back, or, if you know "+
+			"where this file has been, say --unproved", backup, err)
+	}
 	if err != nil {
 		return fmt.Errorf("recover from %s: %w", backup, err)
 	}
+	// What it has is of the log that was replaced.
+	if _, err := history.SetAside(place{filepath.Dir(raft.DataDir)}.history(), time.Now()); err != nil {
+		return err
+	}
 	if aside != "" {
-		fmt.Fprintf(w, "the old store is in %s: remove it when everything is well\n", aside)
+		fmt.Fprintf(command.OutOrStdout(), "the old store is in %s: remove it when everything is well\n", aside)
 	}
 	return nil
 }
@@ -220,7 +238,7 @@ func goOnAlone(w io.Writer, raft consensus.Config, backup string) error {
 func tellRecovery(w io.Writer, who identity, path string) {
 	fmt.Fprintf(w, "coordinator %s is the only one of cluster %s now\n", who.Name, who.ClusterID)
 	fmt.Fprintf(w, "\nnext:\n  %s\n  berth status                            (which nodes the quarantine waits for)\n"+
-		"  berth token create --for coordinator    (one for each new coordinator, which joins with it)\n", startLine(path))
+		"  berth token add --for coordinator    (one for each new coordinator, which joins with it)\n", startLine(path))
 }
 
 // confirmName has the name of this member typed, which nobody does by mistake.
@@ -243,28 +261,74 @@ func SnapshotCommands() []*cobra.Command {
 }
 
 func verifyBackupCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "verify FILE",
-		Short:   "Read a snapshot to its end and tell what it holds",
-		Long:    "Read a snapshot to its end, restore it into a scratch state and tell what it holds. No coordinator is asked.",
+	var path, plain string
+	command := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Read a snapshot to its end and tell what it holds",
+		Long: "Read a snapshot to its end, restore it into a scratch state and tell what it holds. No coordinator is asked. On the\n" +
+			"machine of a coordinator of its cluster it is proved that the snapshot is as a coordinator wrote it; elsewhere only that\n" +
+			"it is whole. --plain writes it once more without its seal, for releases before 0.7, which read no other.",
 		Example: "  berth coordinator snapshot verify /var/lib/berth/coordinator/backups/20261121T120000Z-1042.snapshot",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			file, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			store, err := state.Load(file)
+			x, verdict, err := verifyBackup(args[0], path)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			x := store.Snapshot()
 			fmt.Fprintf(command.OutOrStdout(), "%s is whole: a snapshot of cluster %s\n", args[0], x.Meta(state.MetaClusterID))
+			fmt.Fprintf(command.OutOrStdout(), "  seal       %s\n", verdict)
 			tellState(command.OutOrStdout(), x)
-			return nil
+			if plain == "" {
+				return nil
+			}
+			file, err := os.OpenFile(plain, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return fmt.Errorf("write the plain snapshot: %w", err)
+			}
+			return errors.Join(x.Save(file), file.Close())
 		},
 	}
+	configFlag(command, &path)
+	command.Flags().StringVar(&plain, "plain", "", "new `FILE` for the snapshot without its seal")
+	return command
+}
+
+// verifyBackup loads a backup, and says what its seal proves on this machine.
+func verifyBackup(path, config string) (*state.Snapshot, string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	keys, missing := keysHere(config)
+	content, proved, err := seal.Open(file, keys, true)
+	if err != nil {
+		return nil, "", err
+	}
+	store, err := state.Load(content)
+	if err != nil {
+		return nil, "", err
+	}
+	sealed, isSealed := content.(*seal.Reader)
+	switch {
+	case proved:
+		return store.Snapshot(), "good: it is as a coordinator of this cluster wrote it, with key " + sealed.KeyID(), nil
+	case !isSealed:
+		return store.Snapshot(), "none: nothing proves who wrote it; a restore takes it only with --unproved", nil
+	case missing != nil:
+		return store.Snapshot(), fmt.Sprintf("not proved: the keys of this machine's coordinator cannot be read: %v", missing), nil
+	default:
+		return store.Snapshot(), fmt.Sprintf("not proved: this machine's coordinator does not have key %s", sealed.KeyID()), nil
+	}
+}
+
+// keysHere are the keys of this machine's coordinator.
+func keysHere(path string) (seal.Keys, error) {
+	c, err := LoadConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	return place{c.DataDir}.sealKeys()
 }
 
 func listBackupsCommand() *cobra.Command {

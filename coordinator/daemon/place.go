@@ -40,6 +40,7 @@ func (p place) hypervisorAuthority(purpose pki.Purpose) string {
 	return p.file("tls", "hypervisor-"+string(purpose)+".pem")
 }
 func (p place) raft() string         { return p.file("raft") }
+func (p place) history() string      { return p.file("history") }
 func (p place) addresses() string    { return p.file("addresses.yaml") }
 func (p place) imports() string      { return p.file("imports") }
 func (p place) identityFile() string { return p.file("cluster.json") }
@@ -144,7 +145,13 @@ func (p place) authority() (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := pki.LoadAuthority(certificate, key)
+	load := pki.LoadAuthority
+	if who, err := p.identity(); err == nil {
+		load = func(certificate, key []byte) (*pki.Authority, error) {
+			return pki.LoadAuthorityOf(who.ClusterID, certificate, key)
+		}
+	}
+	authority, err := load(certificate, key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, p.file("tls"), err)
 	}
@@ -169,7 +176,7 @@ func (p place) checkCertificate(who identity, now time.Time) error {
 	}
 	if now.Before(pair.Leaf.NotBefore) || now.After(pair.Leaf.NotAfter) {
 		return fmt.Errorf("%w: %s is good from %s to %s, and now is %s: set the clock, or remove this coordinator with "+
-			"'berth coordinator remove %s' and join again", ErrExpired, files.Certificate, pair.Leaf.NotBefore.Format(time.RFC3339),
+			"'berth coordinator delete %s' and join again", ErrExpired, files.Certificate, pair.Leaf.NotBefore.Format(time.RFC3339),
 			pair.Leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339), who.Name)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/shared/config"
+	"berth/shared/pause"
 )
 
 // rememberEvery is how often a member looks whether somebody was revoked.
@@ -62,7 +63,7 @@ func (d *daemon) rememberRevoked(ctx context.Context) {
 				kept = x
 			}
 		}
-		if !pause(ctx, rememberEvery) {
+		if !pause.For(ctx, rememberEvery) {
 			return
 		}
 	}

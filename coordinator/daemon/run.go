@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,11 +20,14 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/plans"
 	"berth/coordinator/fence"
+	"berth/coordinator/history"
 	"berth/coordinator/inventory"
+	"berth/coordinator/metrics"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/shared/buildinfo"
+	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -41,7 +45,10 @@ type daemon struct {
 	control   *control.Control
 	api       *api.Server
 	keeper    *gate.Keeper
+	vault     *answer.Vault
 	backups   *backups
+	totals    *metrics.Totals
+	history   *history.Keeper
 	peers     *http.Client // to other members' APIs, if their keys are on record
 	asking    *http.Client // to other members' APIs, for who the members are
 	fatal     chan error
@@ -50,7 +57,7 @@ type daemon struct {
 // Run runs this machine's coordinator until the context ends, and then stops it in good order: the leadership is handed
 // over, streams are ended, the store is closed. An error means that it could not start, or could not go on.
 func Run(ctx context.Context, c Config, log hclog.Logger) error {
-	d := &daemon{config: c, home: place{c.DataDir}, log: log, fatal: make(chan error, 1)}
+	d := &daemon{config: c, home: place{c.DataDir}, log: log, fatal: make(chan error, 1), totals: metrics.NewTotals(time.Now())}
 	if err := d.identify(); err != nil {
 		return err
 	}
@@ -76,7 +83,13 @@ func (d *daemon) identify() (err error) {
 		return fmt.Errorf("%w: key name is %q, and this member was made as %q: a member keeps its name, take the key back",
 			ErrConfig, d.config.Name, d.who.Name)
 	}
-	return d.home.checkCertificate(d.who, time.Now())
+	now := time.Now()
+	if renewed, err := d.home.renew(d.config, now); err != nil {
+		d.log.Warn("this coordinator's certificate could not be renewed", "error", err)
+	} else if renewed {
+		d.log.Info("this coordinator's certificate is renewed")
+	}
+	return d.home.checkCertificate(d.who, now)
 }
 
 // listeners are the ports that this package listens on; Raft's is consensus's own.
@@ -110,21 +123,20 @@ func (d *daemon) listen(ctx context.Context) (l *listeners, err error) {
 
 // assemble makes every part and connects them.
 func (d *daemon) assemble() (err error) {
-	authority, err := d.home.authority()
+	if d.vault, err = d.home.vault(d.who.ClusterID); err != nil {
+		return err
+	}
+	hypervisors, err := d.home.hypervisors(d.vault.Issuing())
 	if err != nil {
 		return err
 	}
-	hypervisors, err := d.home.hypervisors(authority)
-	if err != nil {
-		return err
-	}
-	asPeer, err := pki.ClientConfig(d.home.tls(), pki.RolePeer)
+	asPeer, err := pki.Client(d.home.tls(), pki.RolePeer)
 	if err != nil {
 		return err
 	}
 	names := rpc.NewNames(d.home.addresses())
-	d.asking = names.Client(asPeer)
-	d.peers = names.Client(d.recognising(asPeer))
+	d.asking = names.Following(asPeer)
+	d.peers = names.Following(func() *tls.Config { return d.recognising(asPeer()) })
 	d.store = state.NewStore()
 	d.keeper = gate.NewKeeper(d.store, time.Now)
 	if err := d.backupBeforeUpgrade(); err != nil {
@@ -135,7 +147,8 @@ func (d *daemon) assemble() (err error) {
 	}
 	// With its reading of the monotonic clock, which UTC would take away: a clock that is set makes no node silent.
 	now := time.Now
-	d.backups = newBackups(d.config.Backup, d.store, now, d.log.Named("backup"))
+	d.backups = newBackups(d.config.Backup, d.home.keepSealKeys, d.store, now, d.log.Named("backup"))
+	d.history = history.NewKeeper(d.historyConfig())
 	d.inventory = inventory.New(now, d.log.Named("inventory"))
 	d.inventory.Doubt = func(id string, machine model.Machine) string {
 		if node, known := d.store.Snapshot().Node(id); known {
@@ -149,7 +162,10 @@ func (d *daemon) assemble() (err error) {
 	}
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
-		Hypervisors: hypervisors,
+		Hypervisors: hypervisors, Authorities: d.vault.IDs,
+		RenewNode: func(ctx context.Context, who pki.Bearer, request *berthv1.RenewRequest) (*berthv1.RenewResponse, error) {
+			return d.api.Renew(ctx, who, request)
+		},
 		Leader: func() string {
 			leader, _ := d.consensus.Leader()
 			return leader
@@ -171,8 +187,8 @@ func (d *daemon) assemble() (err error) {
 	})
 	d.api = api.New(api.Config{
 		Config: answer.Config{
-			Self: d.who.ID, SelfName: d.who.Name, Authority: authority, Hypervisors: hypervisors, Store: d.store,
-			Consensus: d.consensus, Inventory: d.inventory,
+			Self: d.who.ID, SelfName: d.who.Name, Vault: d.vault, Hypervisors: hypervisors, Store: d.store,
+			Consensus: d.consensus, Inventory: d.inventory, History: d.history,
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
@@ -199,5 +215,6 @@ func raftConfig(home place, who identity, c Config, log hclog.Logger) consensus.
 	return consensus.Config{
 		DataDir: home.raft(), MemberID: who.ID, ClusterID: who.ClusterID, Bind: c.Listen.Raft, Advertise: raft,
 		TLS: home.tls(), Logger: log.Named("consensus"), Stability: c.Stability, Invited: who.Invited,
+		Seals: home.sealKeys,
 	}
 }

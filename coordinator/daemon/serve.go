@@ -45,7 +45,12 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	group.Go(func() error { d.tellHealth(running); return nil })
 	group.Go(func() error { d.keeper.Watch(running); return nil })
 	group.Go(func() error { d.rememberRevoked(running); return nil })
+	group.Go(func() error { d.keepCertificate(running); return nil })
+	group.Go(func() error { succession{d}.followAuthorities(running); return nil })
 	group.Go(func() error { d.backups.run(running); return nil })
+	group.Go(func() error { d.keepTotals(running); return nil })
+	group.Go(func() error { d.history.Run(running); return nil })
+	group.Go(func() error { d.figures().Run(running); return nil })
 	group.Go(func() error { d.feedWatchdog(running); return nil })
 	group.Go(func() error {
 		select {

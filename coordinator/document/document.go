@@ -218,7 +218,7 @@ func (p *parser) resource(form schema.Form, node *yaml.Node) {
 	if form.Kind.Keys() {
 		known = append(known, "keys")
 	}
-	name, fields, ok := p.named(form.Kind, node, known...)
+	name, fields, ok := p.named(form.Kind, p.ours(form, node), known...)
 	if !ok {
 		return
 	}
@@ -252,8 +252,8 @@ func (p *parser) resource(form schema.Form, node *yaml.Node) {
 	}
 	one.NodeKeys = p.nodeKeys(fields["node_keys"], subject)
 	one.Keys = p.keys(fields["keys"], form.Kind, subject)
-	if form.Kind == model.KindCluster && fields["keys"] == nil {
-		one.Keys = model.SpecialKeyDefaults()
+	if form.Kind == model.KindCluster {
+		one.Keys = schema.WithSpecialKeys(one.Keys)
 	}
 	p.document.Entries = append(p.document.Entries, one)
 }

@@ -27,7 +27,7 @@ func Schema() string {
 		}
 		if form.HasNodeKeys {
 			line(&b, "node_keys", "keys that all its nodes have: {name, default, sticky, weight}", false, "")
-			line(&b, "keys", "see below; left out: the special keys with their default weights", false, "")
+			line(&b, "keys", "see below; the special keys have their default weights unless they are given others, 0 for none", false, "")
 		}
 	}
 	b.WriteString("\nnodes: what is declared of nodes that have joined; a document creates and deletes none\n")

@@ -89,10 +89,11 @@ func (g *Guest) Medium(target string, medium model.DiskSource) (model.DeviceEdit
 	}, nil
 }
 
-// all are the devices that the VM has: as it runs, or as its next start has them.
+// all are the devices that the VM has: as it runs, or as its next start has them. What somebody has just changed of a guest that runs with
+// Berth its node shows some seconds later. What is changed beside Berth after that replaces the edit in its record.
 func (g *Guest) all() []model.Device {
 	if g.Live != nil {
-		return g.Live
+		return edited(g.Live, slices.DeleteFunc(slices.Clone(g.VM.Edits()), func(e model.DeviceEdit) bool { return e.By == "" }))
 	}
 	var all []model.Device
 	for i := range g.Baseline {
@@ -102,7 +103,16 @@ func (g *Guest) all() []model.Device {
 			XML: d.XML,
 		})
 	}
-	for _, edit := range g.VM.Edits() {
+	return edited(all, g.VM.Edits())
+}
+
+// edited are devices after edits. One that is already as its edit says stays as it is.
+func edited(devices []model.Device, edits []model.DeviceEdit) []model.Device {
+	all := slices.Clone(devices)
+	for _, edit := range edits {
+		if slices.ContainsFunc(all, func(d model.Device) bool { return edit.Names(d.Kind, d.Key) && ran(&d).text() == edit.Is }) {
+			continue
+		}
 		all = slices.DeleteFunc(all, func(d model.Device) bool { return edit.Names(d.Kind, d.Key) })
 		if edit.Is == "" {
 			continue

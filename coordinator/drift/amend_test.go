@@ -71,6 +71,27 @@ func TestDetachAndMediaNameWhatIsThere(t *testing.T) {
 
 // What Berth has changed is seen in the guest, and stays the change of who has asked for it. What is not seen there is none any more, and
 // what somebody changes beside it later is nobody's.
+// A node shows a change some seconds after it was made. What somebody has just attached can be detached, and what was just detached is
+// gone. What somebody has changed beside Berth is as the node shows it.
+func TestWhatWasJustChangedCountsBeforeItsNodeShowsIt(t *testing.T) {
+	vm := plain()
+	before := asRendered(t, vm)
+	vm.Amend([]model.DeviceEdit{
+		{Kind: "disk", Key: "vdd", Is: "/srv/d", Source: model.DiskSource{Path: "/srv/d"}, By: "operator"},
+		{Kind: "disk", Key: "vdb", Was: "fast/data", By: "operator"},
+		{Kind: "disk", Key: "vde", Is: "/srv/e"},
+	}, "n1", time.Time{})
+	edit, err := guest(t, &vm, before).Detach(domxml.DiskDevice, "vdd")
+	if err != nil || edit.Was != "/srv/d" || edit.Is != "" {
+		t.Errorf("%+v, %v", edit, err)
+	}
+	for _, key := range []string{"vdb", "vde"} {
+		if edit, err := guest(t, &vm, before).Detach(domxml.DiskDevice, key); err == nil {
+			t.Errorf("%s is not there, and detaching it is %+v", key, edit)
+		}
+	}
+}
+
 func TestAChangeWithBerthKeepsWhoHasMadeIt(t *testing.T) {
 	vm := plain()
 	vm.Ran = asStarted(t, vm)

@@ -5,6 +5,7 @@ package drift
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -210,21 +211,26 @@ func After(vm model.VM, edits []model.DeviceEdit, node string, at time.Time) (af
 
 // alike tells whether two edits are the same change: how the element is written and who has made it does not matter.
 func alike(a, b model.DeviceEdit) bool {
-	a.Needs, b.Needs = "", ""
+	a.Needs, b.Needs, a.Found, b.Found, a.Rivals, b.Rivals = "", "", false, false, "", ""
 	a.XML, b.XML, a.By, b.By, a.At, b.At = "", "", "", "", time.Time{}, time.Time{}
 	return a == b
 }
 
-// Asked is what somebody has to decide before a VM is started, because it was changed beside Berth to what its cluster does not permit:
-// both versions, and which permission it takes. Empty: nothing. Cluster is the record of the VM's.
+// Asked is what somebody has to decide before a VM is started: its disk is under a newer file, or it was changed beside Berth to what its
+// cluster does not permit. The text has both versions, and which permission it takes. Empty: nothing. Cluster is the record of the VM's.
 func Asked(vm *model.VM, cluster *model.Resource) string {
-	var texts []string
+	var found, texts []string
 	for _, edit := range vm.Edits() {
-		if lacks := vm.Asks(&edit, cluster); lacks != "" {
+		if vm.Undecided(&edit) {
+			found = append(found, edit.Text())
+		} else if lacks := vm.Asks(&edit, cluster); lacks != "" {
 			texts = append(texts, edit.Text()+", which needs the permission "+lacks)
 		}
 	}
-	return strings.Join(texts, "; ")
+	if len(texts) > 0 {
+		found = append(found, strings.Join(texts, "; ")+", and that is not permitted")
+	}
+	return strings.Join(found, "; ")
 }
 
 // Judged are edits with what each needs to be started on any node.
@@ -252,8 +258,8 @@ func Judged(edits []model.DeviceEdit, baseline []domxml.Device, permitted guard.
 // Conflict is why a VM cannot be started with its edits any more, because its record was changed under them; empty: it can.
 func Conflict(vm *model.VM, baseline []domxml.Device) string {
 	for _, edit := range vm.Edits() {
-		if edit.Is != "" && edit.XML == "" {
-			return edit.Text() + ", and Berth cannot start it with that"
+		if err := startable(&edit); err != nil {
+			return err.Error()
 		}
 		at := slices.IndexFunc(baseline, func(d domxml.Device) bool { return is(&d, edit.Kind, edit.Key) })
 		now := ""
@@ -355,7 +361,11 @@ func Events(before, after *model.VM, at time.Time, caller string) []model.Event 
 	}
 	for _, edit := range after.ChangedBeside() {
 		if !slices.ContainsFunc(before.Drifted(), func(old model.DeviceEdit) bool { return alike(old, edit) }) {
-			tell("vm.changed-beside", edit.Text()+": its next start uses that")
+			follows := "its next start uses that"
+			if after.Undecided(&edit) {
+				follows = "it is not started before somebody has decided what is right"
+			}
+			tell("vm.changed-beside", edit.Text()+": "+follows)
 		}
 	}
 	for _, edit := range before.Drifted() {
@@ -377,8 +387,20 @@ func Events(before, after *model.VM, at time.Time, caller string) []model.Event 
 	return events
 }
 
+// ErrNotStartable is wrapped when a change cannot become part of a VM's record.
+var ErrNotStartable = errors.New("and Berth cannot start it with that")
+
+// startable refuses a change to a device that Berth has no element for. The error is ErrNotStartable.
+func startable(edit *model.DeviceEdit) error {
+	if edit.Is != "" && edit.XML == "" {
+		return fmt.Errorf("%s, %w", edit.Text(), ErrNotStartable)
+	}
+	return nil
+}
+
 // Accepted is a VM whose record has what somebody has changed of it beside Berth. One that is described by XML has it there from now on.
 func Accepted(vm model.VM) (model.VM, error) {
+	vm.Condition = decided(&vm)
 	if vm.Spec.XML == "" {
 		drift := *vm.Drift
 		drift.Accepted, drift.Reverted = true, false
@@ -387,6 +409,9 @@ func Accepted(vm model.VM) (model.VM, error) {
 	}
 	var changes []domxml.DeviceEdit
 	for _, edit := range vm.Drift.Edits {
+		if err := startable(&edit); err != nil { // an empty text would take the device out of the document
+			return vm, err
+		}
 		changes = append(changes, domxml.DeviceEdit{Kind: domxml.DeviceKind(edit.Kind), Key: edit.Key, XML: edit.XML})
 	}
 	text, err := domxml.EditDevices(vm.Spec.XML, changes)
@@ -423,8 +448,17 @@ func ranSince(vm *model.VM) []model.RanDevice {
 
 // Reverted is a VM whose next start uses its record, whatever it has run with.
 func Reverted(vm model.VM) model.VM {
+	vm.Condition = decided(&vm)
 	drift := *vm.Drift
 	drift.Accepted, drift.Reverted = false, true
 	vm.Drift = &drift
 	return vm
+}
+
+// decided is the condition of a VM once somebody has said what is right of it: that this was missing is over.
+func decided(vm *model.VM) model.Condition {
+	if vm.Condition.Is(model.RestartRefused) && slices.ContainsFunc(vm.Drift.Edits, func(e model.DeviceEdit) bool { return e.Found }) {
+		return model.Condition{}
+	}
+	return vm.Condition
 }

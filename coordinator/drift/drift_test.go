@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -211,6 +212,17 @@ func TestElementsOfWhatNobodyAskedFor(t *testing.T) {
 	without := slices.DeleteFunc(slices.Clone(live), func(d model.Device) bool { return d.Key == "vdb" })
 	if got := compare(t, accepted, without, model.NodeFacts{}); !strings.Contains(got, "vdb") {
 		t.Errorf("started without what was accepted it differs: %q", got)
+	}
+}
+
+// What Berth has no element for would be taken out of the document: the next start would have no such disk.
+func TestWhatCannotBeStartedIsNotAccepted(t *testing.T) {
+	vm := described("<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='/srv/a'/>" +
+		"<target dev='vda' bus='virtio'/></disk>")
+	vm.Drift = &model.Drift{Edits: []model.DeviceEdit{{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b"}}}
+	after, err := Accepted(vm)
+	if !errors.Is(err, ErrNotStartable) || after.Spec.XML != vm.Spec.XML || after.Drift == nil {
+		t.Errorf("it is %v, %v", after.Spec.XML, err)
 	}
 }
 

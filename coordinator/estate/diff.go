@@ -163,7 +163,8 @@ func nilIfEmpty[V any](m map[string]V) map[string]V {
 
 func sameResource(a, b *model.Resource) bool {
 	return maps.Equal(canonicalLinks(a.Kind, maps.Clone(a.Links)), canonicalLinks(b.Kind, maps.Clone(b.Links))) &&
-		maps.Equal(a.Settings, b.Settings) && slices.Equal(a.NodeKeys, b.NodeKeys) && slices.Equal(a.Keys, b.Keys) &&
+		maps.Equal(a.Settings, b.Settings) && slices.Equal(a.NodeKeys, b.NodeKeys) &&
+		slices.Equal(schema.SpelledOut(a.Kind, a.Keys), schema.SpelledOut(b.Kind, b.Keys)) &&
 		maps.EqualFunc(a.Lists, b.Lists, slices.Equal) && maps.EqualFunc(a.Members, b.Members, slices.Equal)
 }
 
@@ -212,7 +213,7 @@ func (d *differ) node(one *model.Node) {
 	before := d.nodes[one.Name]
 	if before == nil {
 		d.report(schema.Ref(model.KindNode, one.Name), "", "no node of that name has joined",
-			"a document does not create nodes: 'berth token create --for agent' makes the token that one joins with; or remove the entry")
+			"a document does not create nodes: 'berth token add --for agent' makes the token that one joins with; or remove the entry")
 		return
 	}
 	record := *before

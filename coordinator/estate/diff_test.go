@@ -117,10 +117,16 @@ func TestTheDefaultClusterNeedsNoRecord(t *testing.T) {
 	) {
 		t.Errorf("%+v, used by %v", record, InUse(now, model.KindCluster, "default"))
 	}
-	// A cluster without keys says so.
-	now = carriedOut(t, now, head+"clusters: [{name: default, keys: []}]", false)
-	if record, _ := now.ResourceByName(model.KindCluster, "default"); len(record.Keys) != 0 || len(record.Settings) != 0 {
-		t.Errorf("%+v, want neither keys nor settings", record)
+	// With keys of its own it has the special keys too, but for those that it gives the weight 0.
+	const keys = `[{name: "#CPU", value: 0, weight: 0}, {name: TIER, value: 1, weight: 5}]`
+	now = carriedOut(t, now, head+"clusters: [{name: default, keys: "+keys+"}]", false)
+	record, _ = now.ResourceByName(model.KindCluster, "default")
+	weights := map[string]float64{}
+	for _, key := range record.Keys {
+		weights[key.Name] = key.Weight
+	}
+	if diff := cmp.Diff(map[string]float64{"#CPU": 0, "#LOAD": 30, "#RAM": 40, "TIER": 5}, weights); diff != "" || len(record.Settings) != 0 {
+		t.Errorf("%+v: %s", record, diff)
 	}
 }
 
@@ -165,7 +171,7 @@ func TestProblemsInWords(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := schema.Several([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
+	if got := schema.Several([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e, and 2 more" {
 		t.Error(got)
 	}
 }

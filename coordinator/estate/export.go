@@ -126,11 +126,7 @@ func (e *exporter) resource(form schema.Form, r *model.Resource) *yaml.Node {
 	if form.HasNodeKeys {
 		m.List("node_keys", nodeKeyItems(r.NodeKeys))
 	}
-	items := keyItems(r.Keys)
-	if form.Kind == model.KindCluster && len(items) == 0 {
-		m.Set("keys", &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}) // left out they would be the special keys
-	}
-	m.List("keys", items)
+	m.List("keys", keyItems(schema.SpelledOut(r.Kind, r.Keys)))
 	return m.Node()
 }
 

@@ -33,9 +33,10 @@ func builtinRecord(policy placement.Policy) model.Resource {
 	for _, factor := range policy.Weighers {
 		factors = append(factors, schema.PairText(factor.Weigher, factor.Factor))
 	}
+	r.Lists = map[string][]string{schema.ListConstraints: policy.Constraints}
 	if len(factors) > 0 {
 		slices.Sort(factors)
-		r.Lists = map[string][]string{schema.ListWeighers: factors}
+		r.Lists[schema.ListWeighers] = factors
 	}
 	return r
 }
@@ -69,8 +70,14 @@ func PolicyOf(source Source, record model.Resource) (placement.Policy, balance.C
 		return placement.Policy{}, balance.Chosen{}, err
 	}
 	policy, chosen := readPolicy(&linked, model.SettingsOf(&record))
-	if strings.HasPrefix(linked.ID, model.BuiltIn) {
+	builtIn := strings.HasPrefix(linked.ID, model.BuiltIn)
+	if builtIn {
 		policy, _ = placement.Builtin(linked.Name, model.SettingsOf(&record))
+	}
+	if members, leveled := source.(interface{ FeatureLevel() uint32 }); leveled && members.FeatureLevel() < placement.PreferLevel {
+		policy = policy.WithoutPrefer()
+	}
+	if builtIn {
 		return policy, chosen, nil
 	}
 	if err := policy.Validate(); err != nil {
@@ -106,18 +113,20 @@ func readPolicy(r *model.Resource, settings model.Settings) (placement.Policy, b
 			Kind: placement.GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps,
 		}
 	}
+	policy.SoftRules = placement.SoftRules(setting(schema.SettingSoftRules))
+	policy.ContendedAbove = schema.ContendedAbove(setting)
 	listed := r.Lists[schema.ListConstraints]
 	policy.Constraints = slices.DeleteFunc(schema.Constraints(), func(name string) bool {
-		return len(listed) > 0 && !slices.Contains(listed, name)
+		return len(listed) > 0 && !slices.Contains(listed, name) && (name != placement.VCPUsPromised || !settings.PromiseVCPUs)
 	})
-	factors := pairs(r.Lists[schema.ListWeighers])
+	factors := schema.Pairs(r.Lists[schema.ListWeighers])
 	for _, name := range schema.Weighers() {
 		if factor, on := factors[name]; on {
 			policy.Weighers = append(policy.Weighers, placement.Factor{Weigher: name, Factor: factor})
 		}
 	}
 	chosen := balance.Chosen{Balancer: setting(schema.SettingBalancer)}
-	if parameters := pairs(r.Lists[schema.ListParameters]); len(parameters) > 0 {
+	if parameters := schema.Pairs(r.Lists[schema.ListParameters]); len(parameters) > 0 {
 		chosen.Parameters = parameters
 	}
 	if grace, has := chosen.Parameter("SPMVMCountGrace"); has {
@@ -136,15 +145,6 @@ func parametersOf(r *model.Resource) []string {
 		all = append(all, schema.PairText(parameter.Name, value))
 	}
 	slices.Sort(all)
-	return all
-}
-
-func pairs(list []string) map[string]float64 {
-	all := make(map[string]float64, len(list))
-	for _, pair := range list {
-		name, value := schema.CutPair(pair)
-		all[name] = value
-	}
 	return all
 }
 

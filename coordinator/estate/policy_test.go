@@ -39,7 +39,7 @@ func TestPolicyOf(t *testing.T) {
 		Name: "spread", Constraints: schema.Constraints(), Planner: "first-fit", Gate: placement.Gate{Kind: placement.GateOff},
 		Selector:         placement.SelectRank,
 		Weighers:         []placement.Factor{{Weigher: "customer-keys", Factor: 2.5}},
-		CustomerKeyScope: model.ScopeCluster, ManagerGrace: 3,
+		CustomerKeyScope: model.ScopeCluster, ManagerGrace: 3, SoftRules: placement.BeforeBands, ContendedAbove: placement.DefaultContendedAbove,
 	}
 	if diff := cmp.Diff(want, policy); diff != "" {
 		t.Error(diff)

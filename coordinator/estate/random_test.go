@@ -66,7 +66,7 @@ func (m *maker) keys(kind model.Kind) []model.Key {
 			Value: m.figure("value"), Weight: m.figure("weight"),
 		}
 		if model.ValidateKey(kind, key) == nil {
-			keys, _ = SetKey(kind, keys, key)
+			keys, _ = schema.SetKey(kind, keys, key)
 		}
 	}
 	return keys
@@ -78,14 +78,15 @@ var settings = map[string][]string{
 		"0", "1", "1536", "1073741824",
 	},
 	"initial_msav": {"80", "100.5"}, "final_msav": {"-10", "-1e-05"}, "msav_steps": {"1", "1000"},
-	"customer_key_scope": {"customer", "cluster"},
-	"physical_ledger":    {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
+	"customer_key_scope": {"customer", "cluster"}, "contended_above": {"60", "12.5"},
+	"physical_ledger": {"pessimistic", "optimistic"}, "master": {"false"}, "format": {"raw", "qcow2"}, "bus": {"virtio", "sata", "scsi"},
 	"for":     {"customer", "image", "vdc", "vm", "disk", "network", "nic"},
 	"source":  {"default", "bridge:br0", "null", "yes", "1.5", "a: b", "#x", "~"},
 	"planner": {"first-fit"}, "balance_window": {
 		"22:00-06:00", "Mon-Fri 20:00-24:00", "Sat 00:00-01:00",
 	}, "cooldown": {"0s", "30m", "720h", "1h0m1s"},
 	"special_labels":            {"gpu", "fpga,gpu", "none"},
+	"cpu_to_memory_weight":      {"0", "0.25", "1"},
 	"user_vm_dispersion_weight": {"0", "0.75", "1"}, "capacity_threshold": {"0", "0.85", "10"}, "over_provisioning": {"1", "2.5", "100"},
 	"cpu_model": {"null", "1.5", "EPYC-Rome"}, "size": {"1048576", "1048577", "21474836480"},
 	"parallel_moves": {"1", "16"}, "permit": {"all", "none", "host-devices,host-paths"},

@@ -79,7 +79,7 @@ func TestDiffRefuses(t *testing.T) {
 		"a node that has not joined": {
 			text: "nodes: [{name: hv9}]",
 			want: "e:2: node/hv9: no node of that name has joined: a document does not create nodes: " +
-				"'berth token create --for agent' makes the token that one joins with; or remove the entry",
+				"'berth token add --for agent' makes the token that one joins with; or remove the entry",
 		},
 		"a node in no cluster": {
 			text: "nodes: [{name: hv2, cluster: moon}]",

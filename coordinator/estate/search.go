@@ -58,6 +58,7 @@ func SearchOf(
 	settings := model.ZoneSettingsOf(&zone)
 	search.Planner = cmp.Or(search.Options[0].Request.Planner, model.DefaultPlanner)
 	search.Level, search.Weight, search.Capacity, search.Special = settings.Level, settings.Weight, settings.Capacity, settings.Special
+	search.CPUWeight = settings.CPUWeight
 	planned := len(where.clusters) > 1
 	if offer, known := facts.Resource(vm.Offer); known && offer.Settings[model.SettingPlanner] != "" {
 		planned = true
@@ -86,10 +87,10 @@ func (s *scopes) option(view *view.View, one Resolved, vm *model.VM, purpose pla
 		option.Request.CPU = view.CPUBaseline(one.Cluster)
 	}
 	if zone.ID != "" {
-		option.Threshold = model.ZoneSettingsOf(&zone).CapacityThreshold
+		option.Threshold, option.Explicit = model.ZoneSettingsOf(&zone).CapacityThreshold, zone.Settings[model.SettingCapacityLimit] != ""
 	}
 	if f, err := strconv.ParseFloat(one.Record.Settings[model.SettingCapacityLimit], 64); err == nil {
-		option.Threshold = f
+		option.Threshold, option.Explicit = f, true
 	}
 	return option, nil
 }
@@ -105,4 +106,19 @@ func (w *walk) plannerOf(offer, record model.Resource) string {
 		return planner
 	}
 	return w.zoneOf(record).Settings[model.SettingPlanner]
+}
+
+// PlannerIn is the planner of VMs in a cluster whose offer names none, and where it comes from: the cluster's zone, or its
+// policy. Both are empty where a link leads nowhere.
+func PlannerIn(source Source, record model.Resource) (planner, from string) {
+	w := &walk{source: source}
+	zone := w.zoneOf(record)
+	linked, err := policyRecord(source, record)
+	if w.err != nil || err != nil {
+		return "", ""
+	}
+	if own := zone.Settings[model.SettingPlanner]; own != "" {
+		return own, schema.Ref(zone.Kind, zone.Name)
+	}
+	return Effective(&linked, schema.PolicyForm.Setting(schema.SettingPlanner)), schema.Ref(linked.Kind, linked.Name)
 }

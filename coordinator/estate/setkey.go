@@ -9,33 +9,6 @@ import (
 	"berth/coordinator/schema"
 )
 
-// SetKey adds a key to those of a resource of the kind, or replaces the one of its class and name. The keys given are not
-// changed. The error is a *model.InvalidError that says which rule the key breaks.
-func SetKey(kind model.Kind, keys []model.Key, key model.Key) ([]model.Key, error) {
-	if err := model.ValidateKey(kind, key); err != nil {
-		return nil, err
-	}
-	out := slices.DeleteFunc(slices.Clone(keys), func(k model.Key) bool { return schema.SameKey(k, key) })
-	if len(out) == model.MaxKeys {
-		return nil, tooMany(kind, key.Name)
-	}
-	out = append(out, key)
-	schema.SortKeys(out)
-	return out, nil
-}
-
-func tooMany(kind model.Kind, name string) error {
-	return &model.InvalidError{
-		Field: "key " + name, Value: "as one more", Want: fmt.Sprintf("at most %d keys on one %s", model.MaxKeys, kind),
-	}
-}
-
-// UnsetKey removes the key of this class and name; false if there is none. The keys given are not changed.
-func UnsetKey(keys []model.Key, class model.KeyClass, name string) ([]model.Key, bool) {
-	out := slices.DeleteFunc(slices.Clone(keys), func(k model.Key) bool { return k.Class == class && k.Name == name })
-	return out, len(out) < len(keys)
-}
-
 // SetNodeKey declares a key of the nodes of a cluster, or changes its default, its stickiness and its weight. All nodes of
 // the cluster have it at once, with its default. The error is a *model.InvalidError.
 func SetNodeKey(record model.Resource, key model.NodeKey) (model.Resource, error) {
@@ -49,7 +22,7 @@ func SetNodeKey(record model.Resource, key model.NodeKey) (model.Resource, error
 	}
 	keys := slices.DeleteFunc(slices.Clone(record.NodeKeys), func(k model.NodeKey) bool { return k.Name == key.Name })
 	if len(keys) == model.MaxKeys {
-		return model.Resource{}, tooMany(record.Kind, key.Name)
+		return model.Resource{}, schema.TooManyKeys(record.Kind, key.Name)
 	}
 	record.NodeKeys = append(keys, key)
 	schema.SortNodeKeys(record.NodeKeys)

@@ -10,43 +10,6 @@ import (
 	"berth/coordinator/schema"
 )
 
-func TestSetAndUnsetKeys(t *testing.T) {
-	k := func(class model.KeyClass, name string, value, weight float64) model.Key {
-		return model.Key{Class: class, Name: name, Value: value, Weight: weight}
-	}
-	keys := []model.Key{k(model.CustomerKey, "K", 1, 1), k(model.SystemKey, "K", 2, 2)}
-	set, err := SetKey(model.KindVM, keys, k(model.SystemKey, "K", 3, 0))
-	if diff := cmp.Diff([]model.Key{keys[0], k(model.SystemKey, "K", 3, 0)}, set); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	set, err = SetKey(model.KindVM, keys, k(model.BillingEntityKey, "Z", 1, 1))
-	if diff := cmp.Diff([]model.Key{k(model.BillingEntityKey, "Z", 1, 1), keys[0], keys[1]}, set); err != nil || diff != "" {
-		t.Error(err, diff)
-	}
-	if _, err := SetKey(model.KindVDC, keys, k(model.CustomerKey, "K", 1, 1)); !errors.Is(err, model.ErrInvalid) {
-		t.Errorf("a customer key on a VDC: %v", err)
-	}
-	full := make([]model.Key, model.MaxKeys)
-	for i := range full {
-		full[i] = k(model.SystemKey, "K"+schema.Figure(float64(i)), 1, 1)
-	}
-	if _, err := SetKey(
-		model.KindVDC, full, k(model.SystemKey, "K", 1, 1),
-	); err == nil || err.Error() != "key K as one more is not valid: want at most 64 keys on one vdc" {
-		t.Errorf("one key too many: %v", err)
-	}
-	if _, err := SetKey(model.KindVDC, full, k(model.SystemKey, "K1", 5, 1)); err != nil {
-		t.Errorf("another value: %v", err)
-	}
-	rest, had := UnsetKey(keys, model.CustomerKey, "K")
-	if diff := cmp.Diff(keys[1:], rest); !had || diff != "" || len(keys) != 2 || keys[0].Class != model.CustomerKey {
-		t.Error(had, diff, keys)
-	}
-	if _, had := UnsetKey(keys, model.BillingEntityKey, "K"); had {
-		t.Error("a key that is not there was unset")
-	}
-}
-
 func TestNodeKeys(t *testing.T) {
 	now := site(t)
 	record, _ := now.ResourceByName(model.KindCluster, "default")

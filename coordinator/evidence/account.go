@@ -84,6 +84,15 @@ func (h *hearing) sawEnd(vm *model.VM) bool {
 	return told && h.facts.DomainsKnown && since(ending.At, vm)
 }
 
+// EndUnwatched tells whether a VM that its holder does not run any more has left it in a way that nobody has seen.
+func (s *Survey) EndUnwatched(vm *model.VM) bool {
+	if vm.Holder == "" {
+		return false
+	}
+	holder := s.of(vm.Holder)
+	return holder == nil || !holder.sawEnd(vm)
+}
+
 // seenWithout tells whether a node that is silent was last seen without the VM, or while the VM was being moved away. If this leader
 // has not seen what ran there, what is recorded counts. It is no evidence that the VM is not there: the node may have been seen before
 // the VM came.

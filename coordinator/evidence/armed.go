@@ -15,8 +15,8 @@ func (m Moment) Guarded() map[string]bool {
 	if _, paused := m.Paused(); paused {
 		return guarded
 	}
-	for _, vm := range m.VMs() {
-		if vm.Guarded() && vm.Desired == model.Running && vm.Holder != "" {
+	for _, vm := range m.VMsMarked(model.MarkGuarded) {
+		if vm.Holder != "" {
 			guarded[vm.Holder] = true
 		}
 	}

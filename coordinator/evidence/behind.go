@@ -23,12 +23,12 @@ func Ahead(r Moment, again func(*model.VM) bool) func(*model.VM) []string {
 		return node.ClusterName()
 	}
 	look := func() {
-		for _, vm := range r.VMs() {
-			if vm.Desired != model.Running || runsNow(r, &vm) || vm.Holder == "" && (!again(&vm) || vm.LostTooMany()) {
+		for vm := range r.SharedVMs() {
+			if vm.Desired != model.Running || runsNow(r, vm) || vm.Holder == "" && (!again(vm) || vm.LostTooMany()) {
 				continue
 			}
 			for _, label := range vm.Labels {
-				key := cluster(&vm) + "/" + label
+				key := cluster(vm) + "/" + label
 				waiting[key] = append(waiting[key], vm.Name)
 			}
 		}

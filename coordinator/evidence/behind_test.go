@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,10 @@ type ordered struct {
 }
 
 func (o ordered) VMs() []model.VM { return o.vms }
+
+func (o ordered) SharedVMs() iter.Seq[*model.VM] { return sharedOf(o.vms) }
+
+func (o ordered) VMsMarked(mark model.Mark) []model.VM { return markedOf(o.vms, mark) }
 
 // moment is one in which all nodes but the silent one show the VMs that they hold.
 func (o ordered) moment(silent string) (Moment, func(*model.VM) bool) {

@@ -38,10 +38,22 @@ func (c *Copy) takenBy(vm *model.VM) string {
 	if !c.Is(vm) || vm.Desired != model.Running {
 		steps = append(steps, fmt.Sprintf("'berth vm adopt %s'", vm.Name))
 	}
-	if len(steps) > 1 {
-		return strings.Join(steps, " and then ") + " take it over"
+	warning := ""
+	if c.mayBeOld(vm) {
+		warning = ", but only if no other node has newer disks of it: a migration may have left this copy, and the guest may have run on " +
+			"elsewhere"
 	}
-	return steps[0] + " takes it over"
+	if len(steps) > 1 {
+		return strings.Join(steps, " and then ") + " take it over" + warning
+	}
+	return steps[0] + " takes it over" + warning
+}
+
+// mayBeOld tells whether a copy may be what a migration that nobody knows of any more has left: it stands still under an epoch that the
+// record does not have, and not for want of space, for which it would have had to run there.
+func (c *Copy) mayBeOld(vm *model.VM) bool {
+	stands := c.Domain.State == model.DomainPaused || c.Domain.State == model.DomainPausedMigration
+	return stands && c.Domain.Managed && c.Domain.Epoch != vm.Epoch && c.Domain.Reason != model.ReasonIOError
 }
 
 // mark says whose a copy is.

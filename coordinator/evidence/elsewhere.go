@@ -57,6 +57,9 @@ func (s *Survey) Released(vm model.VM) (after model.VM, can bool) {
 			return vm, false
 		}
 	}
+	if s.EndUnwatched(&vm) {
+		vm.Unwatched = vm.Epoch
+	}
 	vm.Holder, vm.Whereabouts = "", model.Whereabouts{}
 	if answer.Again {
 		vm.Whereabouts.Missing = s.At

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,8 @@ type estate struct {
 
 func (s *estate) Nodes() []model.Node                   { return slices.Clone(s.nodes) }
 func (s *estate) VMs() []model.VM                       { return []model.VM{s.vm} }
+func (s *estate) SharedVMs() iter.Seq[*model.VM]        { return sharedOf(s.VMs()) }
+func (s *estate) VMsMarked(mark model.Mark) []model.VM  { return markedOf(s.VMs(), mark) }
 func (s *estate) Operations() []operation.Operation     { return s.history }
 func (s *estate) LiveOperations() []operation.Operation { return nil }
 func (s *estate) LiveOperationOf(string) (operation.Operation, bool) {

@@ -24,24 +24,28 @@ type Found struct {
 func (f *Follower) Look(s *Survey) []Found {
 	var all []Found
 	now, missing := map[string]string{}, map[string]time.Time{}
-	for _, vm := range s.VMs() {
+	for vm := range s.SharedVMs() {
 		if vm.Operation != "" {
 			continue
 		}
-		as := vm
+		as := *vm
 		if since, known := f.missing[vm.ID]; known && vm.Whereabouts.Missing.IsZero() {
 			as.Whereabouts.Missing = since // it may not be written down yet
 		}
-		finding := s.besideRemoved(&vm, Beside(vm, s.sighting(&as)))
+		finding := s.besideRemoved(vm, Beside(*vm, s.sighting(&as)))
 		if missing[vm.ID] = as.Whereabouts.Missing; finding.Missing && as.Whereabouts.Missing.IsZero() {
 			missing[vm.ID] = s.At
 		}
 		if missing[vm.ID].IsZero() || !finding.Missing && finding.Verdict != StoppedHere {
 			delete(missing, vm.ID)
 		}
+		if finding.asItShouldBe() && !IsOutOfBand(vm.Condition) {
+			continue // as nearly all are: nothing follows
+		}
 		now[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
 		if f.before[vm.ID] == now[vm.ID] {
-			all = append(all, Found{vm, finding})
+			own, _ := s.VM(vm.ID)
+			all = append(all, Found{own, finding})
 		}
 	}
 	f.before, f.missing = now, missing
@@ -77,13 +81,14 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 // no more; or another node shows them while an operation waits for a holder that does not answer.
 func (s *Survey) Seen() []model.VM {
 	var all []model.VM
-	for _, vm := range s.VMs() {
+	for vm := range s.SharedVMs() {
 		if vm.Operation != "" {
 			continue
 		}
-		if is, kept := s.whereabouts(&vm), s.keeper(&vm); is != vm.Whereabouts || kept != vm.Kept {
-			vm.Whereabouts, vm.Kept = is, kept
-			all = append(all, vm)
+		if is, kept := s.whereabouts(vm), s.keeper(vm); is != vm.Whereabouts || kept != vm.Kept {
+			own, _ := s.VM(vm.ID)
+			own.Whereabouts, own.Kept = is, kept
+			all = append(all, own)
 		}
 	}
 	return append(all, s.away()...)

@@ -9,6 +9,7 @@ package evidence
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type Records interface {
 	Resources(kind model.Kind) []model.Resource
 	VM(id string) (model.VM, bool)
 	VMs() []model.VM
+	VMsMarked(mark model.Mark) []model.VM
+	SharedVMs() iter.Seq[*model.VM] // of the records themselves: nobody changes them
 	VMsOn(node string) []model.VM
 	Operations() []operation.Operation
 	LiveOperations() []operation.Operation

@@ -54,6 +54,11 @@ type Finding struct {
 	HolderOff bool
 }
 
+// asItShouldBe tells that nothing follows for a VM whose record says nothing else.
+func (f *Finding) asItShouldBe() bool {
+	return f.Verdict == AsRecorded && len(f.Leftovers) == 0 && f.Condition == model.Condition{}
+}
+
 // Beside judges what the nodes show of a VM that no operation works on. It decides nothing by one look: whoever asks believes
 // what two looks show alike.
 func Beside(vm model.VM, seen Sighting) Finding {

@@ -48,7 +48,7 @@ func Restartable(vms []model.VM, now time.Time, again func(*model.VM) bool) (rea
 			)}
 			continue
 		}
-		if rests := rest(vm); now.Sub(vm.RestartedAt) < rests && endsSoon(vm, now) {
+		if rests := rest(vm); rests > 0 && now.Sub(vm.RestartedAt) < rests && endsSoon(vm, now) {
 			resting[vm.ID] = model.Condition{Kind: model.RestartRests, About: vm.LastNode, Text: fmt.Sprintf(
 				"it was restarted %d times within minutes, and is gone again: look into its guest and its nodes; it is tried again in %s, or by "+
 					"'berth vm start %s'",

@@ -14,9 +14,10 @@ const maxAhead = 5 * time.Minute
 // was restarted then rests until then. What has happened has happened by now at the latest, so nothing is believed too early. VMs that
 // an operation works on are left to it.
 func Restamped(records Records, now time.Time) (vms []model.VM, nodes []model.Node) {
-	for _, vm := range records.VMs() {
-		if vm.Operation == "" && restamp(now, &vm.StartedAt, &vm.MovedAt, &vm.RestartedAt, &vm.Whereabouts.Missing, &vm.Paused.At) {
-			vms = append(vms, vm)
+	for vm := range records.SharedVMs() {
+		own := *vm
+		if vm.Operation == "" && restamp(now, &own.StartedAt, &own.MovedAt, &own.RestartedAt, &own.Whereabouts.Missing, &own.Paused.At) {
+			vms = append(vms, own)
 		}
 	}
 	for _, node := range records.Nodes() {

@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +16,27 @@ type recorded struct {
 	nodes []model.Node
 }
 
-func (s recorded) VMs() []model.VM     { return s.vms }
-func (s recorded) Nodes() []model.Node { return s.nodes }
+func (s recorded) SharedVMs() iter.Seq[*model.VM] { return sharedOf(s.vms) }
+func (s recorded) Nodes() []model.Node            { return s.nodes }
+
+func sharedOf(vms []model.VM) iter.Seq[*model.VM] {
+	return func(yield func(*model.VM) bool) {
+		for i := range vms {
+			if !yield(&vms[i]) {
+				return
+			}
+		}
+	}
+}
+
+func markedOf(vms []model.VM, mark model.Mark) (marked []model.VM) {
+	for i := range vms {
+		if slices.Contains(vms[i].Marks(), mark) {
+			marked = append(marked, vms[i])
+		}
+	}
+	return marked
+}
 
 func TestTimesThatHaveNotComeYetBecomeThePresent(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

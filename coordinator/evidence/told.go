@@ -56,7 +56,7 @@ func agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
 		return vm, ""
 	case len(copies) == 0:
 		// The backup does not know what people have done since. So it is started by their word only, also if it is to be highly available.
-		after.Holder, after.Whereabouts.Boot = "", ""
+		after.Holder, after.Whereabouts.Boot, after.Unwatched = "", "", vm.Epoch
 		after.Condition = model.Condition{Kind: model.NowhereSeen, Text: fmt.Sprintf(
 			"it ran when the backup was made, and no node shows it now: somebody may have stopped it since; 'berth vm start %s' starts it, "+
 				"'berth vm stop %s' leaves it off", vm.Name, vm.Name,
@@ -64,6 +64,11 @@ func agreed(vm model.VM, copies []Copy) (after model.VM, why string) {
 		return after, after.Condition.Text
 	}
 	here := copies[0]
+	if here.mayBeOld(&vm) {
+		after.Condition = alarm(here.Node, "it is %s, and the backup does not know how it came there: %s; 'virsh destroy %s' there ends it, "+
+			"and then it is started from the disks that its record has", Places(copies), here.takenBy(&vm), vm.Name).Condition
+		return after, after.Condition.Text
+	}
 	home := vm.Home
 	if home != "" && here.complete() {
 		home = here.Node // it runs there, so its disk is there: where the backup has it an older one may be left
@@ -85,7 +90,7 @@ func (c Copy) complete() bool {
 // agreedDisks are the records of a VM's disks that are elsewhere than a backup says: the only node that shows the VM writes to volumes
 // of these names on its own. What is left of them where the backup has them is older.
 func (m Moment) agreedDisks(vm *model.VM, copies []Copy) []model.Resource {
-	if len(copies) != 1 || !copies[0].complete() {
+	if len(copies) != 1 || !copies[0].complete() || copies[0].mayBeOld(vm) {
 		return nil
 	}
 	var all []model.Resource

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"strings"
 	"testing"
 
 	"berth/coordinator/model"
@@ -38,6 +39,20 @@ func TestAfterARestoreADiskIsWhereItsVMRuns(t *testing.T) {
 	after, _ = agreed(s.vm, []Copy{arriving})
 	if disks := s.survey().agreedDisks(&s.vm, []Copy{arriving}); disks != nil || after.Home != "n1" {
 		t.Errorf("its disks are still being copied: %+v, home %s", disks, after.Home)
+	}
+	standing := here
+	standing.Domain.State, standing.Domain.Epoch = model.DomainPaused, s.vm.Epoch+1
+	after, why = agreed(s.vm, []Copy{standing})
+	if disks := s.survey().agreedDisks(&s.vm, []Copy{standing}); disks != nil || after.Home != "n1" || after.Holder != s.vm.Holder {
+		t.Errorf("a migration may have left it: its disks are %+v, its record %+v", disks, after)
+	}
+	if !IsOutOfBand(after.Condition) || !strings.Contains(why, "a migration may have left this copy") {
+		t.Errorf("people are told %q", why)
+	}
+	starved := standing
+	starved.Domain.Reason = model.ReasonIOError
+	if after, _ = agreed(s.vm, []Copy{starved}); after.Home != "n2" {
+		t.Errorf("it has run there, and stands still for want of space: its record is %+v", after)
 	}
 	there := here
 	there.Node = "n1"

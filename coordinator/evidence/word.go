@@ -99,6 +99,15 @@ func (s *Survey) gone(vm *model.VM, one *hearing) bool {
 	return vm.LastNode == one.node.ID || !since(one.facts.InventoryAt, vm) && slices.ContainsFunc(s.Operations(), handedOver)
 }
 
+// AwaitDiscard is what to do while a node discards a paused copy. A libvirt whose peer went away in the middle of a migration may keep a
+// domain without a process, and have every later order wait for it; a new libvirtd knows that there is no process.
+func AwaitDiscard(node string) string {
+	return fmt.Sprintf(
+		"try again in some seconds; where it stays, the log of the agent on %[1]s says what is in the way: 'systemctl restart libvirtd' there "+
+			"ends what libvirt itself cannot end, and guests run on", node,
+	)
+}
+
 // heardWord completes the word of a node that lists its domains.
 func (s *Survey) heardWord(word *Word, vm *model.VM, one *hearing, out *account, domain *model.Domain) {
 	holds := vm.Holder == one.node.ID
@@ -109,7 +118,7 @@ func (s *Survey) heardWord(word *Word, vm *model.VM, one *hearing, out *account,
 	}):
 		word.Standing, word.Domain, word.InTheWay = LeftThere, domain, true
 		word.Why = "discards the paused copy first that was left there"
-		word.Next = "try again in some seconds; the log of its agent says what is in the way"
+		word.Next = AwaitDiscard(one.node.Name)
 	case domain != nil && domain.State.Holds():
 		word.Standing, word.Domain, word.InTheWay = ShowsIt, domain, true
 		word.Why = "shows it " + string(domain.State)

@@ -226,3 +226,47 @@ func BenchmarkJudge(b *testing.B) {
 		}
 	}
 }
+
+// A later certificate for the same key is written down, and what was opened with the one before goes on when that has ended.
+func TestARenewalKeepsWhatIsOpen(t *testing.T) {
+	s := newSite(t)
+	s.begin(bearer(pki.RoleOperator, "o1", "k-admin"))
+	old := bearer(pki.RoleAgent, "n1", "k-n1")
+	old.Until, old.Authority = noon.Add(30*24*time.Hour), "first"
+	s.record(old)
+	if _, due := Renewed(s.store.Snapshot(), old, noon); due {
+		t.Error("what is on record is written down again")
+	}
+	renewed := old
+	renewed.Until, renewed.Authority = noon.Add(50*24*time.Hour), "second"
+	command, due := Renewed(s.store.Snapshot(), renewed, noon.Add(20*24*time.Hour))
+	if !due {
+		t.Fatal("a later certificate is not written down")
+	}
+	s.apply(command)
+	identity, _ := s.store.Snapshot().Identity("n1")
+	if len(identity.Keys) != 1 || !identity.ValidUntil().Equal(renewed.Until) || identity.Keys[0].Authority != "second" {
+		t.Errorf("on record is %+v", identity.Keys)
+	}
+	later := old.Until.Add(time.Hour)
+	s.want(Recorded, old, later) // its connection was made before
+	s.want(Recorded, renewed, later)
+	s.want(Expired, renewed, renewed.Until.Add(time.Second))
+	if _, due := Renewed(s.store.Snapshot(), old, later); due {
+		t.Error("the older certificate of a copy takes the later one's place")
+	}
+	forged := renewed
+	forged.ID, forged.Until = "n9", renewed.Until.Add(time.Hour)
+	if _, due := Renewed(s.store.Snapshot(), forged, noon); due {
+		t.Error("somebody else renews it")
+	}
+	var revoke state.Command
+	Put(&revoke, identity.Revoke(noon, "operator/x", "lost"))
+	s.apply(revoke)
+	again := renewed
+	again.Until = renewed.Until.Add(time.Hour)
+	if _, due := Renewed(s.store.Snapshot(), again, noon); due {
+		t.Error("a revoked one is renewed")
+	}
+	s.want(Revoked, renewed, noon)
+}

@@ -43,10 +43,11 @@ func (s Standing) Why() string {
 
 // Judge tells the standing of somebody at a time.
 func Judge(x *state.Snapshot, who pki.Bearer, at time.Time) Standing {
-	if !who.Until.IsZero() && at.After(who.Until) {
+	identity, known := x.IdentityByKey(who.Key)
+	if !who.Until.IsZero() && at.After(who.Until) && (!known || !renewed(&identity, who, at)) {
 		return Expired
 	}
-	if identity, known := x.IdentityByKey(who.Key); known {
+	if known {
 		return recorded(x, &identity, who)
 	}
 	began, from := Began(x)
@@ -63,6 +64,16 @@ func Judge(x *state.Snapshot, who pki.Bearer, at time.Time) Standing {
 	default:
 		return unrecorded(x, who, known || at.Before(from))
 	}
+}
+
+// renewed tells that there is a later certificate for a key than the one that a connection was made with. What is open goes on.
+func renewed(identity *model.Identity, who pki.Bearer, at time.Time) bool {
+	for _, key := range identity.Keys {
+		if key.Hash == who.Key {
+			return !at.After(key.ValidUntil)
+		}
+	}
+	return false
 }
 
 // recorded judges somebody whose key is on record.

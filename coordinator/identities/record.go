@@ -79,13 +79,38 @@ func New(who pki.Bearer, at time.Time) model.Identity {
 }
 
 func key(who pki.Bearer, at time.Time) model.PublicKey {
-	return model.PublicKey{Hash: who.Key, ValidUntil: who.Until, AddedAt: at}
+	return model.PublicKey{Hash: who.Key, ValidUntil: who.Until, AddedAt: at, Authority: who.Authority}
 }
 
 // Put adds a record to a change, which expects that it is as it was read.
 func Put(command *state.Command, identity model.Identity) {
 	command.Expect = append(command.Expect, state.Expectation{Table: state.Identities, ID: identity.ID, Revision: identity.Revision})
 	command.Identities = append(command.Identities, identity)
+}
+
+// Renewed is the change that writes down a later certificate for a key that is on record, or one by another authority. It brings no event:
+// certificates are renewed all the time. False: that is on record already, or it is not the bearer's to renew.
+func Renewed(x *state.Snapshot, who pki.Bearer, at time.Time) (state.Command, bool) {
+	identity, known := x.IdentityByKey(who.Key)
+	if !known || Judge(x, who, at) != Recorded {
+		return state.Command{}, false
+	}
+	i := slices.IndexFunc(identity.Keys, func(k model.PublicKey) bool { return k.Hash == who.Key })
+	key := identity.Keys[i]
+	if who.Until.After(key.ValidUntil) {
+		key.ValidUntil = who.Until
+	}
+	// A certificate that ends before the last one is an older one, of a copy of the files perhaps.
+	if who.Authority != "" && !who.Until.Before(key.ValidUntil) {
+		key.Authority = who.Authority
+	}
+	if key == identity.Keys[i] {
+		return state.Command{}, false
+	}
+	identity.Keys[i] = key
+	command := state.Command{Kind: "renew identity"}
+	Put(&command, identity)
+	return command, true
 }
 
 // Record is the change that writes somebody down who counts and has no record with a key yet. False: there is nothing to write.

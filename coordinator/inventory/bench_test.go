@@ -5,23 +5,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
 
-// What a decision pays for its view when something has changed since the last one: 20 VMs a node.
+// What a decision pays for its view when something has changed since the last one: 10 VMs a node. Made anew, as after a change of a
+// cluster; of the last one, after a report; and the same with the columns that a decision reads.
 func BenchmarkView(b *testing.B) {
-	for _, nodes := range []int{100, 1000} {
+	for _, nodes := range []int{100, 1000, 10000} {
 		records := state.NewStore()
-		store := newStore()
+		at := time.Now() // it stands still, so that no node falls silent
+		store := New(func() time.Time { return at }, hclog.NewNullLogger())
+		agents := make([]*agent, nodes)
 		for n := range nodes {
-			node := fmt.Sprintf("n%04d", n)
+			node := fmt.Sprintf("n%05d", n)
 			apply(b, records, enrol(node))
 			var shown []*berthv1.Domain
 			command := state.Command{Key: "vms of " + node, Kind: "setup", At: time.Now()}
-			for v := range 20 {
+			for v := range 10 {
 				id := fmt.Sprintf("%s-%02d", node, v)
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: id})
 				command.VMs = append(command.VMs, model.VM{
@@ -32,14 +37,34 @@ func BenchmarkView(b *testing.B) {
 				shown = append(shown, running(id))
 			}
 			apply(b, records, command)
-			connect(b, store, node).inventory(shown...)
+			agents[n] = connect(b, store, node)
+			agents[n].inventory(shown...)
 		}
-		b.Run(fmt.Sprintf("%d_nodes", nodes), func(b *testing.B) {
+		report := func(i int) {
+			available := int64(i%64+1) << 30
+			agents[i%nodes].telemetry(&berthv1.NodeTelemetry{MemoryAvailableBytes: &available})
+		}
+		b.Run(fmt.Sprintf("anew/%d_nodes", nodes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				store.last.Store(nil)
-				store.View(records.Snapshot(), time.Now())
+				store.views.made = nil
+				store.View(records.Snapshot(), at)
 			}
 		})
+		for _, columns := range []bool{false, true} {
+			b.Run(fmt.Sprintf("later_with_columns=%t/%d_nodes", columns, nodes), func(b *testing.B) {
+				b.ReportAllocs()
+				i := 0
+				for b.Loop() {
+					i++
+					b.StopTimer()
+					report(i)
+					b.StartTimer()
+					if view := store.View(records.Snapshot(), at); columns {
+						view.Columns(model.DefaultCluster)
+					}
+				}
+			})
+		}
 	}
 }

@@ -51,10 +51,10 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		}
 		facts.KSMSaved = amount(n.telemetry.KsmSavedBytes)
 		facts.Load1 = figure(n.telemetry.Load1)
-		facts.CPUBusy = figure(n.telemetry.CpuBusyRatio)
-		if pressure := n.telemetry.GetCpuPressure(); pressure != nil {
-			facts.CPUPressure = figure(&pressure.SomeAvg10)
-		}
+		facts.CPUBusy, facts.CPUSteal = figure(n.telemetry.CpuBusyRatio), figure(n.telemetry.CpuStealRatio)
+		facts.CPUPressure = pressed(n.telemetry.GetCpuPressure())
+		facts.MemoryPressure, facts.IOPressure = pressed(n.telemetry.GetMemoryPressure()), pressed(n.telemetry.GetIoPressure())
+		facts.VCPUDelay = delay(n.telemetry.GetDomains())
 	}
 	if why := s.doubt(id, n); why != "" && liveness == model.Up {
 		// What it says may be another machine's word: it counts like that of a node whose libvirt cannot be asked.
@@ -108,6 +108,31 @@ func (s *Store) liveness(n *node, now time.Time) (model.Liveness, string) {
 	default:
 		return model.Up, ""
 	}
+}
+
+// turns is when the passing of time, after a moment, next changes what liveness tells of a node that is not heard meanwhile: how it
+// counts, or the words, which round to seconds.
+func (s *Store) turns(n *node, at time.Time) time.Time {
+	switch {
+	case n == nil || n.session == nil && n.closedAt.IsZero():
+		return turn(s.since, at, model.SessionGrace)
+	case n.session == nil:
+		return turn(n.closedAt, at, model.SessionGrace)
+	case at.Sub(n.heardAt) <= n.pace.Suspect():
+		return n.heardAt.Add(n.pace.Suspect() + 1)
+	default:
+		return turn(n.heardAt, at, n.pace.Unreachable()+1)
+	}
+}
+
+// turn is when the time since a moment rounds to another second, or comes to a bound.
+func turn(since, at time.Time, bound time.Duration) time.Time {
+	lasted := max(at.Sub(since), 0)
+	next := since.Add(lasted.Round(time.Second) + time.Second/2)
+	if lasted < bound {
+		return earlier(next, since.Add(bound))
+	}
+	return next
 }
 
 // absence is how a node without a session counts: its agent gets SessionGrace to come back.
@@ -180,7 +205,7 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 	shown.Devices, shown.Bindings = DevicesFrom(wire.GetDevices()), bindingsFrom(wire.GetBindings())
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
-		shown.Balloon = amount(sample.BalloonBytes)
+		shown.Balloon, shown.Delay = amount(sample.BalloonBytes), figure(sample.VcpuDelayRatio)
 	}
 	return shown
 }
@@ -227,6 +252,29 @@ func amount(bytes *int64) *units.Bytes {
 	}
 	value := units.Bytes(*bytes)
 	return &value
+}
+
+// delay is the percent of time in which a vCPU of some guests waited for a CPU, on average over all vCPUs; nil where none tells.
+func delay(guests []*berthv1.DomainTelemetry) *float64 {
+	var waited, vcpus float64
+	for _, guest := range guests {
+		if share := figure(guest.VcpuDelayRatio); share != nil && guest.GetVcpus() > 0 {
+			waited, vcpus = waited+*share*float64(guest.GetVcpus()), vcpus+float64(guest.GetVcpus())
+		}
+	}
+	if vcpus == 0 {
+		return nil
+	}
+	percent := 100 * waited / vcpus
+	return &percent
+}
+
+// pressed is the percent of the time in which something stood still; nil where the kernel does not tell.
+func pressed(pressure *berthv1.Pressure) *float64 {
+	if pressure == nil {
+		return nil
+	}
+	return figure(&pressure.SomeAvg10)
 }
 
 // figure takes over a load or a share. What cannot be one is not known.

@@ -30,7 +30,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 	if hello.GetIncarnation() == n.incarnation && n.incarnation != "" && sequence <= n.sequence {
 		return nil, ErrStaleSession
 	}
-	s.changes++
+	s.changes.note(nodeID)
 	if was := BootOf(n.incarnation); was != BootOf(hello.GetIncarnation()) && n.domainsKnown {
 		n.before = model.BootFacts{Boot: was, Domains: n.shown}
 		n.lent.Store(true)
@@ -61,7 +61,7 @@ func (x *Session) Keep(pace model.Pace) {
 	defer x.store.mu.Unlock()
 	if n := x.store.nodes[x.node]; n != nil && n.session == x {
 		n.pace = pace
-		x.store.changes++
+		x.store.changes.note(x.node)
 	}
 }
 
@@ -71,6 +71,7 @@ func (x *Session) CalledFrom(address string) {
 	defer x.store.mu.Unlock()
 	if n := x.store.nodes[x.node]; n != nil && n.session == x {
 		n.from = address
+		x.store.changes.note(x.node)
 	}
 }
 
@@ -84,7 +85,7 @@ func (x *Session) Close(reason string) {
 		return
 	}
 	now := s.now()
-	s.changes++
+	s.changes.note(x.node)
 	n.session, n.closedAt, n.closedWhy = nil, now, reason
 	s.recount(x.node, n)
 	s.publishLiveness(x.node, now)
@@ -100,7 +101,7 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	if n == nil || n.session != x || message.GetSequence() <= n.sequence {
 		return false
 	}
-	s.changes++
+	s.changes.note(x.node)
 	now := s.now()
 	n.sequence, n.heardAt = message.GetSequence(), now
 	switch m := message.GetMessage().(type) {

@@ -33,9 +33,9 @@ type Store struct {
 	devices  map[string]model.ToldDevices // by UUID, of domains that changed and nobody has looked at since
 	apart    model.PoolsApart
 	ran      map[string][]string // by VM: the nodes that tell what it ran with, the last to tell at the end
-	changes  uint64              // grows with everything that a view shows, the passing of time left out
+	changes  changes
 
-	last atomic.Pointer[cached] // the view made last
+	views views
 }
 
 // node is what is known of one node.
@@ -93,6 +93,7 @@ type domain struct {
 // New makes an empty store.
 func New(now func() time.Time, log hclog.Logger) *Store {
 	s := &Store{now: now, log: log}
+	s.views.store = s
 	s.Reset()
 	return s
 }
@@ -108,7 +109,7 @@ func (s *Store) Reset() {
 	s.ran = make(map[string][]string)
 	s.progress = make(map[string]progress)
 	s.apart = nil
-	s.changes++
+	s.changes.note("")
 }
 
 // Apart are the pools that are another one on some nodes, as SetApart has told last.
@@ -123,7 +124,7 @@ func (s *Store) SetApart(apart model.PoolsApart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.apart = apart
-	s.changes++
+	s.changes.note("")
 }
 
 // node makes the entry of a node if there is none. The caller holds the lock.

@@ -1,6 +1,9 @@
 package inventory
 
 import (
+	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"berth/coordinator/model"
@@ -12,54 +15,182 @@ import (
 // holds, so that they stay right; only a node's falling silent shows this much later than it could.
 const viewLasts = 250 * time.Millisecond
 
+// keptViews is how many views are kept to make later ones of: callers that read their snapshot a little earlier find theirs.
+const keptViews = 16
+
 // cached is a view with what it was made of.
 type cached struct {
 	snapshot *state.Snapshot
 	changes  uint64
 	view     *view.View
+	until    time.Time // before it, the passing of time changes no node's facts
+}
+
+// views are those that were made of a store's facts.
+type views struct {
+	store *Store
+
+	making sync.Mutex // two callers at a time would do the same work
+	made   []*cached  // last, the oldest first
 }
 
 // View joins the hard facts of a snapshot with what the agents reported, as of now or a moment before: a burst of reads
-// that nothing comes between shares one view. Nobody changes a view.
+// that nothing comes between shares one view. Nobody changes a view. It is made of an earlier one where that is known: it costs
+// what has changed since, and not what there is.
 func (s *Store) View(snapshot *state.Snapshot, now time.Time) *view.View {
-	if last := s.last.Load(); last != nil && last.snapshot == snapshot && s.unchanged(last.changes) {
-		if age := now.Sub(last.view.At); age >= 0 && age < viewLasts {
-			return last.view
+	return s.views.at(snapshot, now)
+}
+
+func (v *views) at(snapshot *state.Snapshot, now time.Time) *view.View {
+	v.making.Lock()
+	defer v.making.Unlock()
+	base, changed := v.base(snapshot, now)
+	if base != nil && base.snapshot == snapshot && v.unchanged(base.changes) {
+		if age := now.Sub(base.view.At); age >= 0 && age < viewLasts {
+			return base.view
 		}
 	}
-	nodes, vms := snapshot.Nodes(), snapshot.VMs()
-	var reservations []model.Reservation
-	for _, live := range snapshot.LiveOperations() {
-		if held, holds := live.Reservation(); holds {
-			reservations = append(reservations, held)
-		}
+	var made *cached
+	if base != nil {
+		made = v.later(base, changed, snapshot, now)
 	}
-	pools := snapshot.Resources(model.KindPool)
-	var disks []model.Resource
-	if len(pools) > 0 { // without a pool there is no volume
-		disks = withVolume(snapshot.Resources(model.KindDisk), snapshot.Resources(model.KindImage))
+	if made == nil {
+		made = v.anew(snapshot, now)
 	}
-	made := &cached{snapshot: snapshot}
-	facts := make(map[string]model.NodeFacts, len(nodes))
-	s.mu.RLock()
-	made.changes = s.changes
-	apart := s.apart
-	for i := range nodes {
-		facts[nodes[i].ID] = s.facts(nodes[i].ID, now)
+	if len(v.made) == keptViews {
+		v.made = slices.Delete(v.made, 0, 1)
 	}
-	s.mu.RUnlock()
-	made.view = view.New(now, snapshot.Index(), view.Records{
-		Clusters: snapshot.Clusters(), Nodes: nodes, VMs: vms, Reservations: reservations, Groups: snapshot.Groups(),
-		Pools: pools, Pods: snapshot.Resources(model.KindPod), Disks: disks, Apart: apart,
-	}, facts)
-	s.last.Store(made)
+	v.made = append(v.made, made)
 	return made.view
 }
 
-func (s *Store) unchanged(since uint64) bool {
+// base is the view made last of those that one of a snapshot can be made of, and the records that differ.
+func (v *views) base(snapshot *state.Snapshot, now time.Time) (*cached, []state.Change) {
+	for _, one := range slices.Backward(v.made) {
+		if changed, known := snapshot.Since(one.snapshot); known && !one.view.At.After(now) {
+			return one, changed
+		}
+	}
+	return nil, nil
+}
+
+// anew makes a view of all that there is.
+func (v *views) anew(snapshot *state.Snapshot, now time.Time) *cached {
+	s := v.store
+	made := &cached{snapshot: snapshot, until: now.Add(time.Hour)}
+	records := view.Records{
+		Clusters: snapshot.Clusters(), Nodes: snapshot.Nodes(), Reservations: snapshot.Reservations(), Groups: snapshot.Groups(),
+	}
+	storageOf(snapshot, &records)
+	facts := make(map[string]model.NodeFacts, len(records.Nodes))
+	s.mu.RLock()
+	made.changes, records.Apart = s.changes.count(), s.apart
+	for i := range records.Nodes {
+		id := records.Nodes[i].ID
+		facts[id], made.until = s.facts(id, now), earlier(made.until, s.turns(s.nodes[id], now))
+	}
+	s.mu.RUnlock()
+	made.view = view.Over(now, snapshot.Index(), records, stored{snapshot}, facts)
+	return made
+}
+
+// later makes a view of an earlier one. It is nil where that cannot be: where a node has come or gone, a cluster has changed, or too
+// much was heard.
+func (v *views) later(base *cached, changed []state.Change, snapshot *state.Snapshot, now time.Time) *cached {
+	changes := view.Changes{Nodes: make(map[string]model.NodeFacts)}
+	records := view.Records{Reservations: snapshot.Reservations()}
+	for _, one := range changed {
+		switch one.Table {
+		case state.VMs:
+			changes.VMs = append(changes.VMs, one.ID)
+		case state.Nodes:
+			was := base.view.Node(one.ID)
+			record, is := snapshot.Node(one.ID)
+			if was == nil || !is || was.Node.Cluster != record.Cluster {
+				return nil
+			}
+			changes.Nodes[one.ID] = model.NodeFacts{}
+			records.Nodes = append(records.Nodes, record)
+		case state.Resources:
+			for _, x := range []*state.Snapshot{base.snapshot, snapshot} {
+				resource, there := x.Resource(one.ID)
+				switch {
+				case !there:
+				case resource.Kind == model.KindCluster:
+					return nil
+				case resource.Kind == model.KindGroup:
+					changes.Groups = true
+				case resource.Kind == model.KindPool, resource.Volume != nil:
+					changes.Storage = true
+				}
+			}
+		}
+	}
+	made := &cached{snapshot: snapshot}
+	var known bool
+	if made.changes, made.until, known = v.hear(base, changes.Nodes, now); !known {
+		return nil
+	}
+	if changes.Groups || changes.Storage {
+		records.Clusters, records.Groups, records.Apart = snapshot.Clusters(), snapshot.Groups(), base.view.Apart()
+		storageOf(snapshot, &records)
+	}
+	made.view = base.view.Later(now, snapshot.Index(), records, stored{snapshot}, changes)
+	return made
+}
+
+// hear gathers the facts of some nodes, and of those that differ from what a view shows: by what was heard since, or by the passing of
+// time. It tells what was heard by then, and until when the passing of time changes nothing.
+func (v *views) hear(base *cached, facts map[string]model.NodeFacts, now time.Time) (changes uint64, until time.Time, known bool) {
+	s := v.store
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.changes == since
+	heard, known := s.changes.since(base.changes)
+	if !known {
+		return 0, time.Time{}, false
+	}
+	for _, id := range heard {
+		if base.view.Node(id) != nil {
+			facts[id] = model.NodeFacts{}
+		}
+	}
+	until = base.until
+	if !now.Before(until) {
+		until = now.Add(time.Hour)
+		for _, node := range base.view.Nodes {
+			id := node.Node.ID
+			if !s.turns(s.nodes[id], base.view.At).After(now) {
+				facts[id] = model.NodeFacts{}
+			}
+			until = earlier(until, s.turns(s.nodes[id], now))
+		}
+	}
+	for id := range facts {
+		facts[id] = s.facts(id, now)
+		until = earlier(until, s.turns(s.nodes[id], now))
+	}
+	return s.changes.count(), until, true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// storageOf adds what a view knows of pools and volumes.
+func storageOf(snapshot *state.Snapshot, records *view.Records) {
+	records.Pools = snapshot.Resources(model.KindPool)
+	if len(records.Pools) > 0 { // without a pool there is no volume
+		records.Disks = withVolume(snapshot.Resources(model.KindDisk), snapshot.Resources(model.KindImage))
+	}
+}
+
+func (v *views) unchanged(since uint64) bool {
+	v.store.mu.RLock()
+	defer v.store.mu.RUnlock()
+	return v.store.changes.count() == since
 }
 
 // withVolume are those of the disks and images that Berth has made.
@@ -74,3 +205,12 @@ func withVolume(kinds ...[]model.Resource) []model.Resource {
 	}
 	return made
 }
+
+// stored are the VMs of a snapshot.
+type stored struct{ snapshot *state.Snapshot }
+
+func (s stored) ByID(id string) *model.VM { return s.snapshot.SharedVM(id) }
+
+func (s stored) On(node string) iter.Seq[*model.VM] { return s.snapshot.SharedVMsOn(node) }
+
+func (s stored) All() iter.Seq[*model.VM] { return s.snapshot.SharedVMs() }

@@ -21,10 +21,13 @@ func apply(t testing.TB, records *state.Store, command state.Command) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := records.Snapshot().Index() + 1
-	if result := records.FSM().Apply(&raft.Log{Index: index, Data: data}).(state.Result); result.Refusal != nil {
-		t.Fatal(result.Refusal)
+	if refusal := put(records, data); refusal != nil {
+		t.Fatal(refusal)
 	}
+}
+
+func put(records *state.Store, data []byte) *state.Refusal {
+	return records.FSM().Apply(&raft.Log{Index: records.Snapshot().Index() + 1, Data: data}).(state.Result).Refusal
 }
 
 func enrol(id string) state.Command {

@@ -41,6 +41,10 @@ type DeviceEdit struct {
 	At time.Time `json:"at,omitzero"`
 	// Needs are the permissions, with commas between, that the device needs and that were not given when it was seen. Empty: none.
 	Needs string `json:"needs,omitempty"`
+	// Found tells that nobody has seen it run with that: it was found on top of the disk of its record before a start, and is newer.
+	// Rivals are others on top of that disk, with commas between.
+	Found  bool   `json:"found,omitempty"`
+	Rivals string `json:"rivals,omitempty"`
 	// XML is the element, as a domain can be started with it. Empty with something in Is: it is too long to be kept, or nothing that may be
 	// started with elsewhere, so that the VM is not started until somebody decides.
 	XML string `json:"element,omitempty"`
@@ -80,6 +84,13 @@ func (e *DeviceEdit) Text() string {
 		by = "by " + e.By
 	}
 	switch {
+	case e.Found:
+		rivals := ""
+		if e.Rivals != "" {
+			rivals = ", and so is " + e.Rivals + ": one of them can be right"
+		}
+		return fmt.Sprintf("%s is %s, and %s is on top of it and was written later%s: somebody took a snapshot while nobody looked", name, e.Was,
+			e.Is, rivals)
 	case e.Was == "":
 		return fmt.Sprintf("%s was attached %s (%s)", name, by, e.Is)
 	case e.Is == "":
@@ -96,6 +107,11 @@ func (v *VM) Asks(edit *DeviceEdit, cluster *Resource) string {
 		return ""
 	}
 	return Lacking(edit.Needs, cluster)
+}
+
+// Undecided tells whether somebody has to say which of two files the disk of an edit is.
+func (v *VM) Undecided(edit *DeviceEdit) bool {
+	return edit.Found && v.Drift != nil && !v.Drift.Accepted && !v.Drift.Reverted
 }
 
 // Names tells whether the edit is of this device.

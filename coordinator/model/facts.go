@@ -133,6 +133,7 @@ type Domain struct {
 	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
 	CPU      *float64     // CPUs that it used over the last interval; nil when that could not be read
 	Balloon  *units.Bytes // memory that its balloon leaves it now; nil when that could not be read
+	Delay    *float64     // share of the time, 0 to 1, in which one of its vCPUs waited for a CPU; nil where nothing tells
 }
 
 // DiskSource is what is behind a disk of a domain: a path on its node, or a volume by libvirt's names.
@@ -269,6 +270,11 @@ type NodeFacts struct {
 	Load1       *float64
 	CPUBusy     *float64 // 0 to 1
 	CPUPressure *float64 // percent of the last ten seconds in which a task waited for a CPU; nil where the kernel has no PSI
+	// MemoryPressure is the same of memory. VCPUDelay is the percent of time in which the vCPUs of its VMs waited for a CPU, on
+	// average; nil where nothing tells.
+	MemoryPressure, VCPUDelay *float64
+	IOPressure                *float64 // percent like CPUPressure, of disks
+	CPUSteal                  *float64 // 0 to 1: what a hypervisor below the node has taken of its CPUs
 }
 
 // Machine is the one that was heard last as this node.

@@ -28,7 +28,9 @@ type Identity struct {
 	Revoked   Revocation `json:"revoked,omitzero"`
 	// Unconfirmed is why nobody knows that it was not revoked since: it came back with a backup. Empty: it is known.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
-	Revision    uint64 `json:"revision"`
+	// Trusts is the newest authority that it has said to trust, while one follows another. Empty: it has said that of none.
+	Trusts   string `json:"trusts,omitempty"`
+	Revision uint64 `json:"revision"`
 }
 
 // PublicKey is a key of an identity.
@@ -36,6 +38,8 @@ type PublicKey struct {
 	Hash       string    `json:"hash"` // hex SHA-256 of its form in a certificate
 	ValidUntil time.Time `json:"valid_until"`
 	AddedAt    time.Time `json:"added_at"`
+	// Authority is which authority signed the certificate for it that was seen last. Empty: not known.
+	Authority string `json:"authority,omitempty"`
 }
 
 // Revocation is when, by whom and why an identity was revoked. It is never taken back.

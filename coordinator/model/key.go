@@ -107,6 +107,10 @@ func ValidateKey(kind Kind, key Key) error {
 		if IsSpecialKey(key.Name) && key.Name != SpecialRAM && key.Name != SpecialCPU && key.Name != SpecialLoad {
 			return invalid(field, "as a special key", "one of #RAM, #CPU and #LOAD")
 		}
+		if IsSpecialKey(key.Name) && kind == KindCluster && key.Value != 0 {
+			return invalid(field+" value", strconv.FormatFloat(key.Value, 'g', -1, 64),
+				"0 on a cluster: no contention and no load are always the target; edit its weight")
+		}
 	case BillingEntityKey, CustomerKey:
 		if IsSpecialKey(key.Name) {
 			return invalid(field, "as a "+string(key.Class)+" key", "a name without leading #: #RAM, #CPU and #LOAD are system keys")

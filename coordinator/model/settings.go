@@ -53,6 +53,8 @@ const (
 	SettingParallelMoves  = "parallel_moves"
 	SettingParallelStarts = "parallel_starts"
 	SettingSpareNodes     = "spare_nodes"
+	SettingPromiseVCPUs   = "promise_vcpus" // true or false
+	SettingUpgradeMode    = "upgrade_mode"  // true or false
 	SettingFenceAfter     = "fence_after"
 	SettingFenceSickAfter = "fence_sick_after"
 	SettingRestart        = "restart"
@@ -69,6 +71,7 @@ const (
 	SettingHeuristicsTo     = "apply_planner_heuristics_to" // LevelPod or LevelCluster
 	SettingDispersionWeight = "user_vm_dispersion_weight"   // 0 to 1
 	SettingCapacityType     = "capacity_type"               // CapacityCPU, CapacityRAM or CapacityCombined
+	SettingCPUWeight        = "cpu_to_memory_weight"        // 0 to 1, of CapacityCombined
 	SettingSpecialLabels    = "special_labels"              // of nodes that are kept for VMs that need them, with commas between
 )
 
@@ -78,13 +81,14 @@ const (
 	LevelCluster     = "cluster"
 	CapacityCPU      = "cpu"
 	CapacityRAM      = "ram"
-	CapacityCombined = "combined" // half CPU, half RAM
+	CapacityCombined = "combined" // of both, by SettingCPUWeight
 )
 
 // Defaults of a zone's settings.
 const (
 	DefaultPlanner           = "first-fit"
 	DefaultDispersionWeight  = 1.0
+	DefaultCPUWeight         = 0.5
 	DefaultCapacityThreshold = 0.85
 	DefaultSpecialLabels     = "gpu"
 )
@@ -98,6 +102,7 @@ type ZoneSettings struct {
 	Level             string  // LevelPod or LevelCluster
 	Weight            float64 // of dispersion, 0 to 1; used capacity weighs 1 less that
 	Capacity          string  // CapacityCPU, CapacityRAM or CapacityCombined
+	CPUWeight         float64 // of CPU in CapacityCombined, 0 to 1; memory weighs 1 less that
 	CapacityThreshold float64 // used share above which a cluster is left out; 0: none is
 
 	// Special are labels of nodes that have something that few VMs need: clusters with such nodes come last for the others.
@@ -108,8 +113,8 @@ type ZoneSettings struct {
 // is as by default. Records are validated where they come in.
 func ZoneSettingsOf(record *Resource) ZoneSettings {
 	s := ZoneSettings{
-		Level: LevelCluster, Weight: DefaultDispersionWeight, Capacity: CapacityCPU, CapacityThreshold: DefaultCapacityThreshold,
-		Special: splitLabels(DefaultSpecialLabels),
+		Level: LevelCluster, Weight: DefaultDispersionWeight, Capacity: CapacityCPU, CPUWeight: DefaultCPUWeight,
+		CapacityThreshold: DefaultCapacityThreshold, Special: splitLabels(DefaultSpecialLabels),
 	}
 	if record == nil {
 		return s
@@ -118,14 +123,15 @@ func ZoneSettingsOf(record *Resource) ZoneSettings {
 	if record.Settings[SettingHeuristicsTo] == LevelPod {
 		s.Level = LevelPod
 	}
-	if f, err := strconv.ParseFloat(record.Settings[SettingDispersionWeight], 64); err == nil {
-		s.Weight = f
+	for name, into := range map[string]*float64{
+		SettingDispersionWeight: &s.Weight, SettingCPUWeight: &s.CPUWeight, SettingCapacityLimit: &s.CapacityThreshold,
+	} {
+		if f, err := strconv.ParseFloat(record.Settings[name], 64); err == nil {
+			*into = f
+		}
 	}
 	if word := record.Settings[SettingCapacityType]; word == CapacityRAM || word == CapacityCombined {
 		s.Capacity = word
-	}
-	if f, err := strconv.ParseFloat(record.Settings[SettingCapacityLimit], 64); err == nil {
-		s.CapacityThreshold = f
 	}
 	if labels, set := record.Settings[SettingSpecialLabels]; set {
 		s.Special = splitLabels(labels)
@@ -193,6 +199,11 @@ type Settings struct {
 	// SpareNodes is how many nodes may fail at a time so that all their highly available VMs can be restarted on the others:
 	// every decision keeps that. 0: nothing is kept free.
 	SpareNodes int
+
+	// PromiseVCPUs keeps the vCPUs of a node within its CPUs times the CPU contention ratio, whatever the policy.
+	PromiseVCPUs bool
+	// UpgradeMode keeps the leader from moving VMs by itself: rules are not enforced, and nothing is balanced.
+	UpgradeMode bool
 	// FenceSickAfter is how long a node that answers may say that it is sick before it is fenced for such VMs; 0: it never is.
 	FenceSickAfter time.Duration
 	FenceAfter     time.Duration // of a node's silence, before it is fenced for the VMs that are to be highly available
@@ -297,6 +308,7 @@ func (s *Settings) readLoops(record *Resource) {
 	if after, err := time.ParseDuration(record.Settings[SettingFenceSickAfter]); err == nil {
 		s.FenceSickAfter = after
 	}
+	s.PromiseVCPUs, s.UpgradeMode = record.Settings[SettingPromiseVCPUs] == "true", record.Settings[SettingUpgradeMode] == "true"
 	if restart := Restart(record.Settings[SettingRestart]); restart == RestartHA {
 		s.Restart = restart
 	}

@@ -104,6 +104,8 @@ type VM struct {
 	// Settled is the epoch of the last run if somebody has changed devices with Berth since it ended: what a node tells later of that run
 	// changes nothing any more.
 	Settled uint64 `json:"settled,omitempty"`
+	// Unwatched is the epoch of the last run if nobody has seen how it ended: what its guest ran with last is not known. 0: somebody has.
+	Unwatched uint64 `json:"unwatched,omitempty"`
 	// Ballooned tells that its memory was changed with Berth while it runs, or can be: it is as large as its balloon leaves it, and not as
 	// its domain says.
 	Ballooned bool `json:"ballooned,omitempty"`
@@ -240,6 +242,9 @@ const (
 	MaxXMLLength     = 256 << 10
 	MaxUserData      = 64 << 10
 )
+
+// EndUnwatched tells whether nobody has seen how the VM's last run ended.
+func (v *VM) EndUnwatched() bool { return v.Unwatched != 0 && v.Unwatched == v.Epoch }
 
 // EpochsGiven is the highest epoch that the VM was ever given. The next one has to be above it.
 func (v *VM) EpochsGiven() uint64 { return max(v.Epoch, v.LastEpoch) }

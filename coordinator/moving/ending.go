@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/units"
 )
 
 // Change is a plan's record as it is to be from now on.
@@ -78,13 +79,10 @@ func outcome(moves []model.Move) string {
 			parts = append(parts, fmt.Sprintf("1 %s: %s", one, found[0].VMName)+because(found[0].Reason))
 		default:
 			var names []string
-			for _, move := range found[:min(len(found), maxTold)] {
+			for _, move := range found {
 				names = append(names, move.VMName+because(move.Reason))
 			}
-			if more := len(found) - maxTold; more > 0 {
-				names = append(names, fmt.Sprintf("and %d more", more))
-			}
-			parts = append(parts, fmt.Sprintf("%d %s: %s", len(found), several, strings.Join(names, ", ")))
+			parts = append(parts, fmt.Sprintf("%d %s: %s", len(found), several, units.Some(names, maxTold, ", ")))
 		}
 	}
 	say(model.MoveFailed, "failed", "failed")

@@ -28,6 +28,7 @@ const observeWithin = time.Hour
 // pass finds again what could not be.
 type Passed struct {
 	Marks     []Mark
+	Both      []Told // VMs that one of the marks made candidates for two repairs; stored with the marks
 	Observed  []Change
 	Discarded []Change    // proposals that nobody can want any more
 	Plan      *model.Plan // running or proposed, without an ID; nil: nothing is to be moved now
@@ -48,14 +49,19 @@ type Mark struct {
 	Lasted time.Duration // of one that holds again: how long it did not
 }
 
+// Told is what is worth telling of a VM.
+type Told struct{ VM, Name, Why string }
+
 // Pass looks at one cluster: it finds which groups are broken, what came of earlier moves, and the move that is to be made now.
 // The fleet's groups and plans are told what it finds.
 func Pass(fleet *balance.Fleet, records Records) Passed {
 	if mass := fleet.View.MassSilence(); mass != "" {
 		return Passed{Idle: mass + ": nothing is moved before they are heard again"}
 	}
-	breaches := affinity.Breaches(fleet.Groups, whereabouts(records, fleet), namesOf(fleet))
+	where := whereabouts(records, fleet)
+	breaches := affinity.Breaches(fleet.Groups, where, namesOf(fleet))
 	passed := Passed{Marks: mark(records, fleet, breaches), Observed: observe(fleet)}
+	passed.Both = inBoth(passed.Marks, fleet, where)
 	if why := occupied(records, fleet); why != "" {
 		passed.Idle, passed.Occupied, passed.Unrepaired = why, true, map[string]string{}
 		for i := range breaches {
@@ -144,6 +150,31 @@ func mark(records Records, fleet *balance.Fleet, breaches []affinity.Breach) (ma
 		}
 	}
 	return marks
+}
+
+// inBoth finds the VMs that would be moved for a rule about nodes and for one among VMs, one of which is broken since now. So each
+// is told of once, and not by every pass that cannot repair both.
+func inBoth(marks []Mark, fleet *balance.Fleet, where affinity.Where) (told []Told) {
+	broken := make(map[string]bool)
+	for i := range marks {
+		if marks[i].Broken {
+			broken[marks[i].Record.ID] = true
+		}
+	}
+	if len(broken) == 0 {
+		return nil
+	}
+	names := namesOf(fleet)
+	fixed := func(id string) bool {
+		at, found := searchVM(fleet, id)
+		return !found || fleet.VMs[at].Migration != model.MigrateAutomatic
+	}
+	for _, both := range affinity.InBoth(affinity.Candidates(fleet.Groups, where, fixed, nil, names)) {
+		if broken[both.Nodes.Group] || broken[both.VMs.Group] {
+			told = append(told, Told{VM: both.VM, Name: names(both.VM), Why: both.Text()})
+		}
+	}
+	return told
 }
 
 // observe finds, once for each plan, what came of what balancing had predicted.

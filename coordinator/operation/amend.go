@@ -45,7 +45,12 @@ func amending(name Kind, event, verb, doing string) kind {
 		begun: func(op *Operation) string {
 			return op.later(verb+" "+op.deviceNames(), fmt.Sprintf("is to %s %s on %s", verb, op.deviceNames(), op.SourceName))
 		},
-		doing: func(op *Operation) string { return fmt.Sprintf("%s %s on %s", doing, op.deviceNames(), op.SourceName) },
+		doing: func(op *Operation) string {
+			if op.SourceName == "" { // it does not run
+				return doing + " " + op.deviceNames()
+			}
+			return fmt.Sprintf("%s %s on %s", doing, op.deviceNames(), op.SourceName)
+		},
 		ended: func(op *Operation) (string, string) {
 			texts := make([]string, 0, len(op.Edits))
 			for i := range op.Edits {

@@ -24,7 +24,7 @@ func lostMeanwhile(op Operation, vm model.VM, boot string, at time.Time) (Next, 
 	t := newTransition(op, vm, at)
 	t.note("%s has booted anew since the order was given", t.name(op.Target))
 	t.lostWithTarget()
-	t.Operation.TargetBoot = boot
+	t.Operation.TargetBoot, t.Wrote = boot, op.Target
 	if t.VM.LostTooMany() {
 		t.enter(Judging)
 	}

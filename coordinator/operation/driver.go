@@ -25,7 +25,10 @@ type Input struct {
 	Silent    bool     // the source is not heard
 	Unlisted  bool     // the source of a stop that waits is heard, and has not listed its guests
 	Held      string   // why an order that waited for its node is not given now that this is heard; empty: it is
-	Suspect   string   // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
+	// Came and Fell are when the VM of a migration came to the source, and when that was heard last before it booted or fell silent, by the
+	// leader's own clock; zero: it does not know.
+	Came, Fell time.Time
+	Suspect    string // why the target should get no guest now: "node2 is silent for 20s"; empty: it may
 }
 
 // Todo is what a leader does next about an operation: end its work when it is over; place it; commit; or send the orders and
@@ -139,7 +142,17 @@ func (d *Driver) Answer(answer Answer, at time.Time) (Next, bool) {
 		return Next{}, false
 	}
 	d.seen[answer.Node] = answer.Seen
-	return Settle(op, vm, d.seen, at)
+	return d.settle(at)
+}
+
+// settle decides from what was seen.
+func (d *Driver) settle(at time.Time) (Next, bool) {
+	op := d.input.Operation
+	if source, looked := d.seen[op.Source]; looked {
+		source.Came, source.Fell = d.input.Came, d.input.Fell
+		d.seen[op.Source] = source
+	}
+	return Settle(op, d.input.VM, d.seen, at)
 }
 
 // proven uses the proof that a node is off as the answer of that node: nothing runs there.
@@ -161,7 +174,7 @@ func (d *Driver) proven(at time.Time) (Next, bool) {
 	if len(d.seen) == 0 {
 		return Next{}, false
 	}
-	return Settle(op, d.input.VM, d.seen, at)
+	return d.settle(at)
 }
 
 func (d *Driver) isFenced(node string) bool { return slices.Contains(d.input.Fenced, node) }

@@ -32,4 +32,5 @@ const (
 	Malformed    ErrorCode = "malformed"     // the order lacks what every order has
 	TooLate      ErrorCode = "too_late"      // the order was taken back before it had begun there
 	Unsafe       ErrorCode = "unsafe"        // libvirt would risk a disk's content in a migration, and would say so again
+	Overlaid     ErrorCode = "overlaid"      // somebody has put a disk under another file, which is newer
 )

@@ -43,6 +43,15 @@ var kinds = []*kind{
 	&kindDetach, &kindMedia, &kindResize, &kindSnapshot, &kindRestore, &kindForget,
 }
 
+// KindNames are the names of all kinds.
+func KindNames() []string {
+	names := make([]string, 0, len(kinds))
+	for _, one := range kinds {
+		names = append(names, string(one.name))
+	}
+	return names
+}
+
 // kindUnknown is for the record of a kind that this release does not have: its operations give no orders.
 var kindUnknown = kind{
 	begun: func(op *Operation) string { return string(op.Kind) },

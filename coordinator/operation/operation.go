@@ -170,6 +170,8 @@ type Observation struct {
 	Boot      string // of the host that was looked at; empty: not known, or the node is proven to be off
 	// Anew tells that the host has booted since the operation began, or is off: its guests have ended for that reason alone.
 	Anew bool
+	// Came and Fell are those of the leader's Input, of a source.
+	Came, Fell time.Time
 }
 
 // Seen is a domain's state as operations judge by it. Of a guest that libvirt has forgotten nothing is known but that it is not
@@ -264,6 +266,7 @@ type Order struct {
 	Replaced    []model.VolumeOrder
 	GivenUp     bool     // migrate: the copy is not wanted any more
 	SharedPools []string // migrate: libvirt's names of the pools that both nodes see
+	Unwatched   bool     // start: nobody has seen how its guest ended last
 	TakenBack   bool     // if it has not begun on the node, it never should
 }
 
@@ -291,5 +294,6 @@ type Answer struct {
 	Frozen    bool   // snapshot: the guest's file systems stood still
 	Seen      Observation
 	Migration *MigrationStats
-	Repeated  bool // it was given before: what was seen then may not be so any more
+	Overlays  []Overlay // of Overlaid
+	Repeated  bool      // it was given before: what was seen then may not be so any more
 }

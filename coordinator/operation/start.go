@@ -53,6 +53,7 @@ var kindStart = kind{
 func startOrder(op *Operation, vm *model.VM) Order {
 	order := Order{
 		Action: ActStart, Epoch: op.Epoch, Spec: vm.Spec, Volumes: op.Volumes, Persistent: vm.Persistent, Edits: vm.EditsOn(op.Target),
+		Unwatched: vm.EndUnwatched() && (vm.Drift == nil || !vm.Drift.Reverted),
 	}
 	if op.Spec != nil {
 		order.Spec = *op.Spec
@@ -67,17 +68,32 @@ func startAnswered(t *transition, answer Answer) bool {
 		if t.Operation.targetAnew(answer.Seen) {
 			t.lostWithTarget() // and the order came again after that
 		}
-		t.started()
+		t.started(answer.Note)
 	case OutcomeAmbiguous:
 		t.enter(Judging)
 	default:
+		if answer.Code == Overlaid && len(answer.Overlays) > 0 {
+			overlaid(t, answer)
+			return true
+		}
+		mayHaveRun(t, answer.Seen)
 		t.startFailed(answer.Code, answer.Error)
 	}
 	return true
 }
 
-func (t *transition) started() {
+// mayHaveRun takes note that a guest which the target does not run may have run there: it was seen to end, or nothing tells that it never
+// began, because events were missed or the host has booted anew.
+func mayHaveRun(t *transition, seen Observation) {
+	if seen.Ended || seen.Unseen || t.Operation.targetAnew(seen) {
+		t.Wrote = t.Operation.Target
+	}
+}
+
+// started gives the VM to the node that has started it. Note is what that says of the start.
+func (t *transition) started(note string) {
 	t.hold(t.Operation.Target, t.Operation.Epoch)
+	t.Wrote = t.Operation.Target
 	t.VM.StartedAt = t.at
 	t.VM.Sticky = slices.Clone(t.Operation.Sticky) // replaces the earlier copies, even if there are none now
 	if t.Operation.MakesHome {
@@ -90,9 +106,12 @@ func (t *transition) started() {
 	t.VM.Ballooned = order.Spec.MaxMemory > order.Spec.Memory
 	t.VM.Pending = changedSince(t.VM.Pending, t.Operation.CreatedAt)
 	t.made()
-	message := ""
+	message := note
 	if t.VM.Paused != (model.Stand{}) {
-		message = "it was " + t.VM.Paused.Text() + " when its guest ended, and runs now"
+		if message != "" {
+			message += "; "
+		}
+		message += "it was " + t.VM.Paused.Text() + " when its guest ended, and runs now"
 	}
 	t.VM.Paused = model.Stand{}
 	t.end(Done, message)
@@ -220,8 +239,9 @@ func judgeStart(t *transition, _, seen Observation) bool {
 	}
 	switch {
 	case seen.State.Holds() && seen.Epoch == t.Operation.Epoch:
-		t.started()
+		t.started("")
 	case !seen.State.Holds():
+		mayHaveRun(t, seen)
 		t.startUndone(NoError, "the start ended unseen and the node does not run it")
 	default:
 		t.startUndone(Exists, fmt.Sprintf("the node runs a domain of this UUID under epoch %d", seen.Epoch))

@@ -17,6 +17,9 @@ type Next struct {
 	VM        model.VM
 	DeleteVM  bool // the VM's record is deleted: its first start has failed, or its deletion was asked for
 
+	// Wrote is the node, by ID, whose disks the guest writes to now, or may have written to though its start is taken for failed; empty: none.
+	Wrote string
+
 	// Volumes is where disks are from now on, by disk ID; DeleteDisks is the IDs of disks whose records are deleted with the
 	// VM's.
 	Volumes     map[string]model.Volume
@@ -141,6 +144,9 @@ func (t *transition) note(format string, args ...any) {
 
 func (t *transition) noteAnswer(answer Answer) {
 	text := fmt.Sprintf("step %d: %s answered %s", answer.Step, t.name(answer.Node), answer.Outcome)
+	if answer.Code == StaleEpoch { // no failure: the node has let this copy go already
+		text = fmt.Sprintf("step %d: %s answered that it takes no more orders about this copy of the VM", answer.Step, t.name(answer.Node))
+	}
 	if answer.Seen.State != "" {
 		text += fmt.Sprintf(", domain %s", answer.Seen.State)
 	}
@@ -185,8 +191,30 @@ func (t *transition) end(result Result, message string) {
 	if result == Failed && t.Operation.Created || result == Done && t.kind.forgets {
 		t.DeleteVM, t.DeleteDisks = true, t.Operation.Disks
 	}
+	t.keepBound()
 	if result == Failed && !ordered && t.Operation.Kind == Attach {
 		unmade(t)
+	}
+}
+
+// Arrived tells whether the VM is on the node that the operation has started or moved it to.
+func (n *Next) Arrived() bool {
+	op := &n.Operation
+	return (op.Kind == Start || op.Kind == Migrate) && op.Target != "" && n.VM.Holder == op.Target && n.VM.Epoch == op.Epoch
+}
+
+// Bind takes the record of the VM with the node that alone has a disk of it, or with none.
+func (n *Next) Bind(vm model.VM) {
+	n.VM = vm
+	n.keepBound()
+}
+
+// keepBound keeps a VM whose first start has failed and that is bound to a node: its guest may have written there, and who adds the VM anew
+// might begin elsewhere with a file that does not have that.
+func (n *Next) keepBound() {
+	if n.Operation.Result == Failed && n.Operation.Created && n.DeleteVM && n.VM.Bound != "" {
+		n.DeleteVM, n.DeleteDisks = false, nil
+		n.Operation.Message += "; the VM is kept, because its guest may have written to a disk that its node alone has"
 	}
 }
 
@@ -197,7 +225,9 @@ func (t *transition) hold(node string, epoch uint64) {
 }
 
 // letGo takes the VM from its holder, with what was found out about it there.
-func (t *transition) letGo() { t.VM.Holder, t.VM.Whereabouts.Boot = "", "" }
+func (t *transition) letGo() {
+	t.VM.Holder, t.VM.Whereabouts.Boot, t.VM.Unwatched = "", "", t.VM.Epoch
+}
 
 // park locks the VM until a person has decided.
 func (t *transition) park(why string) {

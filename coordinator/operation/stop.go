@@ -46,6 +46,9 @@ func (t *transition) stopped(node string, seen Observation, ended bool) {
 	message, was := "", t.VM.Whereabouts
 	booted := seen.Anew || was.Boot != "" && seen.Boot != "" && was.Boot != seen.Boot
 	t.VM.Whereabouts = model.Whereabouts{}
+	if !ended {
+		t.VM.Unwatched = t.VM.Epoch
+	}
 	if !ended && (!booted || !was.Missing.IsZero()) { // a boot ends only what had not left before
 		t.VM.Whereabouts.Missing = t.at
 		message = "it was not on " + t.name(node) + " any more, and nobody has seen how it left: another node may run it"

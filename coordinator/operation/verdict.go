@@ -97,7 +97,11 @@ func judgeMigration(t *transition, source, target Observation) bool {
 	t.note("verdict: %s", verdict)
 	switch {
 	case source.Anew && (verdict == SourceDied || verdict == LostBoth):
-		t.VM.Lose(op.SourceName, t.VM.CameAt(), t.at)
+		came, fell := source.Came, source.Fell
+		if came.IsZero() || fell.IsZero() { // two times by one clock can be compared, and no others
+			came, fell = t.VM.CameAt(), t.at
+		}
+		t.VM.Lose(op.SourceName, came, fell)
 	case handed && verdict == LostBoth && op.targetAnew(target):
 		t.lostWithTarget()
 	}

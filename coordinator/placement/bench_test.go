@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -50,7 +51,7 @@ func fleet(n, residents int) *view.Columns {
 	mixed := uint64(1)
 	random := func() float64 {
 		mixed += 0x9e3779b97f4a7c15
-		return float64(draw(0, mixed)>>11) / (1 << 53)
+		return float64(selector.Draw(0, mixed)>>11) / (1 << 53)
 	}
 	for k := range 5 {
 		column := view.NodeKeyColumn{Name: fmt.Sprint("K", k)}

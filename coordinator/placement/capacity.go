@@ -21,6 +21,8 @@ type Capacity struct {
 	RunsOut string         `json:"runs_out,omitempty"`
 	Reason  string         `json:"reason,omitempty"`
 	Nodes   []NodeCapacity `json:"nodes"` // by node ID
+
+	Warnings []string `json:"warnings,omitempty"` // what nodes would come to beyond what they have, although nothing refuses it
 }
 
 // NodeCapacity is how many of them go to one node, and what refuses one more there.
@@ -45,7 +47,7 @@ func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, 
 		columns.Charge(choice.Node, another(columns, &request, resident, capacity.Count))
 		choice = e.Choose(columns, at, &request, uint64(capacity.Count)+1)
 	}
-	capacity.Cut = choice.Node >= 0
+	capacity.Cut, capacity.Warnings = choice.Node >= 0, crowded(columns, counts, &request)
 	refusals := make(map[string]int)
 	w := &writer{engine: e}
 	for node := range counts {

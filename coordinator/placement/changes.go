@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -58,7 +59,7 @@ func (e *Engine) trial() *trial { return &trial{Engine: Engine{compiled: e.compi
 
 // firstThatFits tries the cheapest attempts, each on its node alone, and appends the first that fits.
 func (r remedies) firstThatFits(changes []Change, attempts []attempt) []Change {
-	attempts = best(attempts, maxTries, func(a, b attempt) int {
+	attempts = selector.Best(attempts, maxTries, func(a, b attempt) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(r.input.Name(a.node), r.input.Name(b.node)), cmp.Compare(a.node, b.node))
 	})
 	trial := r.trial()
@@ -152,14 +153,14 @@ func (r remedies) sizes() []attempt {
 		if !only {
 			continue
 		}
-		size := rounded(left - r.input.Columns.Overhead[node] - 1) // free memory has to exceed the size
+		size := rule.Rounded(left - r.input.Columns.Overhead[node] - 1) // free memory has to exceed the size
 		if size < model.MinVMMemory || size >= r.input.Memory {
 			continue
 		}
 		attempts = append(attempts, attempt{
 			change: Change{
 				Kind: ChangeSize, Node: r.input.Columns.IDs[node], Figure: float64(size),
-				Text: fmt.Sprintf("a VM of %s would fit on %s", wholeUnits(size), r.input.Name(node)),
+				Text: fmt.Sprintf("a VM of %s would fit on %s", rule.WholeUnits(size), r.input.Name(node)),
 			},
 			node: node, cost: -float64(size),
 			apply: func(_ *view.Figures, in *rule.Input) { in.Memory = size },
@@ -180,7 +181,7 @@ func (r remedies) overheads() []attempt {
 		attempts = append(attempts, attempt{
 			change: Change{
 				Kind: ChangeOverhead, Node: r.input.Columns.IDs[node], Figure: float64(overhead),
-				Text: fmt.Sprintf("with overhead %s, %s would take it", wholeUnits(overhead), r.input.Name(node)),
+				Text: fmt.Sprintf("with overhead %s, %s would take it", rule.WholeUnits(overhead), r.input.Name(node)),
 			},
 			node: node, cost: float64(r.input.Columns.Overhead[node] - overhead),
 			apply: func(figures *view.Figures, _ *rule.Input) { figures.Overhead[0] = overhead },
@@ -225,23 +226,4 @@ func without(keys []key.Weighted, k int) []key.Weighted {
 	keys = slices.Clone(keys)
 	keys[k].Weight = 0
 	return keys
-}
-
-// coarse is the size from which on whole GiB are precise enough.
-const coarse = 16 * units.GiB
-
-// rounded cuts a size down to what wholeUnits prints, so that the printed size fits.
-func rounded(size units.Bytes) units.Bytes {
-	if size >= coarse {
-		return size / units.GiB * units.GiB
-	}
-	return size / units.MiB * units.MiB
-}
-
-// wholeUnits prints a rounded size.
-func wholeUnits(size units.Bytes) string {
-	if size >= coarse && size%units.GiB == 0 {
-		return fmt.Sprintf("%d GiB", size/units.GiB)
-	}
-	return fmt.Sprintf("%d MiB", size/units.MiB)
 }

@@ -138,7 +138,7 @@ func TestCounterfactualsOfALargeClusterAreTrue(t *testing.T) {
 	s := parseScenario(t, text.String())
 	request := s.asked[0].request
 	d := Explain(Place(s.view(), request, s.policy(), 3))
-	if d.Omitted == 0 || len(d.Nodes) > MaxKept {
+	if d.Omitted == 0 || len(d.Nodes) > keptOfMore {
 		t.Fatalf("%d nodes are kept, %d left out", len(d.Nodes), d.Omitted)
 	}
 	at := slices.IndexFunc(request.SystemKeys, func(k key.Weighted) bool { return k.Name == "Fast" })

@@ -20,7 +20,7 @@ func (d *Decision) Clone() Decision {
 		out.Rules = &rules
 	}
 	out.Inputs = d.Inputs.clone()
-	out.Tried, out.Pools = slices.Clone(d.Tried), slices.Clone(d.Pools)
+	out.Tried, out.Pools, out.Warnings = slices.Clone(d.Tried), slices.Clone(d.Pools), slices.Clone(d.Warnings)
 	if d.Across != nil {
 		across := *d.Across
 		out.Across = &across

@@ -2,80 +2,22 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/planner"
 )
 
 // Across is how clusters were ordered, kept with the decision.
-type Across struct {
-	Planner  string  `json:"planner,omitempty"`
-	Level    string  `json:"level,omitempty"`
-	Weight   float64 `json:"weight,omitempty"`
-	Capacity string  `json:"capacity,omitempty"`
-	Bound    string  `json:"bound,omitempty"`   // why there was only one option
-	Last     string  `json:"last,omitempty"`    // name of the node that was tried first because the VM ran there last
-	Refused  string  `json:"refused,omitempty"` // why it was not taken; empty: it was
-	Owned    bool    `json:"owned,omitempty"`   // the VM has a customer
-	Omitted  int     `json:"omitted,omitempty"` // clusters that Tried leaves out
-}
+type Across = planner.Across
 
-// Tried is what a search found about one cluster. They are in the order of the search; those left out come last.
-type Tried struct {
-	Cluster    string  `json:"cluster"`
-	Pod        string  `json:"pod,omitempty"`
-	Used       float64 `json:"used"`                  // share of its capacity
-	AccountVMs int     `json:"account_vms,omitempty"` // of the VM's customer: running, or on their way
-	PodVMs     int     `json:"pod_vms,omitempty"`     // the same count in the pod
-	Total      int     `json:"total,omitempty"`       // the same count everywhere
-	Weight     float64 `json:"weight"`                // lower is tried first
-	LeftOut    string  `json:"left_out,omitempty"`    // why it was not tried, in words
-	Outcome    Outcome `json:"outcome,omitempty"`     // empty: it was not tried
-	Reason     string  `json:"reason,omitempty"`      // of a refusal
-
-	PodUsed   float64 `json:"pod_used,omitempty"`
-	PodWeight float64 `json:"pod_weight,omitempty"`
-	// CPU and RAM are the shares of the cluster that would be used with the VM, where a Threshold counts.
-	CPU       float64 `json:"cpu,omitempty"`
-	RAM       float64 `json:"ram,omitempty"`
-	Threshold float64 `json:"threshold,omitempty"`
-	Special   int     `json:"special,omitempty"` // labels of its nodes that few VMs need
-}
+// Tried is what a search found about one cluster.
+type Tried = planner.Tried
 
 // MaxTried is how many clusters a decision keeps. Each takes about 200 bytes of a replicated record.
 const MaxTried = 128
-
-// Order sorts places, which come by used capacity, as the planner wants.
-func (a *Across) Order(places []planner.Place) []Tried {
-	if p, known := planner.ByName(cmp.Or(a.Planner, model.DefaultPlanner)); known {
-		p.Order(places, planner.Terms{Pods: a.Level == model.LevelPod, Weight: a.Weight, Owned: a.Owned})
-	}
-	slices.SortStableFunc(places, func(a, b planner.Place) int { return cmp.Compare(a.Special, b.Special) })
-	tried := make([]Tried, 0, len(places))
-	for _, one := range places {
-		tried = append(tried, Tried{
-			Cluster: one.Cluster, Pod: planner.PodName(one.Pod), Used: one.Used, AccountVMs: one.VMs, PodVMs: one.PodVMs, Total: one.Total,
-			Weight: one.Weight, PodUsed: one.PodUsed, PodWeight: one.PodWeight,
-			Special: one.Special,
-		})
-	}
-	return tried
-}
-
-// PutLast moves what is left out behind the others.
-func PutLast(tried []Tried) {
-	slices.SortStableFunc(tried, func(a, b Tried) int {
-		switch {
-		case (a.LeftOut == "") == (b.LeftOut == ""):
-			return 0
-		case a.LeftOut == "":
-			return -1
-		default:
-			return 1
-		}
-	})
-}
 
 // Searched completes a decision with what was found about the clusters, in their order.
 func (d *Decision) Searched(across Across, tried []Tried) {
@@ -88,4 +30,84 @@ func (d *Decision) Searched(across Across, tried []Tried) {
 	}
 	d.Across, d.Tried = &across, tried
 	d.Reason = d.acrossReason(d.Reason)
+}
+
+// mostReasons is how many clusters a reason names.
+const mostReasons = 5
+
+// noNode begins every reason of a refusal.
+const noNode = "no node fits: "
+
+// reasonAlone is a refusal's reason as part of another sentence.
+func reasonAlone(reason string) string { return strings.TrimPrefix(reason, noNode) }
+
+// acrossReason is a reason together with what has to be said about the clusters.
+func (d *Decision) acrossReason(reason string) string {
+	switch {
+	case len(d.Tried) == 0:
+		return reason
+	case d.Outcome != Refused:
+		at := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Outcome == Placed })
+		all := len(d.Tried) + d.Across.Omitted
+		return fmt.Sprintf("%s; cluster %s is %s of %s by %s", reason, d.Request.Cluster, ordinal(at+1), count(all, "cluster"),
+			cmp.Or(d.Across.Planner, model.DefaultPlanner))
+	}
+	var parts []string
+	for i := range d.Tried {
+		if i == mostReasons {
+			parts = append(parts, "and "+count(len(d.Tried)+d.Across.Omitted-mostReasons, "cluster")+" more")
+			break
+		}
+		parts = append(parts, d.Tried[i].Cluster+": "+cmp.Or(d.Tried[i].LeftOut, d.Tried[i].Reason))
+	}
+	return fmt.Sprintf("%sof %s, %s", noNode, count(len(d.Tried)+d.Across.Omitted, "cluster"), strings.Join(parts, "; "))
+}
+
+// ordinal is 1st, 2nd, 3rd, 4th ...
+func ordinal(n int) string {
+	ending := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		switch n % 10 {
+		case 1:
+			ending = "st"
+		case 2:
+			ending = "nd"
+		case 3:
+			ending = "rd"
+		}
+	}
+	return fmt.Sprint(n, ending)
+}
+
+// WhyNotCluster says why a decision chose no node of a cluster, given by name: what it found there, or why it did not look.
+// Empty: it says nothing about the cluster.
+func WhyNotCluster(d Decision, name string) string {
+	if d.Across == nil {
+		return ""
+	}
+	at := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Cluster == name })
+	taken := slices.IndexFunc(d.Tried, func(t Tried) bool { return t.Outcome == Placed })
+	switch {
+	case at < 0 && d.Across.Last != "" && d.Across.Refused == "":
+		return fmt.Sprintf("no other cluster than %s was looked at: the VM ran on %s last, and it fits", d.Request.Cluster, d.Across.Last)
+	case at < 0 && d.Across.Bound != "":
+		return "no other cluster was looked at: " + d.Across.Bound
+	case at < 0:
+		return ""
+	}
+	one := &d.Tried[at]
+	switch {
+	case one.LeftOut != "":
+		return fmt.Sprintf("cluster %s was left out: %s", name, one.LeftOut)
+	case one.Outcome == Refused:
+		return fmt.Sprintf(
+			"cluster %s was %s of %s, and has no node that fits: %s", name, ordinal(at+1), count(len(d.Tried)+d.Across.Omitted, "cluster"),
+			one.Reason,
+		)
+	case taken < 0 || taken == at:
+		return ""
+	}
+	first := &d.Tried[taken]
+	return fmt.Sprintf("cluster %s comes %s by %s, and %s, which has a node that fits, before it: %s against %s",
+		name, ordinal(at+1), d.Across.By(), first.Cluster, first.Standing(d.Across), one.Standing(d.Across))
 }

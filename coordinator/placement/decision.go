@@ -5,6 +5,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/planner"
 	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
@@ -24,6 +25,31 @@ const (
 	ForRepair  Purpose = "repair"  // a group's rule does not hold
 	ForBalance Purpose = "balance" // the cluster is uneven
 )
+
+// PurposeNames are the names of all purposes.
+func PurposeNames() []string {
+	return []string{
+		string(ForStart), string(ForMigrate), string(ForCreate), string(ForDrain), string(ForReturn), string(ForRepair), string(ForBalance),
+	}
+}
+
+// ordering says who lets a VM go to some nodes alone, and why.
+func (p Purpose) ordering() (who, why string) {
+	switch p {
+	case ForStart:
+		return "it starts", "the VMs that it starts together with are planned there"
+	case ForDrain:
+		return "the drain sends it", "the VMs that rules tie to it go there"
+	case ForReturn:
+		return "it returns", "a drain has taken it away from there"
+	case ForRepair:
+		return "the repair sends it", "there the broken rule of its group holds, or holds better"
+	case ForBalance:
+		return "the balancer sends it", "that makes the cluster more even, and no rule holds worse there"
+	default:
+		return "", ""
+	}
+}
 
 // Moves tells whether the request is for a running VM, whose own node is a candidate.
 func (p Purpose) Moves() bool { return p != ForStart && p != ForCreate }
@@ -109,13 +135,13 @@ type Unit struct {
 }
 
 // Outcome is the result of a decision.
-type Outcome string
+type Outcome = planner.Outcome
 
 // The outcomes of a decision.
 const (
-	Placed  Outcome = "placed"
-	Stay    Outcome = "stay"    // the VM's own node is the best one
-	Refused Outcome = "refused" // no node fits
+	Placed  = planner.Placed
+	Stay    = planner.Stay // the VM's own node is the best one
+	Refused = planner.Refused
 )
 
 // Phase is the stage at which a placement fails.
@@ -159,13 +185,18 @@ type Decision struct {
 	Rules       *Policy  `json:"rules,omitempty"`   // the policy as it was
 	Inputs      *Inputs  `json:"inputs,omitempty"`  // nil in decisions of release 0.1
 
-	// Ranks are the table of several weighers, which Explain fills in: one row each, of the nodes of the winner's round.
+	// Ranks are the table of the policy's weighers, which Explain fills in: one row each, of the nodes of the winner's round.
 	Ranks []RankRow `json:"ranks,omitempty"`
 
 	Tried []Tried      `json:"tried,omitempty"` // the clusters that were looked at, when there was more than one
 	Pools []PoolChoice `json:"pools,omitempty"` // where the winner's disks that are to be made go
 
 	Across *Across `json:"across,omitempty"` // how the clusters were put in order, or why they were not
+
+	Prefer string `json:"prefer,omitempty"` // what soft rules left of the candidates; Explain fills it in
+
+	// Warnings are what the winner comes to beyond what it has, although no constraint of the policy refuses it. Explain fills them in.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Change is one thing that alone would turn a refusal into a placement. It was tried.
@@ -206,6 +237,8 @@ type NodeResult struct {
 
 	SystemScore   float64 `json:"system_score,omitempty"`
 	CustomerScore float64 `json:"customer_score,omitempty"`
+
+	Wish int `json:"wish,omitempty"` // by what it breaks of the VM's soft rules, 1 is least; 0: there are none, or they weigh
 }
 
 // ConstraintResult is one constraint's answer for one node. A refusal has a code. If it is about an amount, it also has what

@@ -1,8 +1,9 @@
 // Package placement is the engine: it takes the nodes of a cluster as columns and a request, and returns a decision. It is
 // pure.
 //
-// Every path (start, migration, drain, balancing, repair, restart) uses one pipeline: Filter, Order, Gate, Weigh, Select. The
-// constraints leave candidates. The planner puts them in tiers. The gate compares the scores of the system keys with
+// Every path (start, migration, drain, balancing, repair, restart) uses one pipeline: Filter, Order, Prefer, Gate, Weigh,
+// Select. The constraints leave candidates. The planner puts them in tiers. Prefer keeps those of a tier that break the least of
+// the VM's soft rules. The gate compares the scores of the system keys with
 // thresholds and lets in the nodes of the first round that has any. The weighers decide among these, by the customer keys
 // alone or as a selector combines them. Equal nodes are drawn. The same columns, request, policy and seed give the same
 // decision, to the last bit. SEMANTICS.md says what the rules mean.

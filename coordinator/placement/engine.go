@@ -31,6 +31,7 @@ type Engine struct {
 	weights    []float64         // their factors
 	several    combination       // the combination of several weighers
 	band       []int32           // room for the nodes of a round
+	wanting    weigher.Wishes    // what Prefer asks of this decision
 	ranked     []candidate       // all candidates in order, if the best one cannot be found without
 }
 
@@ -47,7 +48,10 @@ type Choice struct {
 	Ties        int   // of these, those as good as the best one, which counts too
 	FailedPhase Phase // empty when a node was found
 
+	Kept int // of the candidates of its tier, those that break no more of the soft rules; 0: Prefer was not asked
+
 	RunnerUp int     // the next best; -1: none
+	Behind   bool    // the runner-up stands in a later tier or breaks more of the soft rules: no score was compared
 	Margin   float64 // how much better the node is than the runner-up: in system score if their rounds differ
 	Stays    bool    // the node runs the VM already
 }
@@ -89,7 +93,8 @@ func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, 
 		in.PinnedName = in.Name(node)
 	}
 	in.Excluded, in.Current, in.Home = request.Excluded, request.Current, request.Home
-	in.Leave, in.Among, in.Preferred = request.Leave, request.Among, request.Preferred
+	in.Leave, in.Among, in.Preferred, in.Restart = request.Leave, request.Among, request.Preferred, request.Restart
+	in.AmongWho, in.AmongWhy = request.Purpose.ordering()
 	in.SystemKeys, in.CustomerKeys = request.SystemKeys, request.CustomerKeys
 	in.Disks, in.CopyStorage, in.DispersePools = request.Disks, request.CopyStorage, e.plan.Pools
 	in.Headroom, in.Uncovered = nil, nil
@@ -129,17 +134,23 @@ func (e *Engine) rounds() []float64 {
 
 // pickScorers selects the weighers for which not all nodes are equal. If there is none, the first weigher stands for all.
 func (e *Engine) pickScorers() {
-	e.scorers, e.weights = e.scorers[:0], e.weights[:0]
+	e.scorers, e.weights, e.wanting.By = e.scorers[:0], e.weights[:0], e.wanting.By[:0]
 	if e.bypassed() {
 		return
 	}
+	e.pickWishes()
 	for w := range e.weighers {
+		if e.wanting.Has(w) {
+			continue
+		}
 		if silent := e.weighers[w].Silent; silent == nil || !silent(&e.input) {
 			e.scorers, e.weights = append(e.scorers, e.weighers[w]), append(e.weights, e.factors[w])
 		}
 	}
-	if len(e.scorers) == 0 && len(e.weighers) > 0 {
-		e.scorers, e.weights = append(e.scorers, e.weighers[0]), append(e.weights, e.factors[0])
+	for w := range e.weighers {
+		if len(e.scorers) == 0 && !e.wanting.Has(w) {
+			e.scorers, e.weights = append(e.scorers, e.weighers[w]), append(e.weights, e.factors[w])
+		}
 	}
 }
 
@@ -150,9 +161,12 @@ func (e *Engine) choose() Choice {
 	e.several.weighed = false
 	e.ranked = e.ranked[:0]
 	var choice Choice
-	if !e.tiered() {
+	switch {
+	case !e.tiered() && len(e.wanting.By) > 0:
+		choice = e.prefer()
+	case !e.tiered():
 		choice = e.scan()
-	} else {
+	default:
 		e.ranked = e.order()
 		choice = e.choiceOf(e.ranked)
 	}
@@ -196,6 +210,9 @@ func (e *Engine) stayUnlessBetter(choice Choice) Choice {
 		return choice
 	}
 	entered, system, customer := e.standing(current)
+	if !e.alike(current, choice.Node) {
+		return choice // a soft rule wants it
+	}
 	if entered == 0 && e.rounds() != nil {
 		return choice // no round lets the node in, so system keys do not want the VM there
 	}
@@ -210,13 +227,16 @@ func (e *Engine) stayUnlessBetter(choice Choice) Choice {
 	choice.Node, choice.Round, choice.System, choice.Customer, choice.Threshold = current, entered, system, customer, 0
 	if entered > 0 {
 		choice.Threshold, choice.Ties = e.thresholds[entered-1], 1
-		choice.Band = len(e.above(choice.Threshold))
+		choice.Band = e.enteredWith(current, choice.Threshold)
 	}
 	return choice
 }
 
 // standing is a candidate's round and scores after choose.
 func (e *Engine) standing(node int) (entered int, system, customer float64) {
+	if len(e.wanting.By) > 0 && len(e.ranked) == 0 {
+		e.ranked = e.order()
+	}
 	for i := range e.ranked {
 		if one := &e.ranked[i]; one.node == node {
 			return one.band, one.system, one.score

@@ -17,7 +17,7 @@ func Explain(d Decision) Decision {
 	e, choice, err := d.again()
 	if err != nil {
 		if d.Rules == nil && d.Across != nil { // no cluster was looked at
-			d.Order, d.Counterfactual = d.Across.text(d.Tried), joined(d.Changes)
+			d.Order, d.Counterfactual = d.Across.Text(d.Tried), joined(d.Changes)
 		}
 		return d
 	}
@@ -27,10 +27,11 @@ func Explain(d Decision) Decision {
 	}
 	w := wording{e, choice}
 	d.Order, d.Gate, d.Selector = w.orderText(ordered), w.gateText(), w.selectorText()
-	if across := d.Across.text(d.Tried); across != "" {
+	d.Prefer, d.Warnings = w.preferText(), Warnings(&d)
+	if across := d.Across.Text(d.Tried); across != "" {
 		d.Order = across + "; " + d.Order
 	}
-	d.Nodes, d.Ranks = resultsOf(e, ordered), ranksOf(e, choice, ordered)
+	d.Nodes, d.Ranks = resultsOf(e, ordered), ranksOf(e, choice, ordered, d.Omitted)
 	if choice.Node < 0 {
 		d.Counterfactual = joined(d.Changes)
 	} else {
@@ -106,7 +107,7 @@ const figuresOfANode = 8
 
 // mostTerms is the largest number of terms that the scores of some candidates can have.
 func mostTerms(e *Engine, candidates int) int {
-	in, each := &e.input, len(e.scorers)+len(e.input.OfNodes)+len(e.input.OfVMs)
+	in, each := &e.input, len(e.wanting.By)+len(e.scorers)+len(e.input.OfNodes)+len(e.input.OfVMs)
 	for _, columns := range [][][]float64{in.System, in.Reserved} {
 		for _, column := range columns {
 			if column != nil {
@@ -187,7 +188,7 @@ func (w *writer) candidate(result *NodeResult, one *candidate, rank int) {
 	e := w.engine
 	first := len(w.results)
 	w.node(result, one.node)
-	result.Tier, result.Band, result.Score = one.tier, one.band, one.score
+	result.Tier, result.Wish, result.Band, result.Score = one.tier, one.wish, one.band, one.score
 	if e.rounds() != nil {
 		result.SystemScore = one.system
 	}
@@ -236,6 +237,11 @@ func (w *writer) termsOf(one *candidate) []Term {
 	if e.rounds() != nil && !weighed {
 		w.weigh(&e.gated, one.node)
 	}
+	for i, wish := range e.wanting.By {
+		asked, score := &e.weighers[wish], e.wanting.Scores[i][one.node]
+		w.terms = append(w.terms, Term{Weigher: asked.Name, Raw: shown(asked, score)}) // it adds to no score
+		w.weigh(asked, one.node)
+	}
 	for s := range e.scorers {
 		switch {
 		case len(one.parts) > 0:
@@ -277,19 +283,39 @@ func (r remedies) winCounterfactual() string {
 	if r.choice.Candidates == 1 || r.bypassed() || r.several.given != nil {
 		return ""
 	}
-	var sentences []string
+	sentences := r.leaving()
 	trial := r.trial()
 	for _, one := range r.variants() {
 		other := trial.on(&one)
 		if other.Node < 0 || other.Node == r.choice.Node {
 			continue
 		}
-		if entered, _, score := trial.standing(r.choice.Node); entered == other.Round && score == other.Customer && !trial.out[r.choice.Node] {
+		if entered, _, score := trial.standing(r.choice.Node); entered == other.Round && score == other.Customer && !trial.out[r.choice.Node] &&
+			trial.alike(r.choice.Node, other.Node) {
 			continue // only the draw, or that the VM is there already, would separate them
 		}
 		sentences = append(sentences, fmt.Sprintf("without %s, %s would win", one.without, r.input.Name(other.Node)))
 	}
 	return strings.Join(sentences, "; ")
+}
+
+// leaving says what would have to differ for a VM that stays to go to the next node: none is told where more than a score parts the two.
+func (r remedies) leaving() []string {
+	next := r.choice.RunnerUp
+	if !r.choice.Stays || next < 0 || r.input.Pinned != "" || !r.alike(next, r.choice.Node) {
+		return nil
+	}
+	name := r.input.Name(next)
+	switch gain := r.choice.Margin; {
+	case gain < 0:
+		return []string{fmt.Sprintf("asked for a gain of %s or less, %s would win", margin(-gain), name)}
+	case r.choice.Behind:
+		return []string{fmt.Sprintf("with a system score above %s, %s could win", figure(r.choice.Threshold), name)}
+	case gain == 0:
+		return []string{fmt.Sprintf("if anything spoke more for %[1]s than for the node where the VM is, %[1]s would win", name)}
+	default:
+		return []string{fmt.Sprintf("if %s were better by more than %s, it would win", name, margin(gain))}
+	}
 }
 
 // variant is the decision without one of its inputs.
@@ -317,6 +343,11 @@ func (e *Engine) variants() []variant {
 		variants = append(variants, variant{
 			without: "group " + group.Name, request: *e.request, groups: rule.WithoutGroups(e.input.Groups, group.Group),
 		})
+	}
+	if len(e.input.Preferred) > 0 && e.input.Current == "" {
+		one := variant{without: "its preferred nodes", request: *e.request, groups: e.input.Groups}
+		one.request.Preferred = nil
+		variants = append(variants, one)
 	}
 	return variants
 }

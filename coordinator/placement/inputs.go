@@ -5,19 +5,24 @@ import (
 	"slices"
 
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/view"
 )
 
 // MaxKept is how many nodes a decision keeps the figures of. Each takes about 250 bytes of a replicated record. On a larger
-// cluster it keeps the best candidates, those that would have won without one of the keys or groups, and the refused nodes
-// that came closest. So a replay has the same result; the reason counts all nodes.
+// cluster it keeps keptOfMore: the best candidates, those that would have won without one of the keys or groups, and the
+// refused nodes that came closest. So a replay has the same result; the reason counts all nodes.
 const MaxKept = 128
 
+// keptOfMore is fewer than MaxKept: where most nodes are left out anyhow, more rows answer no more questions, and the log
+// has them at every start.
+const keptOfMore = 48
+
 // keptRefused is how many of them are refused nodes, if there are enough candidates.
-const keptRefused = 32
+const keptRefused = 12
 
 // keptOthers is how many of them are kept only because they would have won without one of the keys or groups.
-const keptOthers = 32
+const keptOthers = 12
 
 // Inputs is what a decision was made on: the figures of the nodes, and the customer keys of VMs that the request's own keys
 // meet. Nothing else about the cluster matters to it.
@@ -109,12 +114,12 @@ func (k keeper) worthKeeping() []int {
 		}
 	}
 	kept = append(kept, k.otherWinners()...)
-	refused := k.nearestRefused(MaxKept)
-	room := MaxKept - len(kept) - min(keptRefused, len(refused))
-	for _, one := range best(k.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
+	refused := k.nearestRefused(keptOfMore)
+	room := keptOfMore - len(kept) - min(keptRefused, len(refused))
+	for _, one := range selector.Best(k.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
 		kept = append(kept, one.node)
 	}
-	kept = append(kept, refused[:min(len(refused), MaxKept-len(kept))]...)
+	kept = append(kept, refused[:min(len(refused), keptOfMore-len(kept))]...)
 	slices.Sort(kept)
 	return slices.Compact(kept)
 }
@@ -158,7 +163,7 @@ func (e *Engine) nearestRefused(most int) []int {
 		}
 		missed = append(missed, one)
 	}
-	nearest := best(missed, most, func(a, b miss) int {
+	nearest := selector.Best(missed, most, func(a, b miss) int {
 		return cmp.Or(cmp.Compare(a.others, b.others), cmp.Compare(a.short, b.short),
 			cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
 	})

@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/placement/selector"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -26,7 +27,7 @@ func (r remedies) moves(v *view.View) []Change {
 	}
 	mover := r.trial()
 	trial := r.trial()
-	for _, one := range best(r.inTheWay(v), maxTries, func(a, b displaced) int {
+	for _, one := range selector.Best(r.inTheWay(v), maxTries, func(a, b displaced) int {
 		return cmp.Or(cmp.Compare(a.allocation.Memory, b.allocation.Memory), cmp.Compare(a.allocation.Name, b.allocation.Name),
 			cmp.Compare(a.allocation.VM, b.allocation.VM), cmp.Compare(a.node, b.node))
 	}) {

@@ -3,6 +3,8 @@ package placement
 import (
 	"cmp"
 	"slices"
+
+	"berth/coordinator/placement/selector"
 )
 
 // SelectRank combines several weighers by rank times factor.
@@ -12,6 +14,7 @@ const SelectRank = "rank"
 type candidate struct {
 	contender
 	tier   int // from 1
+	wish   int // from 1: those of a tier that break the least of the soft rules; 0: Prefer was not asked
 	band   int // round that let it in; 0 when the gate is off or let it in at none
 	shut   bool
 	system float64
@@ -53,7 +56,7 @@ type sorted struct {
 }
 
 func sortedOf(one *candidate, at int) sorted {
-	s := sorted{group: uint64(one.tier)<<31 | uint64(one.band), score: one.score, at: int32(at)}
+	s := sorted{group: uint64(one.tier)<<42 | uint64(one.wish)<<21 | uint64(one.band), score: one.score, at: int32(at)}
 	if one.shut {
 		s.group, s.score = s.group|1<<63, one.system
 	}
@@ -81,7 +84,7 @@ func (e *Engine) standings() []candidate {
 		for _, node := range members {
 			one := candidate{tier: tier + 1, system: e.system[node]}
 			one.node, one.stays = node, e.input.Columns.IDs[node] == e.input.Current
-			one.draw = draw(e.seed, e.input.Columns.Lots[node])
+			one.draw = selector.Draw(e.seed, e.input.Columns.Lots[node])
 			if thresholds != nil {
 				one.band = round(thresholds, one.system)
 				one.shut = one.band == 0
@@ -89,6 +92,7 @@ func (e *Engine) standings() []candidate {
 			candidates = append(candidates, one)
 		}
 	}
+	e.rankWishes(candidates)
 	e.score(candidates)
 	return candidates
 }
@@ -107,7 +111,7 @@ func compareCandidates(a, b *candidate) int {
 	return 1
 }
 
-// compareGroup sorts by tier and band: only nodes of one tier and band compete by score.
+// compareGroup sorts by tier, what is broken, and band: only nodes that are equal in these compete by score.
 func compareGroup(a, b *candidate) int {
 	switch {
 	case a.shut != b.shut && a.shut:
@@ -115,7 +119,7 @@ func compareGroup(a, b *candidate) int {
 	case a.shut != b.shut:
 		return -1
 	}
-	return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.band, b.band))
+	return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.wish, b.wish), cmp.Compare(a.band, b.band))
 }
 
 // score computes the scores. One weigher: its raw score, which is FCO. Several: what the selector makes of them among the
@@ -181,8 +185,11 @@ func (e *Engine) choiceOf(ordered []candidate) Choice {
 		choice.Threshold = e.thresholds[best.band-1]
 	}
 	for i := range ordered {
+		if best.wish > 0 && ordered[i].tier == best.tier && ordered[i].wish == best.wish {
+			choice.Kept++
+		}
 		if compareGroup(best, &ordered[i]) != 0 {
-			break
+			continue
 		}
 		choice.Band++
 		if ordered[i].score == best.score {
@@ -193,8 +200,8 @@ func (e *Engine) choiceOf(ordered []candidate) Choice {
 		next := &ordered[1]
 		choice.RunnerUp, choice.Margin = next.node, best.score-next.score
 		switch {
-		case next.tier != best.tier: // no score was compared
-			choice.Margin = 0
+		case next.tier != best.tier || next.wish != best.wish: // no score was compared
+			choice.Margin, choice.Behind = 0, true
 		case next.band != best.band:
 			choice.Margin = best.system - next.system
 		}
@@ -210,26 +217,4 @@ func first(ordered []candidate, node int) {
 		copy(ordered[1:at+1], ordered[:at])
 		ordered[0] = chosen
 	}
-}
-
-// best returns the first most values in order, without sorting the others.
-func best[T any](values []T, most int, compare func(a, b T) int) []T {
-	if len(values) <= 2*most {
-		slices.SortFunc(values, compare)
-		return values[:min(most, len(values))]
-	}
-	kept := values[:0:0]
-	for _, value := range values {
-		if len(kept) >= most && compare(value, kept[most-1]) > 0 {
-			continue
-		}
-		if kept = append(kept, value); len(kept) == 2*most {
-			slices.SortFunc(kept, compare)
-			kept = kept[:most]
-		} else if len(kept) == most {
-			slices.SortFunc(kept, compare)
-		}
-	}
-	slices.SortFunc(kept, compare)
-	return kept[:min(most, len(kept))]
 }

@@ -120,7 +120,7 @@ func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 func TestWithoutWeighersTheDrawDecides(t *testing.T) {
 	e := &Engine{compiled: compiled{policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit()}}
 	d, _ := chosen(e, "a", "b")
-	if d.Selector != "draw: no weigher" || d.Margin != 0 || !strings.HasSuffix(d.Reason, ", and won the draw") {
+	if d.Selector != "draw: no weigher" || d.Margin != 0 || !strings.HasSuffix(d.Reason, ", drawn") {
 		t.Errorf("%s: %s", d.Selector, d.Reason)
 	}
 }

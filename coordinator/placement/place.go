@@ -9,8 +9,8 @@ import (
 	"berth/coordinator/view"
 )
 
-// Place decides where the request goes: one pass through Filter, Order, Gate, Weigh and Select over the nodes of the
-// request's cluster. The caller fills in ID, Caller, Operation and DryRun of the decision; At is the view's time.
+// Place decides where the request goes: one pass through Filter, Order, Prefer, Gate, Weigh and Select over the
+// nodes of the request's cluster. The caller fills in ID, Caller, Operation and DryRun of the decision; At is the view's time.
 //
 // The same view, request, policy and seed give the same decision, whatever order the nodes had. The VM is left out of its
 // current node's figures, and that node is a candidate: choosing it means Stay.

@@ -123,7 +123,7 @@ func TestTheRecordOfALargeClusterIsBounded(t *testing.T) {
 	for _, pinned := range []string{"", "n000992"} {
 		request.Pinned = pinned
 		d := Explain(Place(view, request, Affinity(), 1))
-		if len(d.Nodes) > MaxKept || len(d.Nodes) < MaxKept/2 || len(d.Nodes)+d.Omitted != 1000 {
+		if len(d.Nodes) > keptOfMore || len(d.Nodes) < keptOfMore*3/4 || len(d.Nodes)+d.Omitted != 1000 {
 			t.Errorf("%d nodes recorded, %d omitted", len(d.Nodes), d.Omitted)
 		}
 		for _, id := range []string{request.Current, request.Pinned} {

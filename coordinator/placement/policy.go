@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -28,7 +29,28 @@ type Policy struct {
 
 	// ManagerGrace is how many fewer VMs a node with the site's management should have, for vm-count (oVirt's SPMVMCountGrace).
 	ManagerGrace int `json:"manager_grace,omitempty"`
+
+	// SoftRules is where soft rules of groups and preferred nodes count; empty, as in decisions of earlier releases: WithinBands.
+	SoftRules SoftRules `json:"soft_rules,omitempty"`
+	// ContendedAbove is the percent of waiting above which no soft rule sends a VM to a node; 0: waiting does not matter.
+	ContendedAbove float64 `json:"contended_above,omitempty"`
 }
+
+// SoftRules says where soft rules of groups and preferred nodes count.
+type SoftRules string
+
+// The places of soft rules.
+const (
+	BeforeBands SoftRules = "before-bands" // Prefer: only candidates that break the least come to the gate
+	WithinBands SoftRules = "within-bands" // they weigh among the nodes that the gate let in
+)
+
+// DefaultContendedAbove is the percent of the time in which work waits for the CPU or the memory of a node that is contended.
+const DefaultContendedAbove = 60.0
+
+// PreferLevel is the feature level of the members from which decisions know Prefer. Before it soft rules count within the
+// bands, as every member explains it.
+const PreferLevel = 3
 
 // MaxManagerGrace bounds Policy.ManagerGrace.
 const MaxManagerGrace = 100_000
@@ -44,6 +66,9 @@ const (
 	systemScore   = "system-keys"   // whose score a gate compares with its thresholds
 	customerScore = "customer-keys" // which decides inside the band
 )
+
+// VCPUsPromised is the constraint that a cluster may switch on.
+const VCPUsPromised = constraint.VCPUsPromised
 
 // The names of the built-in policies.
 const (
@@ -72,7 +97,8 @@ func DefaultBalancer(policy string) string {
 }
 
 // Builtin is a built-in policy by name for a cluster with these settings; false if no built-in policy has that name. All of
-// them have every constraint, so hard rules of groups always hold. The factors are oVirt's. Each call returns a new copy.
+// them have every constraint but VCPUsPromised, which those have that weigh and those of clusters that promise vCPUs. So hard rules of
+// groups always hold. The factors are oVirt's. Each call returns a new copy.
 func Builtin(name string, settings model.Settings) (Policy, bool) {
 	policy := Policy{
 		Name: name, Planner: "first-fit", Gate: Gate{Kind: GateOff}, Selector: SelectRank, CustomerKeyScope: settings.KeyScope,
@@ -82,11 +108,14 @@ func Builtin(name string, settings model.Settings) (Policy, bool) {
 			{Weigher: "vm-affinity", Factor: 1},
 			{Weigher: "preferred-nodes", Factor: 99},
 		},
+		SoftRules: BeforeBands, ContendedAbove: DefaultContendedAbove,
 	}
 	all := constraint.All()
-	policy.Constraints = make([]string, len(all))
+	weighs := name == PolicyEvenLoad || name == PolicyEvenVMs
 	for i := range all {
-		policy.Constraints[i] = all[i].Name
+		if all[i].Name != VCPUsPromised || weighs || settings.PromiseVCPUs {
+			policy.Constraints = append(policy.Constraints, all[i].Name)
+		}
 	}
 	switch name {
 	case PolicyAffinity:
@@ -104,8 +133,14 @@ func Builtin(name string, settings model.Settings) (Policy, bool) {
 	return policy, true
 }
 
-// Affinity is the default policy with the default settings of a cluster. For a VM that is in no group and prefers no node it
-// is exactly FCO, because the other weighers have nothing to say about such a VM.
+// WithoutPrefer is the policy of a cluster in which some members know neither Prefer nor VCPUsPromised yet.
+func (p Policy) WithoutPrefer() Policy {
+	p.SoftRules, p.ContendedAbove = "", 0
+	p.Constraints = slices.DeleteFunc(slices.Clone(p.Constraints), func(c string) bool { return c == VCPUsPromised })
+	return p
+}
+
+// Affinity is the default policy with the default settings of a cluster. Once Prefer has chosen, it is exactly FCO.
 func Affinity() Policy {
 	policy, _ := Builtin(PolicyAffinity, model.DefaultSettings())
 	return policy
@@ -169,6 +204,9 @@ func engineOf(policy Policy) (*Engine, error) {
 	if err := e.addSelector(policy.Selector); err != nil {
 		return invalid("%v", err)
 	}
+	if err := e.addWishes(); err != nil {
+		return invalid("%v", err)
+	}
 	if policy.ManagerGrace < 0 || policy.ManagerGrace > MaxManagerGrace {
 		return invalid("the grace of nodes with the site's management is %d VMs, want 0 to %d", policy.ManagerGrace, MaxManagerGrace)
 	}
@@ -189,6 +227,7 @@ type compiled struct {
 	weighers    []weigher.Weigher
 	factors     []float64
 	selector    selector.Selector
+	wishes      []int // weighers, by index, that count in Prefer: the higher factor first
 }
 
 func (p *compiled) addConstraints(names []string) error {
@@ -232,6 +271,28 @@ func (p *compiled) addWeighers(factors []Factor) error {
 	}
 	return nil
 }
+
+// addWishes finds what Prefer asks: the weighers of soft rules that the policy has. One with a factor of 0 or less wishes nothing.
+func (p *compiled) addWishes() error {
+	switch p.policy.SoftRules {
+	case "", WithinBands:
+	case BeforeBands:
+		for w := range p.weighers {
+			if p.weighers[w].Wish && p.factors[w] > 0 {
+				p.wishes = append(p.wishes, w)
+			}
+		}
+		slices.SortStableFunc(p.wishes, func(a, b int) int { return cmp.Compare(p.factors[b], p.factors[a]) })
+	default:
+		return fmt.Errorf("soft rules cannot count %q, want %s or %s", p.policy.SoftRules, BeforeBands, WithinBands)
+	}
+	if above := p.policy.ContendedAbove; !finite(above) || above < 0 || above > wholePercent {
+		return fmt.Errorf("nodes are contended above %v percent, want 0 to %v", above, wholePercent)
+	}
+	return nil
+}
+
+const wholePercent = 100.0
 
 func (p *compiled) addSelector(name string) error {
 	found, known := selector.ByName(name)

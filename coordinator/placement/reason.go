@@ -2,29 +2,16 @@ package placement
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"berth/coordinator/placement/constraint"
+	"berth/coordinator/placement/rule"
+	"berth/shared/units"
 )
 
-// figure prints a score with at most two decimals.
-func figure(f float64) string {
-	text := strconv.FormatFloat(f, 'f', 2, 64)
-	text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	if text == "-0" {
-		return "0"
-	}
-	return text
-}
+func figure(f float64) string { return units.Figure(f) }
 
-// count is "1 node" or "3 nodes".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
+func count(n int, what string) string { return rule.Count(n, what) }
 
 // margin prints a difference that is not zero.
 func margin(difference float64) string {
@@ -56,6 +43,8 @@ func (w wording) win() string {
 		text = name + " is where the VM ran last, and it fits"
 	case w.choice.Candidates == 1:
 		text = name + " is the only node that fits"
+	case w.choice.Kept == 1:
+		text = w.leastText()
 	case w.accountText() != "" && w.choice.Band == 1:
 		text = name + " has " + w.accountText()
 	case w.choice.Band == 1 && w.choice.Round > 0:
@@ -65,6 +54,9 @@ func (w wording) win() string {
 	default:
 		text = w.scoreText()
 		text += w.bandText()
+	}
+	if w.choice.Kept > 1 && !w.bypassed() && w.input.Pinned == "" {
+		text += w.keptText()
 	}
 	if account := w.accountText(); account != "" && w.choice.Band > 1 && w.choice.Candidates > 1 {
 		text += "; each has " + account
@@ -111,19 +103,17 @@ func (w wording) scoreName() string {
 func (w wording) aloneText() string {
 	text := fmt.Sprintf("%s alone has a system score above %s: %s",
 		w.input.Name(w.choice.Node), figure(w.choice.Threshold), figure(w.choice.System))
-	if w.choice.RunnerUp >= 0 {
+	if w.choice.RunnerUp >= 0 && !w.choice.Behind {
 		text += fmt.Sprintf(", %s more than %s", margin(w.choice.Margin), w.input.Name(w.choice.RunnerUp))
 	}
 	return text
 }
 
 func (w wording) tieText() string {
-	name := w.input.Name(w.choice.Node)
-	others := count(w.choice.Ties-1, "other node")
+	text := fmt.Sprintf("%s is one of %d equals", w.input.Name(w.choice.Node), w.choice.Ties)
 	if w.choice.Ties == 2 {
-		others = w.input.Name(w.choice.RunnerUp)
+		text += " with " + w.input.Name(w.choice.RunnerUp)
 	}
-	text := fmt.Sprintf("%s is as good as %s", name, others)
 	if len(w.scorers) > 1 || len(w.scorers) == 1 && w.choice.Customer != 0 {
 		text += fmt.Sprintf(" (%s by %s)", w.scoreFigure(w.choice.Customer), w.scoreName())
 	}
@@ -131,7 +121,7 @@ func (w wording) tieText() string {
 	if w.choice.Stays {
 		return text
 	}
-	return text + ", and won the draw"
+	return text + ", drawn"
 }
 
 // bandText tells the round that the nodes entered at.

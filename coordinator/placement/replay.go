@@ -95,7 +95,7 @@ func (d *Decision) replayOrder() (differences []string) {
 		ordered[i].CPU, ordered[i].RAM, ordered[i].Threshold = was.CPU, was.RAM, was.Threshold
 		ordered[i].LeftOut, ordered[i].Outcome, ordered[i].Reason = ordered[i].Crossing(), was.Outcome, was.Reason
 	}
-	PutLast(ordered)
+	planner.PutLast(ordered)
 	for i := range ordered {
 		if ordered[i] != d.Tried[i] {
 			differences = append(differences, fmt.Sprintf("cluster %d in the order is %+v, was %+v", i+1, ordered[i], d.Tried[i]))

@@ -1,6 +1,10 @@
 package placement
 
-import "math"
+import (
+	"math"
+
+	"berth/coordinator/placement/selector"
+)
 
 // scan finds the best node and the next one.
 func (e *Engine) scan() Choice {
@@ -129,7 +133,7 @@ func (e *Engine) bestOf(band []int32, except int) (best, next contender, ties in
 		if score == best.score {
 			ties++
 		}
-		lot := draw(e.seed, lots[node])
+		lot := selector.Draw(e.seed, lots[node])
 		if score == next.score && lot < next.draw && node != current {
 			continue
 		}
@@ -145,14 +149,4 @@ func (e *Engine) bestOf(band []int32, except int) (best, next contender, ties in
 		}
 	}
 	return best, next, ties
-}
-
-// draw gives a node its lot: highest wins between equals. It depends on nothing but the seed and the node's ID (rendezvous
-// hashing: the ID's FNV-1a, finished as in SplitMix64), so neither the order of nodes nor a node that loses changes who
-// wins.
-func draw(seed, lot uint64) uint64 {
-	hash := lot ^ seed
-	hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
-	hash = (hash ^ hash>>27) * 0x94d049bb133111eb
-	return hash ^ hash>>31
 }

@@ -24,7 +24,8 @@ func ptr[T any](value T) *T { return &value }
 //
 //	cluster [storage=local] [initial_msav=F] [final_msav=F] [msav_steps=N] [customer_key_scope=cluster] [no-specials]
 //	        [spare_nodes=N] [key=NAME:VALUE:WEIGHT]... [node_key=NAME:DEFAULT]... [sticky=NAME:DEFAULT:WEIGHT]...
-//	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [pressure=F] [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
+//	node NAME memory=SIZE cpus=N available=SIZE load=F [busy=F] [pressure=F] [memory_pressure=F] [vcpu_delay=F]
+//	     [ram_ratio=F] [cpu_ratio=F] [overhead=SIZE]
 //	     [maintenance=REASON] [liveness=WORD] [telemetry=AGE] [no-inventory] [no-domains] [no-telemetry] [key=NAME:VALUE]...
 //	     [label=WORD]... [management]
 //	vm NAME on=NODE memory=SIZE vcpus=N [resident=SIZE] [cpu=F] [foreign] [young] [arriving] [customer=ID] [billing=ID]
@@ -117,6 +118,9 @@ func (s *scenario) answer(t *testing.T, one asked, before *Decision) string {
 		text := fmt.Sprintf("%s fit", count(capacity.Count, "VM"))
 		if capacity.RunsOut != "" {
 			text += fmt.Sprintf("; %s runs out first: %s", capacity.RunsOut, capacity.Reason)
+		}
+		for _, warning := range capacity.Warnings {
+			text += "\n  warning: " + warning
 		}
 		for _, node := range capacity.Nodes {
 			text += fmt.Sprintf("\n  %d on %s, then %s: %s", node.Count, node.Name, node.RunsOut.Constraint, node.RunsOut.Message)
@@ -270,6 +274,7 @@ func (s *scenario) addNode(name string, w words) {
 		facts.Telemetry, facts.TelemetryAt = true, noon.Add(-age)
 		facts.Available, facts.Load1, facts.CPUBusy = w.optionalSize("available"), w.optional("load"), w.optional("busy")
 		facts.CPUPressure = w.optional("pressure")
+		facts.MemoryPressure, facts.VCPUDelay = w.optional("memory_pressure"), w.optional("vcpu_delay")
 	}
 	knowAround(&facts, w)
 	s.facts[name] = facts

@@ -25,11 +25,18 @@ func text(d Decision, full bool) string {
 	} else { // the reason begins with what came of it
 		fmt.Fprintf(&b, "%s\n", d.Reason)
 	}
+	for _, warning := range d.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", warning)
+	}
 	if d.Counterfactual != "" {
 		fmt.Fprintf(&b, "otherwise: %s\n", d.Counterfactual)
 	}
 	if d.Order != "" {
-		fmt.Fprintf(&b, "order %s; gate %s; select %s\n", d.Order, d.Gate, d.Selector)
+		fmt.Fprintf(&b, "order %s", d.Order)
+		if d.Prefer != "" {
+			fmt.Fprintf(&b, "; prefer %s", d.Prefer)
+		}
+		fmt.Fprintf(&b, "; gate %s; select %s\n", d.Gate, d.Selector)
 	}
 	writeNodes(&b, d.Nodes, full)
 	if d.Omitted > 0 {

@@ -76,6 +76,8 @@ func behindText(d *Decision, node *NodeResult) string {
 	case node.Tier != winner.Tier:
 		return fmt.Sprintf("it stands in tier %d%s, %s in tier %d%s, which comes first",
 			node.Tier, d.accountOf(node.Node), winner.Name, winner.Tier, d.accountOf(winner.Node))
+	case node.Wish != winner.Wish:
+		return d.wishText(node, winner)
 	case node.Band != winner.Band:
 		return withCause(fmt.Sprintf("it enters in round %d with a system score of %s, %s in round %d with %s",
 			node.Band, figure(node.SystemScore), winner.Name, winner.Band, figure(winner.SystemScore)),
@@ -83,7 +85,7 @@ func behindText(d *Decision, node *NodeResult) string {
 	case node.Score == winner.Score && winner.Current:
 		return fmt.Sprintf("it is as good as %s, where the VM is already", winner.Name)
 	case node.Score == winner.Score:
-		return fmt.Sprintf("it is as good as %s, which won the draw", winner.Name)
+		return fmt.Sprintf("it is as good as %s, which was drawn", winner.Name)
 	}
 	text, cause := "its score is %s, %s less than that of %s", combinedText(node, winner)
 	score, less := node.Score, winner.Score-node.Score
@@ -124,7 +126,7 @@ func Behind(d *Decision, most int) []string {
 	var lines []string
 	for i := range d.Nodes {
 		node := &d.Nodes[i]
-		if !node.Admitted || i == 0 || node.Band == d.Nodes[0].Band && node.Score == d.Nodes[0].Score {
+		if !node.Admitted || i == 0 || node.Wish == d.Nodes[0].Wish && node.Band == d.Nodes[0].Band && node.Score == d.Nodes[0].Score {
 			continue
 		}
 		if len(lines) == most {
@@ -149,11 +151,12 @@ func (r remedies) changesFor(node int) []string {
 		}, node)
 	}
 	changes := r.changesWithout("would win", func(trial *trial, one *variant) bool { return trial.on(one).Node == node }, node)
-	if before, _, score := r.standing(node); r.choice.Node >= 0 && (before != r.choice.Round || score != r.choice.Customer) {
+	if before, _, score := r.standing(node); r.choice.Node >= 0 &&
+		(before != r.choice.Round || score != r.choice.Customer || !r.alike(node, r.choice.Node)) {
 		changes = append(changes, r.changesWithout("would be as good", func(trial *trial, one *variant) bool {
 			best := trial.on(one)
 			entered, _, score := trial.standing(node)
-			return best.Node >= 0 && best.Node != node && entered == best.Round && score == best.Customer
+			return best.Node >= 0 && best.Node != node && entered == best.Round && score == best.Customer && trial.alike(node, best.Node)
 		}, node)...)
 	}
 	if r.choice.Node >= 0 && r.input.Pinned == "" {

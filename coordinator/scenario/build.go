@@ -174,8 +174,14 @@ func (b *builder) addGuest(entry *guestEntry) {
 	if entry.ballooned != nil {
 		g.ballooned = *entry.ballooned
 	}
-	if g.ballooned > g.memory {
-		b.RefuseLine(entry.line, "give what the balloon holds back", "the balloon of %s holds back %v of %v", g.name, g.ballooned, g.memory)
+	if entry.most != nil {
+		g.most = *entry.most
+		if g.most < g.memory {
+			b.RefuseLine(entry.line, "give the most that it can have while it runs", "%s has %v, and at most %v", g.name, g.memory, g.most)
+		}
+	}
+	if g.ballooned > g.limit() {
+		b.RefuseLine(entry.line, "give what the balloon holds back", "the balloon of %s holds back %v of %v", g.name, g.ballooned, g.limit())
 	}
 	if entry.inFlight {
 		g.state = model.DomainAbsent
@@ -208,6 +214,7 @@ func (b *builder) hold(entry *guestEntry, vm *model.VM, on *model.Node) {
 		if entry.vcpus != nil {
 			vm.RanSize.VCPUs = *entry.vcpus
 		}
+		vm.Ballooned = entry.most != nil
 	}
 	b.remember(entry.line, vm, &entry.past)
 	resolved, err := estate.Resolve(b.source, *vm)

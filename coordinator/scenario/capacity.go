@@ -79,5 +79,8 @@ func capacityText(c *placement.Capacity) string {
 	if c.RunsOut != "" {
 		text += "; " + c.RunsOut + " runs out first"
 	}
+	for _, warning := range c.Warnings {
+		text += "; warning: " + warning
+	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
+	"berth/coordinator/schema"
 	"berth/shared/units"
 )
 
@@ -107,8 +108,8 @@ func (a *setGuest) do(w *world, _ uint64, report *StepReport) error {
 	take(&g.resident, a.resident)
 	take(&g.cpu, a.cpu)
 	if a.ballooned != nil {
-		if *a.ballooned > g.memory {
-			return fmt.Errorf("the balloon of %s holds back %v of %v", g.name, *a.ballooned, g.memory)
+		if *a.ballooned > g.limit() {
+			return fmt.Errorf("the balloon of %s holds back %v of %v", g.name, *a.ballooned, g.limit())
 		}
 		g.ballooned = *a.ballooned
 	}
@@ -127,7 +128,7 @@ func (a *setKey) do(w *world, _ uint64, report *StepReport) error {
 	report.Said = "set"
 	if a.on.kind != model.KindNode {
 		return w.editKeys(a.on, func(keys []model.Key) ([]model.Key, error) {
-			return estate.SetKey(a.on.kind, keys, a.key)
+			return schema.SetKey(a.on.kind, keys, a.key)
 		})
 	}
 	if a.weighed || a.classed {
@@ -147,7 +148,7 @@ func (a *unsetKey) do(w *world, _ uint64, report *StepReport) error {
 	report.Said = "gone"
 	if a.on.kind != model.KindNode {
 		return w.editKeys(a.on, func(keys []model.Key) ([]model.Key, error) {
-			left, there := estate.UnsetKey(keys, a.class, a.name)
+			left, there := schema.UnsetKey(a.on.kind, keys, a.class, a.name)
 			if !there {
 				return nil, fmt.Errorf("%s/%s has no %s key %q", a.on.kind, a.on.name, a.class, a.name)
 			}

@@ -66,7 +66,7 @@ type flight struct {
 type Entry struct {
 	At    time.Time     `json:"at"`
 	After time.Duration `json:"after_ns"`     // since the scenario began
-	What  string        `json:"what"`         // a kind of plan for a move that begins; moved, broken, holds, idle, proposed ...
+	What  string        `json:"what"`         // a kind of plan for a move that begins; moved, broken, holds, both, idle, proposed ...
 	Of    string        `json:"of,omitempty"` // what it is about, if that is no VM: group/web
 	VM    string        `json:"vm,omitempty"`
 	From  string        `json:"from,omitempty"`

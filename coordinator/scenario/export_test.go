@@ -202,7 +202,7 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 		}
 		if d.State.Holds() { // of others there is nothing to be read
 			d.Resident, d.CPU = maybe(t, memory/2), maybe(t, rapid.Float64Range(0, 2).Draw(t, "cpu"))
-			d.Balloon = maybe(t, memory-memory/4)
+			d.Balloon = maybe(t, memory/units.Bytes(rapid.IntRange(1, 5).Draw(t, "balloon")))
 		}
 		if chance(t, "young", 3) {
 			d.Since = facts.TelemetryAt
@@ -251,6 +251,7 @@ func (l *live) drawVMs(t *rapid.T, vdcs, customers []string) {
 				if chance(t, "started by this release", 2) {
 					vm.RanSize = model.Size{Memory: size(t, "ran memory", 20*units.GiB), VCPUs: rapid.IntRange(1, 8).Draw(t, "ran vcpus")}
 				}
+				vm.Ballooned = chance(t, "made smaller while it ran", 3)
 				if chance(t, "just started", 4) {
 					vm.StartedAt = noon
 				}

@@ -217,7 +217,7 @@ func (r *reader) guestEntry(node *yaml.Node) guestEntry {
 	}
 	entry.node = m.Name("node", "give the name of the node that it runs on")
 	entry.memory, entry.vcpus = m.Size("memory"), m.Whole("vcpus", 0, maxVCPUs)
-	entry.resident, entry.ballooned = m.Size("resident"), m.Size("ballooned")
+	entry.resident, entry.ballooned, entry.most = m.Size("resident"), m.Size("ballooned"), m.Size("most")
 	entry.cpu = m.Number("cpu", 0)
 	entry.young, _ = m.Flag("young")
 	entry.inFlight, _ = m.Flag("in_flight")

@@ -145,6 +145,14 @@ func TestBadFiles(t *testing.T) {
 			"f.yaml:9: the balloon of web-1 holds back 3 GiB of 2 GiB",
 		},
 		{
+			strings.Replace(head, "{vm: web-1, node: hv1}", "{vm: web-1, node: hv1, ballooned: 5G, most: 4G}", 1),
+			"f.yaml:9: the balloon of web-1 holds back 5 GiB of 4 GiB",
+		},
+		{
+			strings.Replace(head, "{vm: web-1, node: hv1}", "{vm: web-1, node: hv1, most: 1G}", 1),
+			"f.yaml:9: web-1 has 2 GiB, and at most 1 GiB: give the most that it can have while it runs",
+		},
+		{
 			strings.Replace(head, "{vm: web-1, node: hv1}", "{vm: web-1, node: hv1}, {vm: web-1, node: hv2}", 1),
 			"f.yaml:9: VM web-1 runs on hv1 already: say in_flight: true where it is to go",
 		},

@@ -57,6 +57,9 @@ func (l *leader) look(name string) error {
 	for i := range passed.Marks {
 		l.mark(&passed.Marks[i])
 	}
+	for _, one := range passed.Both {
+		l.note(Entry{What: "both", Of: "vm/" + one.Name, Why: one.Why})
+	}
 	for i := range passed.Observed {
 		l.observed(&passed.Observed[i].Plan)
 	}

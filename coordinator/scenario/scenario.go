@@ -84,6 +84,7 @@ type guestEntry struct {
 	resident          *units.Bytes
 	cpu               *float64
 	ballooned         *units.Bytes
+	most              *units.Bytes
 	young             bool
 	inFlight          bool
 	stray             bool

@@ -59,6 +59,7 @@ type guest struct {
 	resident  *units.Bytes
 	cpu       *float64
 	ballooned units.Bytes // held back by its balloon
+	most      units.Bytes // what it can have while it runs, if somebody has wanted it to have less
 	young     bool        // not in the node's available memory yet
 	inFlight  bool        // a reservation: the VM is about to come
 	state     model.DomainState
@@ -75,8 +76,6 @@ func recordsOf(state *estate.State) view.Records {
 			records.Groups = append(records.Groups, resource)
 		case model.KindPool:
 			records.Pools = append(records.Pools, resource)
-		case model.KindPod:
-			records.Pods = append(records.Pods, resource)
 		case model.KindDisk, model.KindImage:
 			if resource.Volume != nil {
 				records.Disks = append(records.Disks, resource)
@@ -119,16 +118,19 @@ func (s *site) view() *view.View {
 	return view.New(s.at, 0, records, facts)
 }
 
+// limit is the memory that a guest can have while it runs: what its domain shows.
+func (g *guest) limit() units.Bytes { return max(g.memory, g.most) }
+
 func (s *site) domain(g *guest, telemetryAt time.Time) model.Domain {
 	domain := model.Domain{
-		UUID: g.vm, Name: g.name, State: g.state, Memory: g.memory, VCPUs: g.vcpus, Managed: !g.foreign,
+		UUID: g.vm, Name: g.name, State: g.state, Memory: g.limit(), VCPUs: g.vcpus, Managed: !g.foreign,
 		Resident: g.resident, CPU: g.cpu,
 	}
 	if g.young {
 		domain.Since = telemetryAt
 	}
 	if g.ballooned > 0 {
-		left := g.memory - g.ballooned
+		left := g.limit() - g.ballooned
 		domain.Balloon = &left
 	}
 	return domain
@@ -189,7 +191,7 @@ func (s *site) arrive(id string, g guest) {
 	node := s.nodes[id]
 	if s.still || g.resident == nil {
 		full := g.memory
-		g.resident, g.ballooned = &full, 0
+		g.resident, g.ballooned, g.most = &full, 0, 0
 	}
 	g.young, g.inFlight, g.state = false, false, model.DomainRunning
 	node.facts.Available = shifted(node.facts.Available, -*g.resident)

@@ -46,7 +46,8 @@ type Setting struct {
 	// Bytes tells that it is a size: kept in bytes, shown with a unit.
 	Bytes bool
 
-	check func(value string) (string, error) // of a setting without Words
+	check   func(value string) (string, error) // of a setting without Words
+	aliases map[string]string                  // words of the designs that stand for some of Words
 }
 
 // List is one list of plain words of a resource, each of them there once. In records they are in ascending order.
@@ -71,6 +72,9 @@ type MemberList struct {
 // Canonical checks a value and gives it the form in which it is stored. The error is a *model.InvalidError.
 func (s Setting) Canonical(value string) (string, error) {
 	if s.Words != nil {
+		if own, known := s.aliases[value]; known {
+			value = own
+		}
 		return oneOf(s.Name, s.Words, value)
 	}
 	return s.check(value)
@@ -188,6 +192,18 @@ var forms = []Form{
 				Default: "0", check: whole(model.SettingSpareNodes, 0, view.MaxSpareNodes),
 			},
 			{
+				Name: model.SettingPromiseVCPUs,
+				Doc: "true: a node takes no VM that would bring its vCPUs above its CPUs times cpu_ratio, whatever the policy; false: only " +
+					"policies with the constraint vcpus-promised keep that, of the built-in ones those that weigh",
+				Default: "false", Words: truth,
+			},
+			{
+				Name: model.SettingUpgradeMode,
+				Doc: "true: while its nodes are updated in turn, no rule of a group is enforced and nothing is balanced; drains and what people " +
+					"ask for go on",
+				Default: "false", Words: truth,
+			},
+			{
 				Name: model.SettingFenceAfter, Doc: "how long a node may be silent before it is fenced for VMs with ha, 30s to 24h",
 				Default: "1m", check: duration(model.SettingFenceAfter, model.MinFenceAfter, model.MaxFenceAfter),
 			},
@@ -233,7 +249,7 @@ var forms = []Form{
 			Name: SettingFor, Required: true, Fixed: true, Doc: "customer, image, vdc, vm, disk, network or nic",
 			Words: []string{"customer", "image", "vdc", "vm", "disk", "network", "nic"},
 		}, {
-			Name: model.SettingPlanner, Fixed: true, Words: Planners(),
+			Name: model.SettingPlanner, Fixed: true, Words: Planners(), aliases: plannerAliases,
 			Doc: "of an offer for VMs, what orders pods, clusters and nodes: " + AnyOf(Planners()) + "; the zone's if left out",
 			Why: "VMs that it has placed are not placed anew, so an offer keeps the planner that it was created with",
 		}},

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"berth/coordinator/balance"
@@ -22,6 +23,10 @@ const (
 	SettingDrainIgnores = "drain_ignores_vm_rules" // true or false
 	SettingDisperse     = "disperse_accounts"      // true or false
 
+	SettingSoftRules       = "soft_rules"              // before-bands or within-bands
+	SettingUnlessContended = "prefer_unless_contended" // true or false
+	SettingContendedAbove  = "contended_above"         // percent
+
 	ListConstraints = "constraints"
 	ListWeighers    = "weighers"   // NAME=FACTOR
 	ListParameters  = "parameters" // NAME=NUMBER, of the balancer
@@ -36,7 +41,10 @@ var PolicyForm = Form{
 			Name: SettingGate, Doc: "bands: the rounds of system keys leave the nodes that count as equal; or off",
 			Default: string(placement.GateBands), Words: []string{string(placement.GateBands), string(placement.GateOff)},
 		},
-		{Name: SettingPlanner, Doc: "what orders nodes before they are weighed: " + AnyOf(Planners()), Default: "first-fit", Words: Planners()},
+		{
+			Name: SettingPlanner, Doc: "what orders nodes before they are weighed: " + AnyOf(Planners()), Default: "first-fit", Words: Planners(),
+			aliases: plannerAliases,
+		},
 		{
 			Name: SettingSelector, Doc: "how several weighers are combined: " + AnyOf(Selectors()), Default: placement.SelectRank,
 			Words: Selectors(),
@@ -52,6 +60,21 @@ var PolicyForm = Form{
 				"those of an offer with user-concentrated stay",
 			Default: "false", Words: truth,
 		},
+		{
+			Name: SettingSoftRules,
+			Doc: "before-bands: only nodes that break the least of a VM's soft rules come to the gate; or within-bands: they " +
+				"weigh, with their factors, among what the gate let in",
+			Default: string(placement.BeforeBands), Words: []string{string(placement.BeforeBands), string(placement.WithinBands)},
+		},
+		{
+			Name:    SettingUnlessContended,
+			Doc:     "true: with before-bands, nodes on which work waits for CPU or memory come after all others",
+			Default: "true", Words: truth,
+		},
+		{
+			Name: SettingContendedAbove, Doc: "percent of the time in which work waits on a node that is contended, 1 to 100",
+			Default: strconv.Itoa(placement.DefaultContendedAbove), check: number(SettingContendedAbove, 1, 100),
+		},
 	},
 	Lists: []List{
 		{
@@ -65,6 +88,13 @@ var PolicyForm = Form{
 		},
 		{Name: ListParameters, Doc: "of the balancer, instead of its defaults: {NAME: NUMBER}", Pairs: true},
 	},
+}
+
+// plannerAliases are the names that the planners had where they come from.
+var plannerAliases = map[string]string{
+	"FirstFitPlanner":            "first-fit",
+	"UserDispersingPlanner":      "user-dispersing",
+	"UserConcentratedPodPlanner": "user-concentrated",
 }
 
 func namesOf[T any](all []T, name func(*T) string) []string {
@@ -104,4 +134,23 @@ func Balancers() []string {
 func (f Form) Setting(name string) Setting {
 	at := slices.IndexFunc(f.Settings, func(s Setting) bool { return s.Name == name })
 	return f.Settings[at]
+}
+
+// ContendedAbove is the percent of waiting that a policy's settings give, 0 where waiting does not matter to them.
+func ContendedAbove(setting func(name string) string) float64 {
+	above, err := strconv.ParseFloat(setting(SettingContendedAbove), 64)
+	if err != nil || setting(SettingUnlessContended) != "true" {
+		return 0
+	}
+	return above
+}
+
+// Pairs reads a list of pairs.
+func Pairs(list []string) map[string]float64 {
+	all := make(map[string]float64, len(list))
+	for _, pair := range list {
+		name, value := CutPair(pair)
+		all[name] = value
+	}
+	return all
 }

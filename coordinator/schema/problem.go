@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"berth/coordinator/model"
+	"berth/shared/units"
 )
 
 // Problem is one rule that a document, a state or a change breaks, and what to do about it.
@@ -95,7 +96,7 @@ func Several(things []string) string {
 	case n <= most:
 		return strings.Join(things[:n-1], ", ") + " and " + things[n-1]
 	default:
-		return fmt.Sprintf("%s and %d more", strings.Join(things[:most], ", "), n-most)
+		return units.Some(things, most, ", ")
 	}
 }
 

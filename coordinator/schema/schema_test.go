@@ -16,7 +16,7 @@ var kept = map[string][]string{
 	"VM": {
 		"ID", "Name", "Spec", "Desired", "Holder", "Epoch", "LastEpoch", "Operation", "LastNode", "Decision", "Condition", "CreatedAt",
 		"StartedAt", "Sticky", "Resident", "Owner", "Home", "Revision", "MovedAt", "CPU", "PassedCPU", "Restarts", "RestartedAt",
-		"Adopted", "Copies", "Discards", "Persistent", "Whereabouts", "Kept", "Losses", "Drift", "Bound", "Needs", "Ran", "Settled",
+		"Adopted", "Copies", "Discards", "Persistent", "Whereabouts", "Kept", "Losses", "Drift", "Bound", "Needs", "Ran", "Settled", "Unwatched",
 		"RanSize", "Pending", "Paused", "Ballooned", "Snapshots", "Reverting",
 	},
 	"VMSpec": nil,

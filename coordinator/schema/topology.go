@@ -14,7 +14,7 @@ var zoneForm = Form{
 	Settings: []Setting{
 		{
 			Name: model.SettingPlanner, Doc: "of offers that name none: " + AnyOf(Planners()), Default: model.DefaultPlanner,
-			Words: Planners(),
+			Words: Planners(), aliases: plannerAliases,
 		},
 		{
 			Name: model.SettingHeuristicsTo, Default: model.LevelCluster, Words: []string{model.LevelPod, model.LevelCluster},
@@ -27,7 +27,11 @@ var zoneForm = Form{
 		{
 			Name: model.SettingCapacityType, Default: model.CapacityCPU,
 			Words: []string{model.CapacityCPU, model.CapacityRAM, model.CapacityCombined},
-			Doc:   "which used share orders clusters: cpu, ram or combined, half of each",
+			Doc:   "which used share orders clusters: cpu, ram or combined, of both by cpu_to_memory_weight",
+		},
+		{
+			Name: model.SettingCPUWeight, Default: Figure(model.DefaultCPUWeight), check: number(model.SettingCPUWeight, 0, 1),
+			Doc: "of CPU against memory in the capacity type combined, 0 to 1",
 		},
 		{
 			Name: model.SettingSpecialLabels, Default: model.DefaultSpecialLabels, check: labelList(model.SettingSpecialLabels),

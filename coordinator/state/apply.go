@@ -32,9 +32,10 @@ func (s *Store) apply(commands []*Command, index uint64) []Result {
 			history += uint32(len(command.Events) + len(command.Decisions))
 		}
 	}
-	present = newSnapshot(rows, applied)
-	s.publish(present)
-	s.hashes = s.hashes.add(present)
+	next := newSnapshot(rows, applied)
+	next.follow(present, changesOf(rows))
+	s.publish(next)
+	s.hashes = s.hashes.add(next)
 	return results
 }
 
@@ -77,7 +78,7 @@ func (w *write) repeat(command *Command) (Result, bool) {
 // store checks the command against the state, stores it and checks what came out. After a refusal the draft has to be taken
 // back.
 func (w *write) store(command *Command) *Refusal {
-	for _, check := range []func(*Command) *Refusal{checkShape, w.checkExpectations, w.checkChanges} {
+	for _, check := range []func(*Command) *Refusal{w.complete, checkShape, w.checkExpectations, w.checkChanges} {
 		if refusal := check(command); refusal != nil {
 			return refusal
 		}

@@ -11,16 +11,23 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"berth/coordinator/packing"
 	"berth/shared/buildinfo"
 )
 
 // commandFormat is the first byte of an encoded command. Another format gets another number; the old ones are decoded
-// for ever, because a log may hold them.
+// for ever, because a log may hold them. 3 is packing.Format.
 const commandFormat = 1
 
 // groupFormat is the first byte of an entry that holds several commands: each has its length before it, as four bytes
 // with the highest first, and then its own format.
 const groupFormat = 2
+
+// PackLevel is the feature level from which entries may be packed, and commands may leave out what stays (see Command.Lean).
+const PackLevel = 3
+
+// maxUnpacked bounds what an entry becomes in memory, in bytes. It is the largest entry that is ever packed.
+const maxUnpacked = MaxCommand
 
 // MaxGroup is the size in bytes that an entry with several commands may have.
 const MaxGroup = 512 << 10
@@ -32,7 +39,7 @@ var (
 	ErrDecode = errors.New("unreadable command")
 )
 
-// Encode gives the command the form that it has in the log, alone or in a Group, with the feature level that it takes.
+// Encode gives the command the form that it has in an Entry, alone or with others, with the feature level that it takes.
 func (c *Command) Encode() ([]byte, error) {
 	leveled := *c
 	leveled.Level = c.needed()
@@ -49,7 +56,7 @@ func (c *Command) Encode() ([]byte, error) {
 	return out.Bytes()[:out.Len()-1], nil // without the encoder's line feed
 }
 
-// DecodeCommand reads one command. A field that this release does not know is an error, because a newer
+// DecodeCommand reads one command as Encode gives it. A field that this release does not know is an error, because a newer
 // release acts on it. The error is ErrFormat, ErrLevel or ErrDecode.
 func DecodeCommand(data []byte) (*Command, error) {
 	if len(data) == 0 {
@@ -96,11 +103,25 @@ func Group(commands [][]byte) []byte {
 	return entry
 }
 
+// Entry makes one entry of the log of encoded commands, in a form that every member of a feature level can read. More than one
+// command may be given from GroupLevel on.
+func Entry(commands [][]byte, level uint32) []byte {
+	entry := Group(commands)
+	if level < PackLevel || len(entry) > maxUnpacked {
+		return entry
+	}
+	return packing.Pack(entry)
+}
+
 // GroupedSize is what an encoded command adds to an entry with several, in bytes.
 func GroupedSize(command []byte) int { return 4 + len(command) }
 
 // DecodeEntry reads the commands of one entry of the log. The error is that of DecodeCommand.
 func DecodeEntry(data []byte) ([]*Command, error) {
+	data, err := packing.Unpack(data, maxUnpacked)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDecode, err)
+	}
 	if len(data) == 0 || data[0] != groupFormat {
 		command, err := DecodeCommand(data)
 		return []*Command{command}, err

@@ -62,6 +62,9 @@ type Command struct {
 	// Release is the one that wrote a command which needs level 3 or a higher one, for members that cannot apply it.
 	Release string `json:"release,omitempty"`
 	Check   *Check `json:"check,omitempty"` // stops a member whose state was another one; needs level 2
+
+	// Partial are the records above that have only what changes. It is filled in by Lean.
+	Partial []Partial `json:"partial,omitempty"`
 }
 
 // Expectation is the revision at which a record must be. 0: the record must not exist.
@@ -110,6 +113,8 @@ const (
 	// MetaRecordsFrom is when (RFC 3339) it ends that an identity without a record counts as in releases that had none. Absent: records
 	// have not begun.
 	MetaRecordsFrom = "identity_records_from"
+	// MetaAuthorities has the cluster's authorities once the first was followed by another. Absent: there is the first alone.
+	MetaAuthorities = "authorities"
 )
 
 // Result is what applying a command gave.

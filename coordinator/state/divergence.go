@@ -57,7 +57,7 @@ func (s *Store) HashAt(index uint64) (hash string, known bool) {
 func (s *Store) compare(check *Check, index uint64) {
 	if had, known := s.hashes.at(check.Index); known && had != check.Hash {
 		halt("this coordinator's state has parted from that of the others: at entry %d of the Raft log its hash was %s, theirs was %s "+
-			"(compared by entry %d); it must stop: remove it with 'berth coordinator remove' on another one, empty its data "+
+			"(compared by entry %d); it must stop: remove it with 'berth coordinator delete' on another one, empty its data "+
 			"directory and let it join again, and report this as a fault of Berth", check.Index, had, check.Hash, index)
 	}
 }

@@ -55,7 +55,7 @@ func TestAMemberThatHasPartedStopsAtTheNextCheck(t *testing.T) {
 		t.Errorf("the one that is right stopped: %s", text)
 	}
 	text := stops(odd, check)
-	if !strings.Contains(text, "has parted from that of the others") || !strings.Contains(text, "berth coordinator remove") {
+	if !strings.Contains(text, "has parted from that of the others") || !strings.Contains(text, "berth coordinator delete") {
 		t.Errorf("the odd one said %q", text)
 	}
 }

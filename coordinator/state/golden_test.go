@@ -106,6 +106,9 @@ func writeGolden(t *testing.T, dir string) {
 			}
 			data = Group(group)
 		}
+		if m.store.Snapshot().FeatureLevel() >= PackLevel {
+			data = Entry([][]byte{data}, FeatureLevel)
+		}
 		log.WriteString(hex.EncodeToString(data) + "\n")
 		m.index += 2
 		m.fsm.Apply(&raft.Log{Index: m.index, Type: raft.LogCommand, Data: data})
@@ -272,6 +275,7 @@ func goldenCommands() []Command {
 	}}
 	web.RanSize, web.Ballooned = model.Size{Memory: units.GiB, VCPUs: 3}, true
 	web.Settled = 2
+	web.Unwatched = 1
 	web.Pending = []model.PendingChange{{Field: "memory", Was: "1 GiB", Next: "2 GiB", By: "operator/alice", At: noon}}
 	web.Paused = model.Stand{By: "operator/bob", At: noon}
 	web.Reverting = "weekly"
@@ -286,6 +290,7 @@ func goldenCommands() []Command {
 			XML: "<disk/>", Needs: "host-paths", By: "operator/alice", At: noon,
 		}},
 	}
+	web.Drift.Edits[0].Found, web.Drift.Edits[0].Rivals = true, "/srv/web.other"
 	held := web
 	held.Holder, held.Epoch = "n1", 2
 	move := start("o1", "v1")
@@ -340,8 +345,8 @@ func goldenCommands() []Command {
 		}},
 	}
 	choice.Across = &placement.Across{
-		Planner: "user-dispersing", Level: model.LevelPod, Weight: 0.75, Capacity: model.CapacityRAM, Bound: "vdc/a names cluster east",
-		Last: "beta", Refused: "too little memory", Owned: true, Omitted: 1,
+		Planner: "user-dispersing", Level: model.LevelPod, Weight: 0.75, Capacity: model.CapacityRAM, CPUWeight: 0.25,
+		Bound: "vdc/a names cluster east", Last: "beta", Refused: "too little memory", Owned: true, Omitted: 1,
 	}
 	choice.Tried = []placement.Tried{{
 		Cluster: "default", Pod: "p1", Used: 0.25, AccountVMs: 1, PodVMs: 2, Total: 3, Weight: 0.5, LeftOut: "above its threshold",
@@ -360,7 +365,8 @@ func goldenCommands() []Command {
 			Class: model.SystemKey, Level: "vm", Wanted: 0.5, Count: 2, Share: 0.5,
 		}},
 	}}
-	choice.FailedPhase, choice.Round = placement.PhaseSystem, 3
+	choice.Warnings = []string{"more vCPUs are promised than the CPUs times cpu_ratio: hv1 17 of 16"}
+	choice.FailedPhase, choice.Round, choice.Prefer, choice.Nodes[0].Wish = placement.PhaseSystem, 3, "1 of 2 nodes, by node-affinity", 1
 	choice.Changes = []placement.Change{{
 		Kind: placement.ChangeMove, Text: "with VM db moved", Node: "n1", Key: "SSD", Figure: 0.25, VM: "v2", To: "n2",
 	}}
@@ -375,6 +381,7 @@ func goldenCommands() []Command {
 			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
 			NodeKeys: []view.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
 			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10}, CPUPressure: []float64{12.5},
+			MemoryPressure: []float64{1.5}, VCPUDelay: []float64{2.5},
 			AccountVMs: []int{11}, Networks: []view.NetworkColumn{{Name: "bridge:br0", Has: []view.Has{1}}},
 			Models: &view.CPUColumn{Model: "EPYC-Rome", Has: []view.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
 			Oldest: 30 * time.Second,
@@ -392,7 +399,7 @@ func goldenCommands() []Command {
 		Uncovered: []rule.Uncovered{{Nodes: []string{"beta"}, VMs: []string{"db"}, Total: 2, Memory: units.GiB}},
 	}
 	choice.Ranks = []placement.RankRow{{
-		Weigher: "vm-count", Factor: 2, Cells: []placement.RankCell{{Node: "n1", Name: "alpha", Rank: 1, Weight: 8}},
+		Weigher: "vm-count", Factor: 2, Silent: true, Cells: []placement.RankCell{{Node: "n1", Name: "alpha", Rank: 1, Weight: 8}},
 	}}
 	group := resource("r9", model.KindGroup, map[string]string{"cluster": "r1", "policy": model.BuiltIn + "none"})
 	group.Settings = map[string]string{model.SettingVMsRule: string(model.Negative), model.SettingVMsEnforcing: "true"}
@@ -480,7 +487,9 @@ func goldenCommands() []Command {
 			Identities: []model.Identity{
 				{
 					ID: "op1", Kind: model.IdentityOperator, Name: "alice", Role: "operator", CreatedAt: noon, Unconfirmed: "restored",
-					Keys: []model.PublicKey{{Hash: "aa", ValidUntil: noon.Add(time.Hour), AddedAt: noon}, {Hash: "bb", AddedAt: noon}},
+					Trusts: "0b", Keys: []model.PublicKey{
+						{Hash: "aa", ValidUntil: noon.Add(time.Hour), AddedAt: noon, Authority: "0a"}, {Hash: "bb", AddedAt: noon},
+					},
 				},
 				{
 					ID: "op2", Kind: model.IdentityOperator, Name: "bob", Role: "operator", CreatedAt: noon,
@@ -492,6 +501,10 @@ func goldenCommands() []Command {
 				At: noon, Kind: "identity.revoked", Subject: "operator/bob", Message: "left", Caller: "operator/alice", CallerID: "op1",
 			}},
 			Meta: map[string]string{MetaRecordsFrom: "2026-11-21T12:00:00Z"},
+		},
+		{
+			Kind: "part", Expect: []Expectation{expect(VMs, "v1", 12)}, VMs: []model.VM{{ID: "v1", Labels: []string{"shop", "web"}}},
+			Partial: []Partial{{Table: VMs, ID: "v1", Fields: []string{"labels"}}},
 		},
 		{Kind: "check", Level: 3, Release: release, Check: &Check{Index: 1, Hash: "as it was there"}}, // written with those of the entry before
 	}

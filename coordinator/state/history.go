@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -27,6 +28,17 @@ func (h History) Operation(id string) (operation.Operation, bool) {
 // LiveOperations are the operations that have not ended, by VM ID. There is at most one for each VM.
 func (h History) LiveOperations() []operation.Operation {
 	return list(h.tables, string(Operations), byLiveVM, "", cloneOperation)
+}
+
+// Reservations are the room that live operations hold, by VM ID. Nobody changes their volumes.
+func (h History) Reservations() []model.Reservation {
+	var reservations []model.Reservation
+	for op := range each[operation.Operation](h.tables, string(Operations), byLiveVM, "") {
+		if held, holds := op.Reservation(); holds {
+			reservations = append(reservations, held)
+		}
+	}
+	return reservations
 }
 
 // StartsOn is how many starts the node with this ID works on, and the IDs of those that wait for their turn there, in the
@@ -123,6 +135,29 @@ func (h History) DecisionsAbout(limit int, after string, wanted func(*placement.
 			}
 		}
 	}, limit, cloneDecision)
+}
+
+// DecisionsSince walks the decisions of commands after this Raft index, oldest first, with the index of each. They are the state's own,
+// and nobody changes them.
+func (h History) DecisionsSince(index uint64) iter.Seq2[uint64, *placement.Decision] {
+	return func(yield func(uint64, *placement.Decision) bool) {
+		for row := range since[decisionRow](h.tables, string(Decisions), byAge, number(index+1)) {
+			if !yield(row.Index, &row.Decision) {
+				return
+			}
+		}
+	}
+}
+
+// EndedSince walks the operations that commands after this Raft index have ended, in that order. They are the state's own, and nobody
+// changes them.
+func (h History) EndedSince(index uint64) iter.Seq[*operation.Operation] {
+	return since[operation.Operation](h.tables, string(Operations), byEnded, number(index+1))
+}
+
+// SharedLive walks the operations that have not ended, by VM ID. They are the state's own, and nobody changes them.
+func (h History) SharedLive() iter.Seq[*operation.Operation] {
+	return each[operation.Operation](h.tables, string(Operations), byLiveVM, "")
 }
 
 // Decision is the decision with this ID, the only one whose ID begins like this, or the newest one for "last".

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement"
 	"berth/coordinator/schema"
 )
 
@@ -26,8 +27,10 @@ import (
 //     that an order waits until its node is back;
 //     how large a VM was started, and what of its record was changed since;
 //     who has paused a VM;
+//     what Prefer made of soft rules in a decision;
 //     how often a token may be used,
-//     identities, and which one has caused an event.
+//     identities, and which one has caused an event;
+//     entries that are packed, and records of which only what changes is in the log.
 const FeatureLevel = 3
 
 // GroupLevel is the feature level from which an entry may hold several commands.
@@ -73,6 +76,9 @@ const SnapshotLevel = 3
 // BindingsLevel is the feature level from which the record of a decision has what keeps its VM on its node.
 const BindingsLevel = 3
 
+// PreferLevel is the feature level from which the record of a decision has what Prefer made of soft rules.
+const PreferLevel = placement.PreferLevel
+
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
 const GivenUpLevel = 3
 
@@ -114,7 +120,8 @@ func (c *Command) needed() uint32 {
 		if c.VMs[i].Copies != nil {
 			level = max(level, CopiesLevel)
 		}
-		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || c.VMs[i].Needs != "" || len(c.VMs[i].Ran) > 0 || c.VMs[i].Settled != 0 {
+		if c.VMs[i].Drift != nil || c.VMs[i].Bound != "" || c.VMs[i].Needs != "" || len(c.VMs[i].Ran) > 0 || c.VMs[i].Settled != 0 ||
+			c.VMs[i].Unwatched != 0 {
 			level = max(level, DriftLevel)
 		}
 		if c.VMs[i].RanSize != (model.Size{}) || len(c.VMs[i].Pending) > 0 || c.VMs[i].Ballooned {
@@ -147,11 +154,20 @@ func (c *Command) needed() uint32 {
 		if len(c.Decisions[i].Request.Bindings) > 0 {
 			level = max(level, BindingsLevel)
 		}
+		if rules := c.Decisions[i].Rules; rules != nil && (rules.SoftRules != "" || rules.ContendedAbove != 0) {
+			level = max(level, PreferLevel)
+		}
+		if inputs := c.Decisions[i].Inputs; inputs != nil && (inputs.MemoryPressure != nil || inputs.VCPUDelay != nil) {
+			level = max(level, PreferLevel)
+		}
 	}
 	for i := range c.Events {
 		if c.Events[i].CallerID != "" {
 			level = max(level, IdentityLevel)
 		}
+	}
+	if len(c.Partial) > 0 {
+		level = max(level, PackLevel)
 	}
 	fields, _ := c.neededByRecords()
 	return max(level, fields)
@@ -213,7 +229,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 		older.VMs[i].Condition, older.VMs[i].Whereabouts = older.VMs[i].Condition.TextOnly(), model.Whereabouts{}
 		older.VMs[i].Losses, older.VMs[i].Copies, older.VMs[i].Drift, older.VMs[i].Kept, older.VMs[i].Bound = nil, nil, nil, "", ""
 		older.VMs[i].Ran, older.VMs[i].RanSize, older.VMs[i].Pending, older.VMs[i].Paused = nil, model.Size{}, nil, model.Stand{}
-		older.VMs[i].Settled, older.VMs[i].Ballooned, older.VMs[i].Needs = 0, false, ""
+		older.VMs[i].Settled, older.VMs[i].Ballooned, older.VMs[i].Needs, older.VMs[i].Unwatched = 0, false, "", 0
 	}
 	older.Operations = slices.Clone(c.Operations)
 	for i := range older.Operations {
@@ -226,6 +242,15 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.Decisions = slices.Clone(c.Decisions)
 	for i := range older.Decisions {
 		older.Decisions[i].Request.Bindings = nil
+		if rules := older.Decisions[i].Rules; rules != nil { // it was decided without Prefer, see estate.PolicyOf
+			plain := rules.WithoutPrefer()
+			older.Decisions[i].Rules = &plain
+		}
+		if inputs := older.Decisions[i].Inputs; inputs != nil {
+			plain := *inputs
+			plain.MemoryPressure, plain.VCPUDelay = nil, nil
+			older.Decisions[i].Inputs = &plain
+		}
 	}
 	older.Events = slices.Clone(c.Events)
 	for i := range older.Events {

@@ -17,6 +17,15 @@ func linksOfVM(vm *model.VM) []string {
 	return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image, vm.Within}, vm.Disks, vm.NICs)
 }
 
+// marksOf are the marks of a VM.
+func marksOf(vm *model.VM) []string {
+	var marks []string
+	for _, mark := range vm.Marks() {
+		marks = append(marks, string(mark))
+	}
+	return marks
+}
+
 // partsOf are the IDs of the resources that no other VM may have.
 func partsOf(vm *model.VM) []string { return slices.Concat(vm.Disks, vm.NICs) }
 

@@ -77,6 +77,10 @@ func (s *Store) quarantine(
 	if from := cmp.Or(present.Meta(MetaRecordsFrom), backup.Meta(MetaRecordsFrom)); from != "" {
 		meta[MetaRecordsFrom] = from
 	}
+	// Whom the cluster trusts does not go back: certificates of today would be refused, and one that is retired would be good again.
+	if authorities := present.Meta(MetaAuthorities); authorities != "" {
+		meta[MetaAuthorities] = authorities
+	}
 	w.putRecords(&Command{Meta: meta})
 	w.putHistory(&Command{Events: []model.Event{{
 		At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 )
 
 // Snapshot is one immutable moment of the state. Records that it returns are copies: the caller may change them.
@@ -15,7 +16,12 @@ type Snapshot struct {
 	History
 	applied appliedRow
 	moved   chan struct{} // closed by the store when this is no longer the present
+	line    *line
+	steps   []step // that led here, the oldest first; not all are kept
 }
+
+// line is what moments share of which each came out of the one before by commands. A snapshot that is restored begins another one.
+type line struct{ _ byte }
 
 // Index is the Raft index of the last command applied. Entries that are not commands (configurations, barriers) do not
 // move it. 0: nothing has been applied yet.
@@ -34,6 +40,24 @@ func (x *Snapshot) EventsKept(index uint64) bool {
 		return oldest.Event.Index <= index
 	}
 	return true
+}
+
+// HistoryFrom is the Raft index after which the state has all events, decisions and ended operations of the commands. Decisions that
+// went for their age do not count: they are older than DecisionAge.
+func (x *Snapshot) HistoryFrom() (index uint64) {
+	if x.applied.Events >= MaxEvents {
+		oldest, _ := first[eventRow](x.tables, tableEvents, byID)
+		index = max(index, oldest.Event.Index)
+	}
+	if x.applied.Decisions >= MaxDecisions {
+		oldest, _ := first[decisionRow](x.tables, string(Decisions), byAge)
+		index = max(index, oldest.Index)
+	}
+	if x.applied.Ended >= MaxOperations {
+		oldest, _ := first[operation.Operation](x.tables, string(Operations), byEnded)
+		index = max(index, oldest.Revision)
+	}
+	return index
 }
 
 func cloneEvent(row *eventRow) model.Event { return row.Event }

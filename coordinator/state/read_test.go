@@ -1,6 +1,9 @@
 package state
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -190,5 +193,66 @@ func TestStartsOnANode(t *testing.T) {
 	want(1, "a")
 	if working, queue := m.store.Snapshot().StartsOn(""); working != 0 || queue != nil {
 		t.Errorf("no node starts %d, and %v", working, queue)
+	}
+}
+
+func TestVMsAreFoundByTheirMarksAsTheyChange(t *testing.T) {
+	m := newMember(t)
+	of := func() map[model.Mark][]string {
+		marked := map[model.Mark][]string{}
+		for _, mark := range []model.Mark{
+			model.MarkDiscards, model.MarkCopies, model.MarkBound, model.MarkDown, model.MarkGuarded, model.MarkLeft, model.MarkUnusual,
+		} {
+			for _, vm := range m.store.Snapshot().VMsMarked(mark) {
+				marked[mark] = append(marked[mark], vm.ID)
+			}
+		}
+		return marked
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	some := func() bool { return random.IntN(2) == 0 }
+	seen := map[model.Mark]bool{}
+	for range 200 {
+		id := fmt.Sprintf("vm%d", random.IntN(9))
+		before, _ := m.store.Snapshot().VM(id)
+		vm := vm(id, id, 1)
+		if some() {
+			vm.Holder = "n1"
+		}
+		if some() {
+			vm.Discards = []model.Discard{{Node: "n1", Epoch: 1}}
+		}
+		if some() {
+			vm.Copies = &model.DiskCopies{Node: "n1"}
+		}
+		if some() {
+			vm.Bound = "n1"
+		}
+		if some() {
+			vm.Condition, vm.Restart = model.Condition{Text: "odd"}, model.RestartNever
+		}
+		vm.HA, vm.Desired = some(), model.Stopped
+		if some() {
+			vm.Desired = model.Running
+		}
+		m.stored(putVM(before.Revision, vm))
+		want := map[model.Mark][]string{}
+		for vm := range m.store.Snapshot().SharedVMs() {
+			for _, mark := range vm.Marks() {
+				want[mark] = append(want[mark], vm.ID)
+				seen[mark] = true
+			}
+		}
+		for _, ids := range want {
+			slices.Sort(ids)
+		}
+		if got := of(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("marked are %v, want %v", got, want)
+		}
+	}
+	if len(seen) != 7 {
+		t.Fatalf("only marks %v were ever set", seen)
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"strings"
 
 	"berth/coordinator/model"
@@ -22,6 +23,19 @@ func (r Records) NodeByName(name string) (model.Node, bool) {
 	return one(r.tables, string(Nodes), byName, name, cloneNode)
 }
 
+// NodeByHostUUID is a node whose libvirt has this host UUID.
+func (r Records) NodeByHostUUID(uuid string) (model.Node, bool) {
+	return one(r.tables, string(Nodes), byHost, uuid, cloneNode)
+}
+
+// NodeByMachineID is a node of the machine with this ID.
+func (r Records) NodeByMachineID(id string) (model.Node, bool) {
+	return one(r.tables, string(Nodes), byMachine, id, cloneNode)
+}
+
+// CountNodes is how many nodes there are.
+func (r Records) CountNodes() int { return r.count(string(Nodes)) }
+
 // NodeByRef is the node with this ID, or else with this name.
 func (r Records) NodeByRef(ref string) (model.Node, bool) {
 	return either("node", ref, r.Node, r.NodeByName)
@@ -29,6 +43,35 @@ func (r Records) NodeByRef(ref string) (model.Node, bool) {
 
 // VMs are all VMs, by name.
 func (r Records) VMs() []model.VM { return list(r.tables, string(VMs), byName, "", cloneVM) }
+
+// VMsMarked are the VMs that have a mark, by ID.
+func (r Records) VMsMarked(mark model.Mark) []model.VM {
+	return list(r.tables, string(VMs), byMark, text(string(mark)), cloneVM)
+}
+
+// SharedVMs walks all VMs, by name. The records are the state's own, and nobody changes them: who wants to asks for a copy by VM.
+func (r Records) SharedVMs() iter.Seq[*model.VM] {
+	return each[model.VM](r.tables, string(VMs), byName, "")
+}
+
+// SharedVMsFrom is SharedVMs of those that have this name or come after it.
+func (r Records) SharedVMsFrom(name string) iter.Seq[*model.VM] {
+	return since[model.VM](r.tables, string(VMs), byName, name)
+}
+
+// CountVMs is how many VMs there are.
+func (r Records) CountVMs() int { return r.count(string(VMs)) }
+
+// SharedVM is the VM with this ID, nil if there is none. Nobody changes it.
+func (r Records) SharedVM(id string) *model.VM {
+	vm, _ := get[model.VM](r.tables, string(VMs), id)
+	return vm
+}
+
+// SharedVMsOn walks the VMs that the node with this ID holds, by name. Nobody changes them.
+func (r Records) SharedVMsOn(node string) iter.Seq[*model.VM] {
+	return each[model.VM](r.tables, string(VMs), byHolder, text(node))
+}
 
 // VM is the VM with this ID.
 func (r Records) VM(id string) (model.VM, bool) { return one(r.tables, string(VMs), byID, id, cloneVM) }

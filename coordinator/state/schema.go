@@ -26,7 +26,10 @@ const (
 	byHolder  = "holder"  // VMs by the node that may run them
 	byLink    = "link"    // resources and VMs by the resources that they name
 	byCluster = "cluster" // nodes by the name of their cluster
+	byHost    = "host"    // nodes by libvirt's host UUID
+	byMachine = "machine" // nodes by machine ID
 	byAge     = "age"     // oldest first
+	byMark    = "mark"    // VMs by what the leader's loops look for
 	byMember  = "member"  // resources by the VMs and nodes among their members
 	byPlan    = "plan"    // operations by the plan that they carry out, oldest first
 	byLiveVM  = "live"    // live operations by VM
@@ -182,6 +185,8 @@ func newSchema() []tableSchema {
 		table(string(Nodes),
 			unique(byID, func(n *model.Node) string { return text(n.ID) }),
 			shared(byName, func(n *model.Node) (string, bool) { return text(n.Name), true }),
+			shared(byHost, func(n *model.Node) (string, bool) { return text(n.HostUUID), n.HostUUID != "" }),
+			shared(byMachine, func(n *model.Node) (string, bool) { return text(n.MachineID), n.MachineID != "" }),
 			shared(byCluster, func(n *model.Node) (string, bool) { return text(n.Cluster), true })),
 		table(string(VMs),
 			unique(byID, func(v *model.VM) string { return text(v.ID) }),
@@ -189,7 +194,8 @@ func newSchema() []tableSchema {
 			shared(byHolder, func(v *model.VM) (string, bool) {
 				return text(v.Holder) + text(v.Name), v.Holder != ""
 			}),
-			several(byLink, linksOfVM)),
+			several(byLink, linksOfVM),
+			several(byMark, marksOf)),
 		table(string(Operations),
 			unique(byID, func(o *operation.Operation) string { return text(o.ID) }),
 			shared(byAge, func(o *operation.Operation) (string, bool) { return moment(o.CreatedAt), true }),

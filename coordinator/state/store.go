@@ -41,5 +41,6 @@ func newSnapshot(rows *draft, applied appliedRow) *Snapshot {
 	rows.insert(tableApplied, &applied)
 	return &Snapshot{
 		tables: rows.tables, Records: Records{rows.tables}, History: History{rows.tables}, applied: applied, moved: make(chan struct{}),
+		line: new(line),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"berth/shared/units"
 )
 
-// Records are the hard facts that a view is made of.
+// Records are the hard facts that a view is made of. A view keeps them: nobody changes them afterwards.
 type Records struct {
 	Clusters     []model.Resource // of KindCluster; the default cluster need not be among them
 	Nodes        []model.Node
@@ -18,7 +18,6 @@ type Records struct {
 	Reservations []model.Reservation
 	Groups       []model.Resource // of KindGroup
 	Pools        []model.Resource // of KindPool
-	Pods         []model.Resource // of KindPod
 	Disks        []model.Resource // of KindDisk and KindImage, those with a Volume
 	Apart        model.PoolsApart // proven by trials; nil: nothing is known of that
 }
@@ -29,67 +28,67 @@ type Records struct {
 // A node is charged, once per VM and with the largest size that anybody claims, for every domain that holds memory there
 // (Berth's own or not), for every VM whose record names it as holder, and for every reservation.
 func New(at time.Time, index uint64, records Records, facts map[string]model.NodeFacts) *View {
+	return Over(at, index, records, List(records.VMs), facts)
+}
+
+// Over is New of VMs that are looked up as they are needed: those in records do not count.
+func Over(at time.Time, index uint64, records Records, vms VMs, facts map[string]model.NodeFacts) *View {
 	view := &View{
-		At: at, Index: index, Nodes: make([]*NodeView, 0, len(records.Nodes)),
-		clusters: map[string]*clusterView{model.DefaultCluster: newClusterView(model.DefaultClusterRecord())},
-		gathered: newGathered(), storage: newStorage(&records),
+		At: at, Index: index, Nodes: make([]*NodeView, 0, len(records.Nodes)), clusters: clustersOf(records.Clusters),
+		gathered: newGathered(), storage: newStorage(&records, vms), held: reservedOf(records.Reservations),
+		roster: &roster{declared: declaredOf(&records), vms: vms},
 	}
-	for i := range records.Clusters {
-		view.clusters[records.Clusters[i].Name] = newClusterView(records.Clusters[i])
-	}
-	charges := make(map[string][]charge, len(records.Nodes))
-	for i := range records.Nodes { // room for each VM twice: its record and its domain both claim
-		id := records.Nodes[i].ID
-		charges[id] = make([]charge, 0, 2*len(facts[id].Domains))
-	}
-	reserved := make(map[string]string, len(records.Reservations)) // node by VM
-	for _, held := range records.Reservations {
-		reserved[held.VM] = held.Node
-	}
-	vms := make(map[string]*model.VM, len(records.VMs))
-	view.roster = newRoster(&records, vms)
-	for i := range records.VMs {
-		vm := &records.VMs[i]
-		vms[vm.ID] = vm
-		if vm.Holder != "" {
-			size := sizeOf(vm, facts)
-			claim := charge{
-				Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: size.Memory, VCPUs: size.VCPUs}, since: vm.StartedAt,
-			}
-			claim.know(vm)
-			target, taken := reserved[vm.ID]
-			claim.Leaving = taken && target != vm.Holder
-			charges[vm.Holder] = append(charges[vm.Holder], claim)
-		}
-	}
-	for _, held := range records.Reservations {
-		view.roster.comes(vms[held.VM], held.Node)
-		charges[held.Node] = append(charges[held.Node], chargeOfReservation(held, vms[held.VM]))
-	}
-	for _, node := range records.Nodes {
-		known := facts[node.ID]
-		claimed := charges[node.ID]
-		for i := range known.Domains {
-			if domain := &known.Domains[i]; domain.State.Holds() {
-				record := vms[domain.UUID]
-				claimed = append(claimed, chargeOf(domain, record, node.ID))
-				if domain.State.Lives() {
-					view.roster.comes(record, node.ID)
-				}
-			}
-		}
-		view.Nodes = append(view.Nodes, newNodeView(node, view.clusterOf(node).Settings, known, claimed))
+	for i := range records.Nodes {
+		node := &records.Nodes[i]
+		view.Nodes = append(view.Nodes, view.account(*node, facts[node.ID]))
 	}
 	slices.SortFunc(view.Nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+	for _, node := range view.Nodes {
+		view.strays.replace(node.Node.ID, nil, node.strays)
+	}
 	return view
 }
 
+// account is one node with its accounting done.
+func (v *View) account(node model.Node, facts model.NodeFacts) *NodeView {
+	claimed := make([]charge, 0, 2*len(facts.Domains)) // room for each VM twice: its record and its domain both claim
+	var strays, odd []string
+	ran := 0
+	for vm := range v.roster.vms.On(node.ID) {
+		size := sizeOf(vm, &facts)
+		claim := charge{Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: size.Memory, VCPUs: size.VCPUs}, since: vm.StartedAt}
+		claim.know(vm)
+		claim.Leaving = v.held.leaves(vm.ID, node.ID)
+		claimed = append(claimed, claim)
+		if domain := facts.Domain(vm.ID); domain == nil || domain.State != model.DomainRunning {
+			odd = append(odd, vm.ID)
+		} else {
+			ran++
+		}
+	}
+	for _, held := range v.held.on[node.ID] {
+		claimed = append(claimed, chargeOfReservation(*held, v.roster.vms.ByID(held.VM)))
+	}
+	for i := range facts.Domains {
+		if domain := &facts.Domains[i]; domain.State.Holds() {
+			record := v.roster.vms.ByID(domain.UUID)
+			claimed = append(claimed, chargeOf(domain, record, node.ID))
+			if record == nil || record.Holder != node.ID {
+				strays = append(strays, domain.UUID)
+			}
+		}
+	}
+	counted := newNodeView(node, v.clusterOf(node).Settings, facts, claimed)
+	slices.Sort(odd)
+	counted.strays, counted.ran, counted.odd = strays, ran, odd
+	return counted
+}
+
 // sizeOf is how large a VM is where it runs, which its next start may change.
-func sizeOf(vm *model.VM, facts map[string]model.NodeFacts) model.Size {
+func sizeOf(vm *model.VM, holder *model.NodeFacts) model.Size {
 	if vm.RanSize != (model.Size{}) {
 		return vm.RanSize // what its node shows claims for itself
 	}
-	holder := facts[vm.Holder]
 	return vm.SizeOn(holder.Domain(vm.ID))
 }
 

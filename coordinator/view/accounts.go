@@ -141,8 +141,8 @@ func (v *View) KeptVMs(customer string) map[string]int {
 	if customer == "" {
 		return found.Clusters
 	}
-	for id, vm := range v.origin().roster.vms {
-		if vm.Owner.Customer != customer || counted[id] {
+	for vm := range v.origin().roster.all() {
+		if vm.Owner.Customer != customer || counted[vm.ID] {
 			continue
 		}
 		if node := v.Node(vm.LastNode); node != nil {

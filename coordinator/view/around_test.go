@@ -189,11 +189,14 @@ func TestUsageIsOfNodesThatStandWell(t *testing.T) {
 	}
 	all := Usage{VCPUs: 3, VCPULimit: 12, Memory: units.GiB, MemoryLimit: 2 * units.GiB}
 	for capacity, want := range map[string]float64{model.CapacityCPU: 0.25, model.CapacityRAM: 0.5, model.CapacityCombined: 0.375, "": 0.25} {
-		if got := all.Share(capacity); got != want {
+		if got := all.Share(capacity, 0.5); got != want {
 			t.Errorf("%s: %v, want %v", capacity, got, want)
 		}
 	}
-	if none := (Usage{}); none.Share(model.CapacityCombined) != 1 {
-		t.Errorf("a cluster that has nothing is used by %v", none.Share(model.CapacityCombined))
+	if mostly := all.Share(model.CapacityCombined, 0.75); mostly != 0.3125 {
+		t.Errorf("three quarters of CPU and one of memory: %v", mostly)
+	}
+	if none := (Usage{}); none.Share(model.CapacityCombined, 0.5) != 1 {
+		t.Errorf("a cluster that has nothing is used by %v", none.Share(model.CapacityCombined, 0.5))
 	}
 }

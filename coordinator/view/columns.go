@@ -60,10 +60,14 @@ func (c *Columns) Derive() {
 	for i := range n {
 		c.Lots[i] = lot(c.IDs[i])
 		c.deriveOne(i)
-		if c.RAM[i] == Unknown || c.CPU[i] == Unknown || c.Busy[i] == Unknown {
+		if c.unmeasured(i) {
 			c.Unmeasured = append(c.Unmeasured, int32(i))
 		}
 	}
+}
+
+func (c *Columns) unmeasured(i int) bool {
+	return c.RAM[i] == Unknown || c.CPU[i] == Unknown || c.Busy[i] == Unknown
 }
 
 func (c *Columns) deriveOne(i int) {

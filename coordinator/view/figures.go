@@ -19,9 +19,9 @@ type Figures struct {
 	Reasons  []string   `json:"reasons,omitempty"` // why a node does not stand well, in words; nil: nothing is said of any
 
 	Known       []Known         `json:"known"`
-	InventoryAt []int64         `json:"inventory_at"` // nanoseconds since 1970, the coordinator's
-	TelemetryAt []int64         `json:"telemetry_at"`
-	Memory      []units.Bytes   `json:"memory"` // physical
+	InventoryAt []int64         `json:"inventory_at"` // nanoseconds since 1970, the coordinator's, in whole seconds
+	TelemetryAt []int64         `json:"telemetry_at"` // the same, in whole milliseconds
+	Memory      []units.Bytes   `json:"memory"`       // physical
 	RAMRatio    []float64       `json:"ram_ratio"`
 	Overhead    []units.Bytes   `json:"overhead"`
 	Promised    []units.Bytes   `json:"promised"` // limit of the promised ledger
@@ -43,6 +43,11 @@ type Figures struct {
 	// CPUPressure is the percent of time in which a task waited for a CPU; Unknown where that could not be measured. It is nil in
 	// decisions of releases that did not look at it.
 	CPUPressure []float64 `json:"cpu_pressure,omitempty"`
+
+	// MemoryPressure is the same of memory, and VCPUDelay the percent of time in which the vCPUs of its VMs waited for a CPU, on
+	// average.
+	MemoryPressure []float64 `json:"memory_pressure,omitempty"`
+	VCPUDelay      []float64 `json:"vcpu_delay,omitempty"`
 
 	// What only some requests need (see Around); nil where nobody asked for it. AccountVMs are the VMs of the request's
 	// customer by node. Pools are those of the cluster, by ID.
@@ -116,6 +121,7 @@ func (f *Figures) Index(id string) (int, bool) { return slices.BinarySearch(f.ID
 // column is one list of figures, whatever they are of: gathering, choosing and copying go over all.
 type column struct {
 	gather func(into *Figures, nodes []*NodeView)
+	revise func(figures *Figures, at []int, nodes []*NodeView)
 	choose func(into, from *Figures, nodes []int)
 	copy   func(figures *Figures)
 }
@@ -128,8 +134,8 @@ var columns = []column{
 	columnOf(func(f *Figures) *[]Standing { return &f.Standing }, standingOf),
 	columnOf(func(f *Figures) *[]string { return &f.Reasons }, nil),
 	columnOf(func(f *Figures) *[]Known { return &f.Known }, knownOf),
-	columnOf(func(f *Figures) *[]int64 { return &f.InventoryAt }, func(n *NodeView) int64 { return nanos(n.Facts.InventoryAt) }),
-	columnOf(func(f *Figures) *[]int64 { return &f.TelemetryAt }, func(n *NodeView) int64 { return nanos(n.Facts.TelemetryAt) }),
+	columnOf(func(f *Figures) *[]int64 { return &f.InventoryAt }, inventoryAtOf),
+	columnOf(func(f *Figures) *[]int64 { return &f.TelemetryAt }, telemetryAtOf),
 	columnOf(func(f *Figures) *[]units.Bytes { return &f.Memory }, func(n *NodeView) units.Bytes { return n.Facts.Memory }),
 	columnOf(func(f *Figures) *[]float64 { return &f.RAMRatio }, func(n *NodeView) float64 { return n.Settings.RAMRatio }),
 	columnOf(func(f *Figures) *[]units.Bytes { return &f.Overhead }, func(n *NodeView) units.Bytes { return n.Settings.Overhead }),
@@ -138,25 +144,42 @@ var columns = []column{
 	columnOf(func(f *Figures) *[]units.Bytes { return &f.Free }, func(n *NodeView) units.Bytes { return n.PhysicalFree }),
 	columnOf(func(f *Figures) *[]float64 { return &f.VCPULimit }, func(n *NodeView) float64 { return n.VCPULimit }),
 	columnOf(func(f *Figures) *[]int { return &f.VCPUs }, func(n *NodeView) int { return n.VCPUsUsed }),
-	columnOf(func(f *Figures) *[]float64 { return &f.Load }, nil),
+	columnOf(func(f *Figures) *[]float64 { return &f.Load }, shareAtWorkOf),
 	columnOf(func(f *Figures) *[]int { return &f.Count }, func(n *NodeView) int { return len(n.Allocations) }),
 	columnOf(func(f *Figures) *[]bool { return &f.Management }, func(n *NodeView) bool { return n.Node.Management }),
 	columnOf(func(f *Figures) *[]int { return &f.CPUs }, func(n *NodeView) int { return n.Facts.CPUs }),
 	columnOf(func(f *Figures) *[]int { return &f.Coming }, (*NodeView).coming),
-	columnOf(func(f *Figures) *[]float64 { return &f.CPUPressure }, (*NodeView).cpuPressure),
+	columnOf(func(f *Figures) *[]float64 { return &f.CPUPressure }, measured(func(f *model.NodeFacts) *float64 { return f.CPUPressure })),
+	columnOf(func(f *Figures) *[]float64 { return &f.MemoryPressure },
+		measured(func(f *model.NodeFacts) *float64 { return f.MemoryPressure })),
+	columnOf(func(f *Figures) *[]float64 { return &f.VCPUDelay }, measured(func(f *model.NodeFacts) *float64 { return f.VCPUDelay })),
 	columnOf(func(f *Figures) *[]int { return &f.AccountVMs }, nil),
 }
 
-// cpuPressure is Unknown where nothing was measured, or no sample has come.
-func (n *NodeView) cpuPressure() float64 {
-	if !n.Facts.Telemetry || n.Facts.CPUPressure == nil {
+// measured is a figure of a node, Unknown where it was not measured or no sample has come.
+func measured(figure func(*model.NodeFacts) *float64) func(*NodeView) float64 {
+	return func(n *NodeView) float64 {
+		if at := figure(&n.Facts); n.Facts.Telemetry && at != nil {
+			return *at
+		}
 		return Unknown
 	}
-	return *n.Facts.CPUPressure
+}
+
+// Waiting is the percent of time in which work waits for the CPUs or the memory of a node, whichever is more. What is not known
+// does not count.
+func (f *Figures) Waiting(node int) float64 {
+	most := 0.0
+	for _, column := range [...][]float64{f.CPUPressure, f.MemoryPressure, f.VCPUDelay} {
+		if column != nil && column[node] != Unknown {
+			most = max(most, column[node])
+		}
+	}
+	return most
 }
 
 // columnOf describes a list of figures: where it is, and what a node has there; nil where a node alone does not say.
-func columnOf[T any](at func(*Figures) *[]T, of func(*NodeView) T) column {
+func columnOf[T comparable](at func(*Figures) *[]T, of func(*NodeView) T) column {
 	return column{
 		gather: func(into *Figures, nodes []*NodeView) {
 			if of == nil {
@@ -167,6 +190,11 @@ func columnOf[T any](at func(*Figures) *[]T, of func(*NodeView) T) column {
 				values[i] = of(node)
 			}
 			*at(into) = values
+		},
+		revise: func(figures *Figures, rows []int, nodes []*NodeView) {
+			if of != nil {
+				revise(at(figures), rows, nodes, of)
+			}
 		},
 		choose: func(into, from *Figures, nodes []int) { *at(into) = pickGiven(*at(from), nodes) },
 		copy:   func(figures *Figures) { *at(figures) = slices.Clone(*at(figures)) },

@@ -18,7 +18,12 @@ func (v *View) Columns(name string) *Columns {
 	defer v.gathered.mu.Unlock()
 	columns := v.gathered.columns[name]
 	if columns == nil {
-		columns = v.columns(name)
+		if old := v.gathered.stale[name]; old != nil {
+			columns = v.revised(name, old)
+			delete(v.gathered.stale, name)
+		} else {
+			columns = v.columns(name)
+		}
 		v.gathered.columns[name] = columns
 	}
 	return columns
@@ -28,6 +33,7 @@ func (v *View) Columns(name string) *Columns {
 type gathered struct {
 	mu      sync.Mutex
 	columns map[string]*Columns
+	stale   map[string]*stale // of an earlier view
 
 	pooling sync.Once
 	pools   []PoolView
@@ -87,15 +93,13 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	for _, column := range columns {
 		column.gather(&c.Figures, nodes)
 	}
-	c.Load, c.AtWork = make([]float64, len(nodes)), make([]float64, len(nodes))
+	c.AtWork = make([]float64, len(nodes))
 	for i, node := range nodes {
-		c.Load[i], c.AtWork[i], _ = loadOf(&node.Facts)
+		c.AtWork[i] = atWorkOf(node)
 		if reason := reasonOf(node); reason != "" {
 			c.reason(i, reason)
 		}
-		if oldest := node.Facts.Pace.Suspect(); oldest > model.SuspectAfter {
-			c.Oldest = max(c.Oldest, oldest)
-		}
+		c.Oldest = max(c.Oldest, oldestOf(node))
 	}
 	for _, key := range declared {
 		values := make([]float64, len(nodes))
@@ -116,11 +120,40 @@ func (f *Figures) reason(i int, reason string) {
 	f.Reasons[i] = reason
 }
 
-func nanos(t time.Time) int64 {
+// oldestOf is how old a node's telemetry may be, if its agent reports more slowly than others; else 0.
+func oldestOf(node *NodeView) time.Duration {
+	if oldest := node.Facts.Pace.Suspect(); oldest > model.SuspectAfter {
+		return oldest
+	}
+	return 0
+}
+
+func shareAtWorkOf(node *NodeView) float64 {
+	load, _, _ := loadOf(&node.Facts)
+	return load
+}
+
+func atWorkOf(node *NodeView) float64 {
+	_, atWork, _ := loadOf(&node.Facts)
+	return atWork
+}
+
+// A decision's record has two times of every node. Digits that are finer than anybody compares or tells an age would take more
+// room in the log than most figures. What is cut off makes a node older, never younger.
+const (
+	inventoryGrain = time.Second // only told
+	telemetryGrain = time.Millisecond
+)
+
+func inventoryAtOf(n *NodeView) int64 { return nanos(n.Facts.InventoryAt, inventoryGrain) }
+
+func telemetryAtOf(n *NodeView) int64 { return nanos(n.Facts.TelemetryAt, telemetryGrain) }
+
+func nanos(t time.Time, grain time.Duration) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return t.UnixNano()
+	return t.Truncate(grain).UnixNano()
 }
 
 func standingOf(node *NodeView) Standing {

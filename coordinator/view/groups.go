@@ -2,7 +2,7 @@ package view
 
 import (
 	"cmp"
-	"maps"
+	"iter"
 	"slices"
 	"sync"
 
@@ -215,62 +215,63 @@ func comparePlaces(a, b place) int { return cmp.Compare(a.node, b.node) }
 
 // roster is what a view knows of its groups and of where VMs are.
 type roster struct {
-	groups    map[string][]model.Group // as declared, by cluster name; in the order of their names
-	vms       map[string]*model.VM
-	elsewhere map[string][]place // nodes that VMs are on their way to, by VM ID
+	declared map[string][]model.Group // by cluster name; in the order of their names
+	vms      VMs
+	coming   []coming // besides what the records say, in a what-if
 
 	mu       sync.Mutex
 	expanded map[string][]model.Group
 }
 
-// newRoster reads the groups' records.
-func newRoster(records *Records, vms map[string]*model.VM) *roster {
-	r := &roster{vms: vms}
+// coming is a VM that is on its way to a node.
+type coming struct {
+	vm   *model.VM
+	node string
+}
+
+// declaredOf reads the groups' records.
+func declaredOf(records *Records) map[string][]model.Group {
 	if len(records.Groups) == 0 {
-		return r
+		return nil
 	}
 	names := map[string]string{"": model.DefaultCluster}
 	for i := range records.Clusters {
 		names[records.Clusters[i].ID] = records.Clusters[i].Name
 	}
-	r.groups, r.expanded = make(map[string][]model.Group), make(map[string][]model.Group)
+	declared := make(map[string][]model.Group)
 	for i := range records.Groups {
 		record := &records.Groups[i]
 		name := cmp.Or(names[record.Links[model.LinkCluster]], model.DefaultCluster)
-		r.groups[name] = append(r.groups[name], model.GroupOf(record, name))
+		declared[name] = append(declared[name], model.GroupOf(record, name))
 	}
-	for _, groups := range r.groups {
+	for _, groups := range declared {
 		slices.SortFunc(groups, func(a, b model.Group) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	}
-	return r
+	return declared
 }
 
-// with is the roster with a VM that is on its way to a node.
+// with is the roster with a VM that is on its way to a node, and nowhere yet.
 func (r *roster) with(vm *model.VM, node string) *roster {
-	if len(r.groups) == 0 {
-		return r // nobody asks where a VM is
-	}
-	more := &roster{groups: r.groups, vms: maps.Clone(r.vms), elsewhere: maps.Clone(r.elsewhere), expanded: make(map[string][]model.Group)}
-	more.vms[vm.ID] = vm
-	more.comes(vm, node)
-	return more
+	return &roster{declared: r.declared, vms: r.vms, coming: append(slices.Clip(r.coming), coming{vm: vm, node: node})}
 }
 
-// comes notes that a VM counts on a node that does not hold it.
-func (r *roster) comes(vm *model.VM, node string) {
-	if len(r.groups) == 0 || vm == nil || vm.Holder == node {
-		return
-	}
-	if r.elsewhere == nil {
-		r.elsewhere = make(map[string][]place)
-	}
-	places := r.elsewhere[vm.ID]
-	if at, there := slices.BinarySearchFunc(places, place{node: node}, comparePlaces); !there {
-		r.elsewhere[vm.ID] = slices.Insert(places, at, place{node: node, coming: true})
+// all are the VMs, those that a what-if brings included.
+func (r *roster) all() iter.Seq[*model.VM] {
+	return func(yield func(*model.VM) bool) {
+		for vm := range r.vms.All() {
+			if !slices.ContainsFunc(r.coming, func(c coming) bool { return c.vm.ID == vm.ID }) && !yield(vm) {
+				return
+			}
+		}
+		for _, one := range r.coming {
+			if !yield(one.vm) {
+				return
+			}
+		}
 	}
 }
 
-// locate finds the nodes that a VM counts on.
+// locate finds the nodes that a VM counts on: the one that holds it, and those that it is on its way to.
 func (v *View) locate(vm string) (whereabouts, bool) {
 	if v.base != nil {
 		where, known := v.base.locate(vm)
@@ -279,17 +280,40 @@ func (v *View) locate(vm string) (whereabouts, bool) {
 		}
 		return where, known
 	}
-	record := v.roster.vms[vm]
+	record := v.roster.vms.ByID(vm)
+	var where whereabouts
+	for _, one := range v.roster.coming {
+		if one.vm.ID == vm {
+			record = one.vm
+			where.at = append(where.at, place{node: one.node, coming: true})
+		}
+	}
 	if record == nil {
 		return whereabouts{}, false
 	}
-	where := whereabouts{name: cmp.Or(record.Name, vm), fixed: record.Migration == model.MigrateNever}
+	where.name, where.fixed = cmp.Or(record.Name, vm), record.Migration == model.MigrateNever
 	if record.Holder != "" {
 		where.at = append(where.at, place{node: record.Holder})
 	}
-	where.at = append(where.at, v.roster.elsewhere[vm]...)
+	for _, reserved := range v.held.of[vm] {
+		where.comes(record, reserved.Node)
+	}
+	for _, node := range v.strays.on(vm) {
+		if at := v.Node(node); at != nil {
+			if domain := at.Facts.Domain(vm); domain != nil && domain.State.Lives() {
+				where.comes(record, node)
+			}
+		}
+	}
 	slices.SortFunc(where.at, comparePlaces)
 	return where, true
+}
+
+// comes notes that a VM counts on a node that does not hold it.
+func (w *whereabouts) comes(vm *model.VM, node string) {
+	if vm.Holder != node && !slices.ContainsFunc(w.at, func(p place) bool { return p.node == node }) {
+		w.at = append(w.at, place{node: node, coming: true})
+	}
 }
 
 // Groups are the affinity groups of a cluster, by name, with the members that the view knows: nodes of the cluster, VMs that
@@ -300,7 +324,7 @@ func (v *View) Groups(clusterName string) []model.Group {
 		return v.base.Groups(clusterName)
 	}
 	r := v.roster
-	if len(r.groups[clusterName]) == 0 {
+	if len(r.declared[clusterName]) == 0 {
 		return nil
 	}
 	r.mu.Lock()
@@ -308,6 +332,9 @@ func (v *View) Groups(clusterName string) []model.Group {
 	expanded, done := r.expanded[clusterName]
 	if !done {
 		expanded = v.expand(clusterName)
+		if r.expanded == nil {
+			r.expanded = make(map[string][]model.Group)
+		}
 		r.expanded[clusterName] = expanded
 	}
 	return expanded
@@ -324,14 +351,14 @@ func (v *View) expand(clusterName string) []model.Group {
 		return known && (len(where.at) == 0 || slices.ContainsFunc(where.at, func(p place) bool { return within(p.node) }))
 	}
 	nodes.there = within
-	groups := v.roster.groups[clusterName]
+	groups := v.roster.declared[clusterName]
 	if slices.ContainsFunc(groups, func(g model.Group) bool { return len(g.VMLabels) > 0 }) {
-		for id, vm := range v.roster.vms {
+		for vm := range v.roster.all() {
 			if len(vm.Labels) == 0 {
 				continue
 			}
-			if where, _ := v.locate(id); slices.ContainsFunc(where.at, func(p place) bool { return within(p.node) }) {
-				vms.carry(id, vm.Labels)
+			if where, _ := v.locate(vm.ID); slices.ContainsFunc(where.at, func(p place) bool { return within(p.node) }) {
+				vms.carry(vm.ID, vm.Labels)
 			}
 		}
 	}

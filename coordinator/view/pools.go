@@ -56,13 +56,8 @@ type storage struct {
 	apart    model.PoolsApart
 }
 
-func newStorage(records *Records) *storage {
-	s := &storage{pools: records.Pools, disks: records.Disks, apart: records.Apart}
-	for i := range records.Reservations {
-		if len(records.Reservations[i].Volumes) > 0 {
-			s.making = append(s.making, records.Reservations[i])
-		}
-	}
+func newStorage(records *Records, vms VMs) *storage {
+	s := &storage{pools: records.Pools, disks: records.Disks, apart: records.Apart, making: makingOf(records.Reservations)}
 	if len(s.pools) == 0 {
 		return s
 	}
@@ -70,21 +65,36 @@ func newStorage(records *Records) *storage {
 	for i := range records.Clusters {
 		s.clusters[records.Clusters[i].ID] = records.Clusters[i].Name
 	}
+	s.own(vms)
+	return s
+}
+
+func makingOf(reservations []model.Reservation) []model.Reservation {
+	var making []model.Reservation
+	for i := range reservations {
+		if len(reservations[i].Volumes) > 0 {
+			making = append(making, reservations[i])
+		}
+	}
+	return making
+}
+
+// own notes which VMs the disks belong to.
+func (s *storage) own(vms VMs) {
 	local := make(map[string]bool)
 	for i := range s.disks {
 		volume := s.disks[i].Volume
 		local[s.disks[i].ID] = volume != nil && (len(volume.Nodes) > 0 || s.apart[volume.Pool] != nil)
 	}
 	s.owners, s.anchored = make(map[string]model.Owner), make(map[string]bool)
-	for i := range records.VMs {
-		for _, disk := range records.VMs[i].Disks {
-			s.owners[disk] = records.VMs[i].Owner
+	for vm := range vms.All() {
+		for _, disk := range vm.Disks {
+			s.owners[disk] = vm.Owner
 			if local[disk] {
-				s.anchored[records.VMs[i].ID] = true
+				s.anchored[vm.ID] = true
 			}
 		}
 	}
-	return s
 }
 
 // Apart are the pools that are declared as shared and proven to be another one on some nodes.

@@ -58,13 +58,14 @@ func (u Usage) MemoryShare() float64 {
 	return float64(u.Memory) / float64(u.MemoryLimit)
 }
 
-// Share is the used share of one kind of capacity: CapacityCPU, CapacityRAM, or CapacityCombined, which is half of each.
-func (u Usage) Share(capacity string) float64 {
+// Share is the used share of one kind of capacity: CapacityCPU, CapacityRAM, or CapacityCombined, in which the CPU has a weight
+// from 0 to 1 and the memory the rest.
+func (u Usage) Share(capacity string, cpuWeight float64) float64 {
 	switch capacity {
 	case model.CapacityRAM:
 		return u.MemoryShare()
 	case model.CapacityCombined:
-		return (u.CPUShare() + u.MemoryShare()) / 2
+		return cpuWeight*u.CPUShare() + (1-cpuWeight)*u.MemoryShare()
 	default:
 		return u.CPUShare()
 	}

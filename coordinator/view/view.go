@@ -16,6 +16,8 @@ type View struct {
 
 	clusters map[string]*clusterView // by name
 	gathered *gathered
+	held     reserved
+	strays   strays
 	roster   *roster  // nil in a what-if: its base has it
 	storage  *storage // nil in a what-if: its base has it
 
@@ -33,6 +35,14 @@ type clusterView struct {
 
 func newClusterView(record model.Resource) *clusterView {
 	return &clusterView{Record: record, Settings: model.SettingsOf(&record)}
+}
+
+func clustersOf(records []model.Resource) map[string]*clusterView {
+	clusters := map[string]*clusterView{model.DefaultCluster: newClusterView(model.DefaultClusterRecord())}
+	for i := range records {
+		clusters[records[i].Name] = newClusterView(records[i])
+	}
+	return clusters
 }
 
 // clusterOf is the cluster of a node. One whose cluster is not there has the defaults.
@@ -72,6 +82,10 @@ type NodeView struct {
 
 	// Allocations are what the ledgers are made of, sorted by VM ID.
 	Allocations []Allocation
+
+	strays []string // UUIDs of domains that hold memory here, and are no VM that the node holds by its record
+	ran    int      // domains that run, and are VMs that the node holds
+	odd    []string // IDs of the VMs that the node holds and that it does not show to run
 }
 
 // Allocation is what one domain or reservation takes of a node.

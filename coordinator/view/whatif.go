@@ -63,19 +63,22 @@ func (v *View) Without(vm, node string) *View {
 // node would differ: the VM is somewhere, or volumes belong to it. The view itself is unchanged; the other nodes are shared.
 func (v *View) With(vm model.VM, held model.Reservation) (*View, bool) {
 	at, found := v.search(held.Node)
-	somewhere := slices.ContainsFunc(v.Nodes, func(n *NodeView) bool {
-		_, holds := n.Holds(held.VM)
-		return holds
-	})
-	if !found || somewhere || v.base != nil || vm.Holder != "" || len(vm.Disks)+len(held.Volumes) > 0 {
+	if !found || v.base != nil || v.somewhere(held.VM) || vm.Holder != "" || len(vm.Disks)+len(held.Volumes) > 0 {
 		return v, false
 	}
 	more := &View{
 		At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters, gathered: newGathered(),
-		storage: v.storage, roster: v.roster.with(&vm, held.Node),
+		held: v.held, strays: v.strays, storage: v.storage, roster: v.roster.with(&vm, held.Node),
 	}
 	more.Nodes[at] = v.Nodes[at].with(&vm, held, v.clusterOf(v.Nodes[at].Node).Settings.PhysicalLedger)
 	return more, true
+}
+
+// somewhere tells whether any node has an allocation of a VM.
+func (v *View) somewhere(vm string) bool {
+	record := v.roster.vms.ByID(vm)
+	return record != nil && record.Holder != "" || len(v.held.of[vm])+len(v.strays.on(vm)) > 0 ||
+		slices.ContainsFunc(v.roster.coming, func(c coming) bool { return c.vm.ID == vm })
 }
 
 // with is the node with one reservation more, of a VM that it has no allocation of.

@@ -39,7 +39,7 @@ func TestAViewWithAReservationIsTheOneMadeWithIt(t *testing.T) {
 		want := New(noon, 7, records, facts)
 		same := func(what string, got, want any) {
 			if diff := cmp.Diff(
-				want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Columns{}, Figures{}, Residents{}, Groups{}, Accounts{}),
+				want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(NodeView{}, Columns{}, Figures{}, Residents{}, Groups{}, Accounts{}),
 			); diff != "" {
 				t.Fatalf("%s: %s", what, diff)
 			}

@@ -24,7 +24,7 @@ func Decision(d placement.Decision) *berthv1.Decision {
 }
 
 func rankRow(row placement.RankRow) *berthv1.RankRow {
-	message := &berthv1.RankRow{Weigher: row.Weigher, Factor: row.Factor}
+	message := &berthv1.RankRow{Weigher: row.Weigher, Factor: row.Factor, Silent: row.Silent}
 	for _, cell := range row.Cells {
 		message.Cells = append(message.Cells, &berthv1.RankCell{Rank: cell.Rank, Weight: cell.Weight})
 	}
@@ -51,6 +51,7 @@ func DecisionSummary(d placement.Decision) *berthv1.Decision {
 		Request:        decisionRequest(d),
 		OperationId:    d.Operation,
 		Order:          d.Order,
+		Prefer:         d.Prefer,
 		Gate:           d.Gate,
 		Selector:       d.Selector,
 		FailedPhase:    string(d.FailedPhase),
@@ -62,6 +63,7 @@ func DecisionSummary(d placement.Decision) *berthv1.Decision {
 		Planner:        plannerOf(d),
 		Clusters:       decisionClusters(d.Tried),
 		Pools:          decisionPools(d),
+		Warnings:       placement.Warnings(&d),
 	}
 }
 
@@ -190,6 +192,7 @@ func DecisionNode(node placement.NodeResult) *berthv1.DecisionNode {
 
 		SystemScore:   node.SystemScore,
 		CustomerScore: node.CustomerScore,
+		Wish:          int32(node.Wish),
 	}
 	for _, c := range node.Constraints {
 		message.Constraints = append(message.Constraints, &berthv1.ConstraintResult{

@@ -16,6 +16,7 @@ type ResourceReport struct {
 	Resource  model.Resource
 	Name      func(id string) string // of a resource that it links to
 	Effective map[string]string      // its settings with every default filled in
+	From      map[string]string      // where settings that take effect come from, if that is not plain: kind/name
 	UsedBy    []string               // kind/name of what links to it; nil when nobody asked
 
 	EffectiveLists map[string][]string    // its lists with every default filled in
@@ -31,6 +32,7 @@ func Resource(report ResourceReport) *berthv1.Resource {
 		Name:              r.Name,
 		Settings:          maps.Clone(r.Settings),
 		EffectiveSettings: report.Effective,
+		EffectiveFrom:     report.From,
 		NodeKeys:          NodeKeys(r.NodeKeys),
 		Keys:              Keys(r.Keys),
 		CreatedAt:         timestamp(r.CreatedAt),

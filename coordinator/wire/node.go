@@ -57,6 +57,8 @@ func Node(report NodeReport) *berthv1.Node {
 		Hardware:          record.Hardware,
 		HardwareSource:    record.HardwareSource,
 		AgentRelease:      view.Facts.Release,
+		VcpuDelayPercent:  view.Facts.VCPUDelay,
+		MetricsAddress:    AgentMetrics(view, report.Inventory),
 	}
 	for _, name := range view.Facts.Lacks {
 		message.AgentLacks = append(message.AgentLacks, capability.About(name))
@@ -72,7 +74,7 @@ func Node(report NodeReport) *berthv1.Node {
 		message.State, message.StateReason = berthv1.NodeState_NODE_STATE_DEGRADED, view.Facts.Ailing
 	}
 	if view.Facts.Inventory && view.Facts.Memory > 0 { // without libvirt an agent cannot tell: that is not a node of no memory
-		message.Ledgers = ledgers(view)
+		message.Ledgers, message.Warnings = ledgers(view), crowding(view)
 	}
 	if view.Facts.Telemetry {
 		message.TelemetryAgeSeconds = new(max(0, report.At.Sub(view.Facts.TelemetryAt).Seconds()))
@@ -156,6 +158,8 @@ func SettingsFrom(message *berthv1.NodeSettings) model.NodeSettings {
 		Overhead: (*units.Bytes)(message.OverheadBytes),
 	}
 }
+
+func crowding(node *view.NodeView) []string { return view.Crowding([]view.Crowd{node.Crowd()}) }
 
 func ledgers(view *view.NodeView) *berthv1.NodeLedgers {
 	message := &berthv1.NodeLedgers{

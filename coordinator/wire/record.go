@@ -31,7 +31,7 @@ func Identity(i model.Identity) *berthv1.Identity {
 	}
 	for _, key := range i.Keys {
 		message.Keys = append(message.Keys, &berthv1.IdentityKey{
-			Hash: key.Hash, ValidUntil: timestamp(key.ValidUntil), AddedAt: timestamp(key.AddedAt),
+			Hash: key.Hash, ValidUntil: timestamp(key.ValidUntil), AddedAt: timestamp(key.AddedAt), Authority: key.Authority,
 		})
 	}
 	return message
@@ -72,7 +72,9 @@ func Member(report MemberReport) *berthv1.Member {
 	if told := report.Told; told != nil {
 		member.Version, member.FeatureLevel, member.LogBytes = told.Version, told.FeatureLevel, int64(told.LogSize)
 		member.BackupAt, member.BackupProblem = timestamp(told.Backup.At), told.Backup.Problem
+		member.HistoryProblem = told.History
 		member.BackupEverySeconds = told.Backup.Every.Seconds()
+		member.MetricsAddress = MemberMetrics(report.Member.APIAddress, told.MetricsPort)
 	}
 	return member
 }

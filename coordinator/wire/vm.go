@@ -140,7 +140,7 @@ func drifted(report VMReport) *berthv1.Drift {
 	for _, edit := range drift.Edits {
 		message.Devices = append(message.Devices, &berthv1.DriftedDevice{
 			Kind: edit.Kind, Key: edit.Key, Was: edit.Was, Is: edit.Is,
-			By: edit.By, At: timestamp(edit.At),
+			By: edit.By, At: timestamp(edit.At), Found: edit.Found, Rivals: edit.Rivals,
 		})
 	}
 	return message

@@ -73,13 +73,14 @@ func TestNodeIsWhole(t *testing.T) {
 			Settings: model.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
 			Facts: model.NodeFacts{
 				Liveness: model.Degraded, LivenessReason: "libvirt does not answer", Inventory: true, Memory: 2 * units.GiB,
-				Telemetry: true, TelemetryAt: noon, Release: "0.6", Lacks: []string{"reboots"},
+				CPUs: 1, Telemetry: true, TelemetryAt: noon, Release: "0.6", Lacks: []string{"reboots"},
+				VCPUDelay: new(4.5),
 			},
 			PromisedLimit: 3 * units.GiB, PromisedUsed: units.GiB, PhysicalFree: units.GiB, PhysicalKnown: true, Borrowed: units.MiB,
 			VCPULimit: 8.9, VCPUsUsed: 2,
-			Allocations: []view.Allocation{{VM: "v1"}},
+			Allocations: []view.Allocation{{VM: "v1", Name: "web", VCPUs: 2}},
 		},
-		Inventory: &berthv1.NodeInventory{}, Telemetry: &berthv1.NodeTelemetry{}, VMs: []string{"web"},
+		Inventory: &berthv1.NodeInventory{MetricsPort: 7425}, Telemetry: &berthv1.NodeTelemetry{}, VMs: []string{"web"},
 		At: noon.Add(2 * time.Second), Drain: "p1",
 		Declared: []model.NodeKey{{Name: "Premium"}, {Name: "Zone", Default: 3}},
 	})
@@ -152,7 +153,7 @@ func TestVMIsWhole(t *testing.T) {
 				{Field: "memory", Next: "2 MiB", By: "operator/alice", At: noon}, {Field: "vcpus", Was: "2", Next: "2", By: "operator/bob", At: noon},
 			},
 			Drift: &model.Drift{Node: "n2", Since: noon, Accepted: true, Reverted: true, Edits: []model.DeviceEdit{
-				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", By: "operator/alice", At: noon},
+				{Kind: "disk", Key: "vda", Was: "/srv/a", Is: "/srv/b", By: "operator/alice", At: noon, Found: true, Rivals: "/srv/c"},
 			}},
 		},
 		Within: "pod/p1", Volumes: []VMVolume{{Size: units.GiB, Disk: model.Resource{
@@ -208,7 +209,8 @@ func TestResourceIsWhole(t *testing.T) {
 		NodeName: names,
 		EffectiveLists: map[string][]string{
 			"weighers": {"vm-count=2"}, "constraints": {"memory"},
-		}, Name: names, Effective: map[string]string{"a": "b", "c": "d"}, UsedBy: []string{"vm/web"},
+		}, Name: names, Effective: map[string]string{"a": "b", "c": "d"}, From: map[string]string{"c": "zone/home"},
+		UsedBy: []string{"vm/web"},
 	})
 	whole(t, message)
 	if message.GetLinks()["customer"] != "name-of-i2" {
@@ -277,6 +279,10 @@ func TestOperationIsWhole(t *testing.T) {
 	)
 	view.Holder = true // the record's, as the views are: whoever answers adds both
 	message.Views = []*berthv1.CopyView{view}
+	if message.GetCancelled() || Operation(operation.Operation{Cancel: true}).GetCancelled() {
+		t.Error("what is done, or still runs, is shown as cancelled")
+	}
+	message.Cancelled = Operation(operation.Operation{Cancel: true, Result: operation.Failed}).GetCancelled()
 	whole(t, message)
 	if message.GetMigration().GetDowntimeSeconds() != 0.3 || message.GetSource() != "hv1" {
 		t.Errorf("shown %v", message)
@@ -298,7 +304,7 @@ func TestDecisionIsWhole(t *testing.T) {
 		Winner: "n1", WinnerName: "hv1", Margin: 0.5, Reason: "r", Counterfactual: "c", Order: "o", Gate: "g", Selector: "s",
 		FailedPhase: placement.PhaseSystem, Round: 2, Omitted: 3, Changes: []placement.Change{{Kind: placement.ChangeSize, Text: "smaller"}},
 		Ranks: []placement.RankRow{{
-			Weigher: "vm-count", Factor: 2, Cells: []placement.RankCell{
+			Weigher: "vm-count", Factor: 2, Silent: true, Cells: []placement.RankCell{
 				{Node: "n1", Name: "hv1", Rank: 1, Weight: 4}, {Node: "n2", Name: "hv2", Rank: 0, Weight: 9},
 			},
 		}},
@@ -308,13 +314,15 @@ func TestDecisionIsWhole(t *testing.T) {
 			Preferred: []string{"n2"}, Unit: &placement.Unit{VMs: []string{"v2"}, Names: []string{"db"}},
 			Planner: "user-dispersing", Disks: []placement.Disk{{ID: "k1", Name: "web-root"}},
 		},
+		Prefer: "1 of 2 nodes, by node-affinity", Warnings: []string{"more vCPUs than CPUs"},
 		Tried: []placement.Tried{{
 			Cluster: "east", Pod: "a", Used: 0.5, AccountVMs: 1, PodVMs: 2, Total: 3, Weight: 0.25, LeftOut: "full",
 			Outcome: placement.Refused, Reason: "no room",
 		}},
 		Pools: []placement.PoolChoice{{Disk: "k1", Pool: "p1", PoolName: "fast"}},
 		Nodes: []placement.NodeResult{{
-			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Band: 1, SystemScore: 2, CustomerScore: 3,
+			Node: "n1", Name: "hv1", Admitted: true, Current: true, Score: 1, Rank: 1, Tier: 1, Wish: 1, Band: 1, SystemScore: 2,
+			CustomerScore: 3,
 			Constraints: []placement.ConstraintResult{{
 				Constraint: "memory", Passed: true, Code: "c", Message: "m", Needed: new(1.0), Available: new(2.0), Unit: "bytes", AgeSeconds: new(0.0),
 			}},
@@ -364,10 +372,11 @@ func TestEventAndMemberAreWhole(t *testing.T) {
 		Index: 1, At: noon, Kind: "k", Subject: "s", Message: "m", Caller: "c", CallerID: "i", Operation: "o", Decision: "d",
 	}))
 	member := Member(MemberReport{
-		Member: model.Member{ID: "i", Name: "n", RaftAddress: "r", APIAddress: "a", AgentAddress: "g"},
+		Member: model.Member{ID: "i", Name: "n", RaftAddress: "r", APIAddress: "a:7420", AgentAddress: "g"},
 		Voter:  true, Leader: true, Self: true, Reachable: true, LastIndex: 1, LastContact: new(time.Second),
 		Trouble: "behind", Behind: 300, Told: &consensus.Report{
-			Version: "0.6", FeatureLevel: 2, LogSize: units.MiB, Backup: consensus.Backup{Every: time.Minute, At: noon, Problem: "no space"},
+			Version: "0.6", FeatureLevel: 2, LogSize: units.MiB, MetricsPort: 7424,
+			Backup: consensus.Backup{Every: time.Minute, At: noon, Problem: "no space"}, History: "no space",
 		},
 	})
 	if member.GetHealthy() {

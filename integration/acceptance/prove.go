@@ -15,7 +15,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		installByHand, bringUp, prepareMigration, lookAround, moveVM, cutPower, changePackage, upgrade, removeAll,
+		installByHand, bringUp, prepareMigration, lookAround, moveVM, workBeside, cutPower, changePackage, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -95,7 +95,7 @@ func lookAround(ctx context.Context, s *site, _ string) error {
 		"berth token list",
 		"stat --format='%U %a %n' /var/lib/berth/coordinator /var/lib/berth/coordinator/tls/ca.key",
 		// The line that is printed works as it is printed.
-		`XDG_CONFIG_HOME=/root/alice sh -c "$(berth token create --for operator --name alice --quiet)"`,
+		`XDG_CONFIG_HOME=/root/alice sh -c "$(berth token add --for operator --name alice --quiet)"`,
 		"berth --client-config /root/alice/berth/client.yaml status",
 	); err != nil {
 		return err
@@ -197,6 +197,33 @@ func moveVM(ctx context.Context, s *site, _ string) error {
 		return err
 	}
 	return s.coord.do(ctx, "berth decision list")
+}
+
+// workBeside changes a guest with virsh. libvirt's files of it are root's, and the agent is not root: it has to hear of the change anyway.
+func workBeside(ctx context.Context, s *site, _ string) error {
+	step("Plug a disk in with virsh, beside Berth: it is told at once")
+	if err := s.coord.do(ctx, "berth vm start beside-1 --memory 64M"); err != nil {
+		return err
+	}
+	node, err := s.nodeOf(ctx, "beside-1")
+	if err != nil {
+		return err
+	}
+	const disk = "/var/lib/libvirt/images/beside.raw"
+	if err := node.do(ctx, "truncate -s 1M "+disk, "virsh attach-disk beside-1 "+disk+" vdb --live --subdriver raw"); err != nil {
+		return err
+	}
+	if err := wait(ctx, 10*time.Second, func() error {
+		shown, err := s.coord.try(ctx, "berth vm show beside-1")
+		if err == nil && !strings.Contains(shown, disk) {
+			err = fmt.Errorf("nothing tells of %s:\n%s", disk, shown)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return errors.Join(s.coord.do(ctx, "berth vm show beside-1", "berth vm stop beside-1 --force", "berth vm delete beside-1 --yes"),
+		node.do(ctx, "rm "+disk))
 }
 
 // cutPower takes the power from all machines at once, and gives it back.

@@ -12,7 +12,7 @@ import (
 // The commands of the first run are read from the README: what stands there is what is run.
 const (
 	readme         = "README.md"
-	firstRunTitle  = "### 1. The first run"
+	firstRunTitle  = "## The first run"
 	commandsPrefix = "    "
 )
 
@@ -22,7 +22,7 @@ func firstRun(text string) []string {
 	if !found {
 		return nil
 	}
-	section, _, _ = strings.Cut(section, "\n### ")
+	section, _, _ = strings.Cut(section, "\n## ")
 	var commands []string
 	for line := range strings.Lines(section) {
 		if command, indented := strings.CutPrefix(line, commandsPrefix); indented {

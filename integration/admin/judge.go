@@ -23,6 +23,7 @@ type history struct {
 	quiet time.Time     // when that was
 	off   bool          // it had no process then
 	stuck string        // why it could not be stopped and started in the end; empty: it could
+	held  string        // what libvirt said that let it be neither, see heldByLibvirt; empty: it does
 }
 
 // done is a step that was done.

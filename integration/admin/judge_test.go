@@ -122,6 +122,27 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 	}
 }
 
+// Of several things Berth tells the most urgent one: a guest that stands still is told as that, and that it was undefined once it runs on.
+func TestTheMostUrgentConditionIsEnough(t *testing.T) {
+	h := quiet()
+	h.look.adopted, h.look.paused, h.look.shown.state = true, true, "PAUSED"
+	h.look.shown.condition = "out of band: paused on " + h.look.host + " (user)"
+	if found := h.look.unexplained(); len(found) > 0 {
+		t.Errorf("the judge finds %v", found)
+	}
+}
+
+// A guest that was restored standing still on another host may be the source of a move as well: its disks are told once it was resumed.
+func TestOfAGuestThatStandsElsewhereBerthSaysWhatItNeeds(t *testing.T) { // what seed 253 has done
+	h := quiet()
+	h.look.disks["vda"], h.look.paused, h.look.shown.state, h.look.shown.node = "/srv/b", true, "UNKNOWN", "node9"
+	h.look.shown.condition = "it is paused-migration on " + h.look.host + ", not as Berth left it"
+	h.look.shown.text = h.look.shown.condition
+	if found := h.look.unexplained(); len(found) > 0 {
+		t.Errorf("the judge finds %v", found)
+	}
+}
+
 // What somebody has done is no breach.
 func TestWhatIsExplainedIsNoBreach(t *testing.T) {
 	for name, change := range map[string]func(*history){
@@ -142,6 +163,12 @@ func TestWhatIsExplainedIsNoBreach(t *testing.T) {
 		"Berth tells of the disk": func(h *history) { h.look.disks["vda"], h.look.shown.text = "/srv/b", "runs with /srv/b" },
 		"Berth tells where it was started": func(h *history) {
 			h.look.shown.state, h.look.shown.condition, h.look.shown.text = "STOPPED", "on node3", "on node3"
+		},
+		"why it is not restarted says who keeps its memory": func(h *history) { // what seed 28 has done
+			h.done = append(h.done, did("virsh managedsave", 95, 96))
+			h.runs[len(h.runs)-1].To = at(96)
+			h.look.host, h.look.saved = "", []string{"node1"}
+			h.look.shown.state, h.look.shown.condition, h.look.shown.text = "UNKNOWN", "node1 keeps its memory", "node1 keeps its memory"
 		},
 		"it is reset": func(h *history) {
 			h.done = append(h.done, did("virsh reset", 70, 70))
@@ -177,18 +204,27 @@ func TestScripts(t *testing.T) {
 
 // What a person does next follows from what Berth says.
 func TestAPersonDoesWhatBerthSays(t *testing.T) {
+	left := look{left: []string{"node3"}}
+	stuck := look{host: "node1", paused: true, shown: shown{text: "'virsh resume w1' there and then 'berth vm adopt w1'"}}
+	const restart = "where it stays, 'systemctl restart libvirtd' on node3"
 	for _, tc := range []struct {
-		look look
-		next string
+		look     look
+		told     answer
+		next, at string
 	}{
-		{look{}, "berth start"},
-		{look{host: "node1"}, "berth stop --force"},
-		{look{host: "node1", shown: shown{text: "'berth vm adopt w1' takes it over"}}, "berth adopt"},
-		{look{host: "node1", paused: true, shown: shown{text: "'virsh resume w1' there and then 'berth vm adopt w1'"}}, "virsh resume"},
-		{look{saved: []string{"node1"}}, "virsh start"},
+		{look{}, answer{}, "berth start", ""},
+		{look{host: "node1"}, answer{}, "berth stop --force", ""},
+		{look{}, answer{said: "start it as it ran last after 'berth vm accept w1', or as its record says"}, "berth accept", ""},
+		{look{host: "node1", shown: shown{text: "'berth vm adopt w1' takes it over"}}, answer{}, "berth adopt", ""},
+		{stuck, answer{}, "virsh resume", ""},
+		{look{saved: []string{"node1"}}, answer{}, "virsh start", ""},
+		{left, answer{said: "a domain is on node3: end it with 'virsh destroy'"}, "virsh destroy", "node3"},
+		{left, answer{said: "an operation works on it", again: patient}, "berth start", ""},
+		{left, answer{said: restart}, "berth start", ""},
+		{left, answer{said: restart, again: patient}, "restart libvirtd", "node3"},
 	} {
-		if next := tc.look.next(); next != tc.next {
-			t.Errorf("%+v: %s, want %s", tc.look, next, tc.next)
+		if next, at := tc.look.next(tc.told); next != tc.next || at != tc.at {
+			t.Errorf("%+v: %s on %q, want %s on %q", tc.look, next, at, tc.next, tc.at)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type look struct {
 	saved     []string // hosts that keep its memory
 	defined   []string // hosts that have a definition
 	autostart []string // hosts that start it when they boot
+	left      []string // hosts where libvirt has a domain of it that is not shut off, and nothing executes it: what a migration left
 
 	// What Berth shows.
 	shown shown
@@ -56,7 +57,7 @@ func (l *look) unexplained() []string {
 		add("it is on %s, and is shown on %s", l.host, s.node)
 	}
 	for _, host := range l.saved {
-		if l.host == "" && (!tells("saved") || !tells(host)) {
+		if l.host == "" && (!tells(host) || !tells("saved") && !tells("keeps its memory")) {
 			add("its memory is saved on %s", host)
 		}
 	}
@@ -65,7 +66,7 @@ func (l *look) unexplained() []string {
 			add("%s starts it whenever it boots (autostart)", host)
 		}
 	}
-	if l.host == "" {
+	if l.host == "" || l.paused && tells("paused-migration on "+l.host) { // whose it is a person has to say first
 		return found
 	}
 	for _, target := range sorted(l.disks) {
@@ -87,26 +88,42 @@ func (l *look) unexplained() []string {
 	if l.shown.state != "STOPPED" && (l.shown.vcpus < l.vcpus || l.shown.vcpus > l.most) {
 		add("it has %d vCPUs and can have %d, and is shown with %d", l.vcpus, l.most, l.shown.vcpus)
 	}
-	if l.adopted && len(l.defined) == 0 && !tells("definition") {
+	if l.adopted && len(l.defined) == 0 && l.shown.condition == "" { // likewise: that it stands still comes first
 		add("libvirt has no definition of it any more")
 	}
 	return found
 }
 
-// next is what a person does next, who wants the guest stopped and started again and reads what Berth says.
-func (l *look) next() string {
+// answer is what a person was told last.
+type answer struct {
+	said  string
+	again int // how often it was the answer before, without another one in between
+}
+
+// patient is how often a person tries again, a second or two later each time, who is told that something goes by itself.
+const patient = 30
+
+// next is what a person does next, and on which host, who wants the guest stopped and started again and reads what Berth says: what it
+// shows of the guest, and what it answered last. No host is the one where the guest is or was last.
+func (l *look) next(told answer) (verb, host string) {
 	says := func(command string) bool { return strings.Contains(l.shown.text, command) }
 	switch {
 	case l.host != "" && l.paused && says("'virsh resume "):
-		return "virsh resume"
+		return "virsh resume", ""
 	case l.host != "" && says("'berth vm adopt "):
-		return "berth adopt"
+		return "berth adopt", ""
 	case l.host != "":
-		return "berth stop --force"
+		return "berth stop --force", ""
+	case strings.Contains(told.said, "'berth vm accept "):
+		return "berth accept", ""
+	case len(l.left) > 0 && told.again >= patient && strings.Contains(told.said, "'systemctl restart libvirtd'"):
+		return "restart libvirtd", l.left[0]
+	case len(l.left) > 0 && told.again < patient && strings.Contains(told.said, l.left[0]) && strings.Contains(told.said, "'virsh destroy"):
+		return "virsh destroy", l.left[0]
 	case len(l.saved) > 0:
-		return "virsh start"
+		return "virsh start", ""
 	default:
-		return "berth start"
+		return "berth start", ""
 	}
 }
 

@@ -69,6 +69,8 @@ type step struct {
 	with string
 	// twin: the next step is begun before this one has ended.
 	twin bool
+	// at is the host on which it is done; none is the one where the guest is or was last.
+	at string
 	// rest is how long nothing is done afterwards, in milliseconds.
 	rest int
 }
@@ -91,10 +93,16 @@ type script struct {
 	ha      bool
 	local   bool // its disk is on its first host only
 	steps   []step
+	try     int // 0: as it was drawn; others are shorter, see shorten
 }
 
 // name is that of the seed's guest.
-func (s *script) name() string { return fmt.Sprintf("w%d", s.seed) }
+func (s *script) name() string {
+	if s.try > 0 {
+		return fmt.Sprintf("w%dx%d", s.seed, s.try)
+	}
+	return fmt.Sprintf("w%d", s.seed)
+}
 
 func (s *script) String() string {
 	text := "started by Berth"
@@ -121,13 +129,9 @@ func draw(seed uint64) script {
 	believed := mind{power: on, defined: s.adopted}
 	for range 6 + random.IntN(6) {
 		next := drawStep(random, &believed, &s)
-		// What is defined while the disks change may name those of before: with that the administrator would start an old guest.
-		if last := len(s.steps) - 1; last >= 0 && (next.verb.snaps || s.steps[last].verb.snaps) {
-			s.steps[last].twin = false
-		}
 		s.steps = append(s.steps, next)
 	}
-	s.steps[len(s.steps)-1].twin = false
+	s.apart()
 	return s
 }
 

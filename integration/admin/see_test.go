@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -37,12 +39,20 @@ func (p *play) see(ctx context.Context) (look, error) {
 	if err == nil {
 		l.host = host.Name
 	}
-	for _, h := range p.lab.Hosts {
-		text, err := h.Exec(ctx, "sh", "-c", `virsh -q list --all --name | grep -qx "$0" || exit 0; virsh -q "dominfo $0; dumpxml $0"`, p.name)
-		if err != nil {
-			return l, err
-		}
-		if err := l.read(h.Name, text); err != nil {
+	texts := make([]string, len(p.lab.Hosts))
+	all, together := errgroup.WithContext(ctx)
+	for i, h := range p.lab.Hosts {
+		all.Go(func() (err error) {
+			const script = `virsh -q list --all --name | grep -qx "$0" || exit 0; virsh -q "dominfo $0; dumpxml $0"`
+			texts[i], err = h.Exec(together, "sh", "-c", script, p.name)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return l, err
+	}
+	for i, h := range p.lab.Hosts {
+		if err := l.read(h.Name, texts[i]); err != nil {
 			return l, fmt.Errorf("%s on %s: %w", p.name, h.Name, err)
 		}
 	}
@@ -89,6 +99,13 @@ func (l *look) read(host, text string) error {
 	}
 	if said["Managed save"] == "yes" {
 		l.saved = append(l.saved, host)
+	}
+	switch {
+	case l.host != "" || said["State"] == "shut off":
+	case said["State"] == "running": // two hosts have a process of it, and the other one's stands still
+		l.host = host
+	default:
+		l.left = append(l.left, host)
 	}
 	if l.host != host {
 		return nil

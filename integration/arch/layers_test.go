@@ -16,11 +16,13 @@ var layers = []struct {
 }{
 	{"words and wire that both programs share; they know neither", []string{
 		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
-		"shared/reach", "shared/destination", "shared/plaintext",
+		"shared/reach", "shared/destination", "shared/plaintext", "shared/pause", "shared/exposition",
 	}},
+	{"the listener that a program's figures are read from", []string{"shared/scrape"}},
 	{"which agents may be given which messages, and what documents put onto hosts", []string{"shared/capability", "shared/domxml/guard"}},
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
 	{"transport", []string{"shared/rpc"}},
+	{"certificates are renewed over the connections that they prove", []string{"shared/renewal"}},
 	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},
 	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view"}},
 	{"pure: what groups of it want", []string{"coordinator/affinity"}},
@@ -35,11 +37,16 @@ var layers = []struct {
 	{"pure: what keeps a running VM on its node, and what may be put onto hosts", []string{"coordinator/binding", "coordinator/admission"}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
 	{"pure: what a guest runs with that its record does not have", []string{"coordinator/drift"}},
+	{"pure: what is told Prometheus of a moment", []string{"coordinator/metrics"}},
 	{"pure: how VMs are moved for plans, step by step", []string{"coordinator/moving"}},
 	{"pure: what would happen, in a world in memory", []string{"coordinator/scenario/..."}},
+	{"how entries of the log become small", []string{"coordinator/packing"}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
+	{"what was applied, kept for months beside the state", []string{"coordinator/history"}},
 	{"who may hold connections of a listener, and how many", []string{"coordinator/doorkeeper"}},
 	{"pure: whose certificates count, by the records", []string{"coordinator/identities"}},
+	{"pure: how one authority follows another", []string{"coordinator/authorities"}},
+	{"what keeps backups from being changed", []string{"coordinator/seal"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
 	{"rooms of the leader's work: disks, images and their locks, changes beside Berth, proving that silent nodes are off, and plans", []string{
@@ -62,7 +69,7 @@ var layers = []struct {
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what the host shows of guests without being asked through libvirtd", []string{
 		"agent/hypervisor/guestlog", "agent/hypervisor/imagelock", "agent/hypervisor/processes",
-		"agent/hypervisor/statusfiles",
+		"agent/hypervisor/departures", "agent/hypervisor/statusfiles",
 	}},
 	{"what is known of the jobs of guests", []string{"agent/hypervisor/domainjobs"}},
 	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},
@@ -72,15 +79,16 @@ var layers = []struct {
 	}},
 	{"the codes of errors", []string{"agent/errorcode"}},
 	{"what is reported", []string{"agent/telemetry"}},
-	{"volumes, as orders and tasks name them", []string{"agent/volumes"}},
+	{"volumes, as orders and tasks name them, and what guests ran with last", []string{"agent/volumes", "agent/lastrun"}},
 	{"orders by operation ID, and tasks of no operation", []string{"agent/jobs", "agent/tasks"}},
 	{"the stream to the leader", []string{"agent/session"}},
+	{"what is told Prometheus of a host", []string{"agent/metrics"}},
 	{"the agent's verbs", []string{"agent/command"}},
 	{"program", []string{"agent"}},
 
 	{"what tests of several packages stand on", []string{"integration/loopback"}},
 	{"development: may look at everything, nothing looks at it", []string{
-		"integration/...", "packaging/...", "coordinator/cli/clitest",
+		"integration/...", "packaging/...", "coordinator/cli/clitest", "shared/exposition/expositiontest",
 	}},
 }
 

@@ -16,6 +16,7 @@ var pure = []string{
 	"coordinator/placement/...",
 	"coordinator/balance/...",
 	"coordinator/moving",
+	"coordinator/metrics",
 	"coordinator/operation",
 	"coordinator/evidence",
 	"coordinator/scenario/...",
@@ -26,6 +27,7 @@ var pure = []string{
 	"coordinator/binding",
 	"coordinator/estate",
 	"shared/domxml/...",
+	"shared/exposition",
 	"shared/qcow2",
 	"shared/units",
 }

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"berth/integration/bench/figures"
 	"berth/integration/bench/report"
 	"berth/integration/lab"
 )
@@ -40,8 +41,12 @@ var sections = []section{
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
 	{[]string{"A5"}, measureDevices},
 	{[]string{"LAB", "START", "MIGRATE", "HANDOVER"}, measureHosts},
+	{[]string{"CHANGE"}, measureChanges},
 	{[]string{"D1"}, measureDrain},
 	{[]string{"P1", "P2", "P8"}, measureDecisions},
+	{[]string{"M1"}, func(ctx context.Context, b *bench) ([]report.Row, error) {
+		return figures.Measure(ctx, b.rounds(3, 20))
+	}},
 	{[]string{"P6"}, measureSequence},
 	{[]string{"P7"}, measureCustomers},
 	{[]string{"EXPLAIN"}, measureExplanation},

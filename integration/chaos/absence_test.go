@@ -41,7 +41,8 @@ func TestAGuestThatCrashesIsRestartedWhileAnotherHostIsDead(t *testing.T) {
 		t.Logf("from failure to running again: %s", time.Since(died).Round(100*time.Millisecond))
 		s.recovers("kept", berthv1.VMState_VM_STATE_RUNNING)
 	}
-	s.answers([]string{"vm", "why-not-started", "there"}, 0, "vm/there is not started", "holds it, and is silent for",
+	// Since when it is silent, or that it was never heard, if this leader is a new one.
+	s.answers([]string{"vm", "why-not-started", "there"}, 0, "vm/there is not started", dead.Name+" holds it, and ",
 		"berth node fence "+dead.Name)
 	for _, host := range s.lab.Hosts {
 		for _, guest := range host.QEMUs() {

@@ -47,8 +47,8 @@ func TestAnAgentsCertificateGivesNoOrders(t *testing.T) {
 		refusal{"stop", append(as, "vm", "stop", "safe", "--force"), 1, denied},
 		refusal{"delete", append(as, "vm", "delete", "safe", "--yes"), 1, denied},
 		refusal{"look", append(as, "vm", "list"), 1, denied},
-		refusal{"let somebody in", append(as, "token", "create", "--for", "operator"), 1, denied},
-		refusal{"remove a coordinator", append(as, "coordinator", "remove", "coord2", "--yes"), 1, denied},
+		refusal{"let somebody in", append(as, "token", "add", "--for", "operator"), 1, denied},
+		refusal{"remove a coordinator", append(as, "coordinator", "delete", "coord2", "--yes"), 1, denied},
 	)
 }
 
@@ -152,13 +152,13 @@ func TestATokenLetsInOnceAndOnlyWhatItIsFor(t *testing.T) {
 		}
 	}
 	before := s.facts()
-	refused(host, join(token("agent", "spare"), "another"), `"another"`, `"spare"`, "berth token create")
-	refused(host, join(token("agent", "spare"), "spare"), "node1", "UUID", "berth node remove node1") // the host is a node already
+	refused(host, join(token("agent", "spare"), "another"), `"another"`, `"spare"`, "berth token add")
+	refused(host, join(token("agent", "spare"), "spare"), "node1", "UUID", "berth node delete node1") // the host is a node already
 	s.must(s.lab.Hosts[0].Stop(lab.Libvirtd))
 	refused(host, join(token("agent", "spare"), "spare"), "host UUID", "see to libvirt")
 	s.must(s.lab.Hosts[0].StartLibvirtd(t.Context()))
 	refused(host, join(token("coordinator", "spare"), "spare"), "--for agent")
-	refused(host, join("berth1.agent.nonsense", "spare"), "berth token create")
+	refused(host, join("berth1.agent.nonsense", "spare"), "berth token add")
 	refused(operator, []string{
 		"berth", "coordinator", "join", member, token("agent", "coord9"), "--name", "coord9",
 		"--advertise", operator.Address, "--config", "/var/tmp/spare.yaml", "--data-dir", "/var/tmp/spare",

@@ -95,7 +95,7 @@ func TestACoordinatorWhoseDiskIsFullDoesNotStopTheOthers(t *testing.T) {
 		begun := time.Now()
 		s.within(20*time.Second, "a VM starts although the leader's disk is full", func() error {
 			result := s.berth("vm", "start", "after", "--memory", "64M")
-			if result.Code != 0 {
+			if done := strings.Contains(result.Stderr, `"after" runs already`); result.Code != 0 && !done { // whose answer was lost with the leader
 				return fmt.Errorf("exit code %d: %s", result.Code, result.Stderr)
 			}
 			return nil

@@ -115,6 +115,39 @@ func TestASnapshotTakenJustBeforeAGuestPowersOffIsKept(t *testing.T) {
 	s.runsOnce("late", host)
 }
 
+// A snapshot is taken and the guest ended while its node's agent is gone: nobody has seen what it ran with. The disk of its record is not
+// taken for the newest, and somebody who accepts the snapshot finds all that was written.
+func TestASnapshotTakenWhileNobodyLooksIsAskedAbout(t *testing.T) {
+	s := begin(t)
+	host := s.lab.Hosts[0]
+	image, overlay := filepath.Join(lab.SharedPoolDir, "dark.qcow2"), filepath.Join(lab.SharedPoolDir, "dark.before")
+	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), host.Path(overlay)) })
+	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
+	s.must(err)
+	s.does("vm", "start", "dark", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
+		"--disk", image+",format=qcow2", "--node", host.Name)
+	s.diskTick(host, "dark")
+	s.must(host.KillAgent())
+	s.virsh(host, "snapshot-create-as", "dark", "before", "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
+	last := s.diskTick(host, "dark")
+	s.virsh(host, "destroy", "dark")
+	s.must(host.StartAgent(t.Context()))
+	s.within(2*time.Minute, "its end is noticed", func() error {
+		if vm, _ := s.show("dark"); vm.GetNode() != "" {
+			return fmt.Errorf("it is on %s", vm.GetNode())
+		}
+		return nil
+	})
+	s.answers([]string{"vm", "start", "dark", "--node", host.Name}, 1, image, overlay)
+	s.answers([]string{"vm", "start", "dark", "--node", host.Name}, 1, image, overlay, "berth vm accept dark", "berth vm revert dark")
+	s.does("vm", "accept", "dark")
+	s.does("vm", "start", "dark", "--node", host.Name)
+	if again := s.diskTick(host, "dark"); again.Found < last.Number {
+		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
+	}
+	s.runsOnce("dark", host)
+}
+
 // FAULTS.md, W15. Two hosts have a file of the same path, and nobody has said that it is the same one: a VM is started again where it ran.
 // A pool that is declared as shared sets it free.
 func TestAFileOfTheSamePathIsNotTakenForTheDisk(t *testing.T) {

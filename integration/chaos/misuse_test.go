@@ -34,7 +34,7 @@ func TestWhatDoesNotExistIsNamedWithTheWayToWhatDoes(t *testing.T) {
 		refusal{"show a node", []string{"node", "show", "ghost"}, 4, node},
 		refusal{"set a node", []string{"node", "set", "ghost", "--ram-ratio", "2"}, 4, node},
 		refusal{"maintain a node", []string{"node", "maintenance", "ghost", "on"}, 4, node},
-		refusal{"remove a node", []string{"node", "remove", "ghost"}, 4, node},
+		refusal{"remove a node", []string{"node", "delete", "ghost", "--yes"}, 4, node},
 		refusal{"list the VMs of a node", []string{"vm", "list", "--node", "ghost"}, 4, node},
 		refusal{"start on a node", []string{"vm", "start", "new", "--memory", "64M", "--node", "ghost"}, 4, node},
 		refusal{"migrate to a node", []string{"vm", "migrate", "real", "--to", "ghost"}, 4, node},
@@ -42,7 +42,7 @@ func TestWhatDoesNotExistIsNamedWithTheWayToWhatDoes(t *testing.T) {
 		refusal{"watch an operation", []string{"operation", "watch", "ghost"}, 4, operation},
 		refusal{"cancel an operation", []string{"operation", "cancel", "ghost"}, 4, operation},
 		refusal{"show a decision", []string{"decision", "show", "ghost"}, 4, []string{`"ghost"`, "berth decision list"}},
-		refusal{"remove a coordinator", []string{"coordinator", "remove", "ghost", "--yes"}, 4, []string{`"ghost"`, "berth coordinator list"}},
+		refusal{"remove a coordinator", []string{"coordinator", "delete", "ghost", "--yes"}, 4, []string{`"ghost"`, "berth coordinator list"}},
 	)
 }
 
@@ -196,7 +196,7 @@ func TestAVMIsNotDeletedWhileItRunsNorANodeRemovedThatHoldsOne(t *testing.T) {
 	s.refuse(
 		refusal{"a running VM", []string{"vm", "delete", "held", "--yes"}, 1, []string{`"held"`, "node1", "vm stop held"}},
 		refusal{"without a yes", []string{"vm", "delete", "held"}, 64, []string{"--yes"}},
-		refusal{"its node", []string{"node", "remove", "node1"}, 1, []string{"node1", "held"}},
+		refusal{"its node", []string{"node", "delete", "node1", "--yes"}, 1, []string{"node1", "held"}},
 		refusal{"to where it is", []string{"vm", "migrate", "held", "--to", "node1"}, 1, []string{`"held"`, "node1"}},
 		refusal{"to nowhere", []string{"vm", "migrate", "held"}, 64, []string{"--best", "--to"}},
 	)

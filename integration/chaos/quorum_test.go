@@ -105,7 +105,7 @@ func TestARemovedCoordinatorIsNotTakenInAgain(t *testing.T) {
 		}
 	}
 	s.must(gone.Stop())
-	s.does("coordinator", "remove", gone.Name, "--yes")
+	s.does("coordinator", "delete", gone.Name, "--yes")
 	t.Cleanup(func() {
 		// Back as a new member, by the way that the documents tell.
 		ctx := s.background()

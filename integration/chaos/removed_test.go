@@ -20,7 +20,7 @@ func TestARemovedNodeThatThawsIsToldOfAndItsCopiesAreSuspended(t *testing.T) {
 	s.node(host, time.Minute, berthv1.NodeState_NODE_STATE_UNREACHABLE)
 	s.does("node", "fence", host.Name, "--confirmed-off", "--yes")
 	s.within(time.Minute, "the node is removed", func() error {
-		if result := s.berth("node", "remove", host.Name); result.Code != 0 {
+		if result := s.berth("node", "delete", host.Name, "--yes"); result.Code != 0 {
 			return fmt.Errorf("%s%s", result.Stdout, result.Stderr)
 		}
 		return nil

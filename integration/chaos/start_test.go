@@ -57,14 +57,12 @@ func (s *site) came(name string) *lab.Host {
 		s.Fatalf("the start ended %s: %s\n%q", op.GetResult(), op.GetMessage(), op.GetEvidence())
 	}
 	vm, _ := s.show(name)
-	for _, host := range s.lab.Hosts {
-		if host.Name == vm.GetNode() {
-			s.runsOnce(name, host)
-			return host
-		}
+	host, err := s.lab.Host(vm.GetNode())
+	if err != nil {
+		s.Fatalf("%s is on %q: %v", name, vm.GetNode(), err)
 	}
-	s.Fatalf("%s is on %q", name, vm.GetNode())
-	return nil
+	s.runsOnce(name, host)
+	return host
 }
 
 func TestAnAgentThatDiesDuringAStartFindsTheGuestAgain(t *testing.T) {

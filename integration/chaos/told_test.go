@@ -25,7 +25,7 @@ func TestAGuestThatWasMovedWithVirshIsExplainedByThat(t *testing.T) {
 	})
 	s.answers([]string{"vm", "why", "shifted"}, 0, "shifted runs on "+there.Name+" because somebody has moved it there from "+here.Name+
 		" beside Berth, which followed it (seen ", "before that, decision ", " had placed it on "+here.Name)
-	s.does("group", "create", "away", "--vm", "shifted", "--node", there.Name+","+here.Name, "--nodes-rule", "positive", "--nodes-enforcing")
+	s.does("group", "add", "away", "--vm", "shifted", "--node", there.Name+","+here.Name, "--nodes-rule", "positive", "--nodes-enforcing")
 	other := s.lab.Hosts[2].Name
 	s.answers([]string{"vm", "why-not", "shifted", "--node", other}, 0, "away", "as of ")
 	s.does("group", "delete", "away", "--yes")

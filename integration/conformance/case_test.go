@@ -156,4 +156,5 @@ type selection struct {
 	Winners     optional[[]string] `json:"winners"`
 	Placed      optional[string]   `json:"placed"`
 	FailedPhase optional[string]   `json:"failed_phase"`
+	Tolerance   optional[float64]  `json:"tolerance"` // of the figures
 }

@@ -1,10 +1,13 @@
 package conformance
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
@@ -15,6 +18,31 @@ import (
 type csCandidate struct {
 	ID   string
 	Used float64 `json:"used_fraction"`
+}
+
+// UnmarshalJSON reads the used share of a cluster or a pod as it is, or from what is used and what there is. A name alone will do.
+func (p *csCandidate) UnmarshalJSON(raw []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte(`"`)) {
+		return json.Unmarshal(raw, &p.ID)
+	}
+	var object struct {
+		ID    string
+		Share optional[float64] `json:"used_fraction"`
+		Used  optional[float64]
+		Total optional[float64]
+	}
+	if err := strictly(raw, &object); err != nil {
+		return err
+	}
+	switch {
+	case object.Share.given && (object.Used.given || object.Total.given), object.Used.given != object.Total.given,
+		object.Total.given && object.Total.value <= 0:
+		return fmt.Errorf("%s: want used_fraction, or used and a total above 0", raw)
+	case object.Total.given:
+		object.Share.value = object.Used.value / object.Total.value
+	}
+	p.ID, p.Used = object.ID, object.Share.value
+	return nil
 }
 
 // runDisperse puts clusters in order for one customer, or for nobody.
@@ -87,7 +115,7 @@ func runCountStates(c *checker, rawGiven, rawExpect json.RawMessage) {
 // runPods puts pods in order, and then the clusters in each that have capacity.
 func runPods(c *checker, rawGiven, rawExpect json.RawMessage) {
 	given := decode[struct {
-		Pods       []string            `json:"pods_by_capacity"`
+		Pods       []csCandidate       `json:"pods_by_capacity"`
 		PodVMs     map[string]count    `json:"pod_account_vms"`
 		Clusters   map[string][]string `json:"clusters_with_capacity"`
 		ClusterVMs map[string]count    `json:"cluster_account_vms"`
@@ -102,15 +130,15 @@ func runPods(c *checker, rawGiven, rawExpect json.RawMessage) {
 	s.weight(given.Weight)
 	s.set(model.SettingHeuristicsTo, model.LevelPod)
 	for i, pod := range given.Pods {
-		for _, name := range given.Clusters[pod] {
-			s.cluster(name, pod, 0.1*float64(i+1))
+		for _, name := range given.Clusters[pod.ID] {
+			s.cluster(name, pod.ID, cmp.Or(pod.Used, 0.1*float64(i+1)))
 		}
 	}
 	total := 0
 	for name, vms := range given.ClusterVMs {
 		total += int(vms)
 		if _, there := s.facts["host-of-"+name]; !there { // without capacity: the pod of it is the least one's
-			s.cluster(name, given.Pods[len(given.Pods)-1], 0.5)
+			s.cluster(name, given.Pods[len(given.Pods)-1].ID, 0.5)
 			s.full("host-of-" + name)
 		}
 	}
@@ -174,19 +202,19 @@ func runCombinedCapacity(c *checker, rawGiven, rawExpect json.RawMessage) {
 			ID       string
 			CPU, Mem amount
 		}
-		Weight float64 `json:"cpu_weight"`
+		Weight optional[float64] `json:"cpu_weight"`
 	}](c, rawGiven)
 	expect := decode[struct {
 		Free      map[string]float64
 		Order     []string
 		Tolerance float64
 	}](c, rawExpect)
-	if given.Weight != 0.5 {
-		c.Fatalf("CPU weighs half here, not %v", given.Weight)
-	}
 	s := newCSSite(c)
 	s.plan("FirstFitPlanner", "")
 	s.set(model.SettingCapacityType, model.CapacityCombined)
+	if given.Weight.given { // otherwise it is as by default
+		s.set(model.SettingCPUWeight, strconv.FormatFloat(given.Weight.value, 'f', -1, 64))
+	}
 	for _, one := range given.Hosts {
 		s.bare(one.ID, "")
 		s.node(one.ID, one.ID, int(one.CPU.Total))

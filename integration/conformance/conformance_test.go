@@ -63,9 +63,17 @@ var runners = map[string]runner{
 	"manager":           runManager,
 	"defaults":          runDefaults,
 
+	"declared_cluster": runDeclaredCluster,
+	"declared_group":   runDeclaredGroup,
+	"planner_in":       runPlannerIn,
+
+	"prefer": runPrefer,
+	"vcpus":  runVCPUs,
+
 	"rank_select":                runRankSelect,
 	"rank_select_empty":          runRankEmpty,
 	"scheduler_shortcut":         runShortcut,
+	"rank_csv":                   runRankCSV,
 	"list_ranks":                 runListRanks,
 	"list_order":                 runListOrder,
 	"basic_select":               runBasicSelect,

@@ -264,10 +264,12 @@ func runSticky(c *checker, given, expect json.RawMessage) {
 			Keys   []entry
 			Sticky []entry
 		}
-		First string `json:"first_start_on"`
+		First   string `json:"first_start_on"`
+		Migrate string `json:"migrates_to"` // after the start
 	}](c, given)
 	want := decode[struct {
 		Gains optional[gains] `json:"vm_gains"`
+		Keeps optional[gains] `json:"vm_keeps_after_migration"`
 		Next  *struct {
 			scored
 			Customer map[string]float64 `json:"customer_scores"`
@@ -288,6 +290,12 @@ func runSticky(c *checker, given, expect json.RawMessage) {
 		vm := l.vm(w.vm.Name)
 		if want.Gains.given {
 			l.gained(vm, want.Gains.value)
+		}
+		if g.Migrate != "" {
+			l.migrate(w.vm.Name, g.Migrate)
+			if want.Keeps.given {
+				l.gained(l.vm(w.vm.Name), want.Keeps.value)
+			}
 		}
 		l.stop(w.vm.Name)
 		if want.Next == nil {

@@ -53,7 +53,7 @@ func decideAll(c *checker, view *view.View, request placement.Request, policy pl
 			continue
 		}
 		d.system[node.Node], d.customer[node.Node] = node.SystemScore, node.CustomerScore
-		if d.choice.Node >= 0 && node.Band == d.choice.Round {
+		if d.choice.Node >= 0 && node.Band == d.choice.Round && node.Wish == d.decision.Nodes[0].Wish {
 			d.band = append(d.band, node.Node)
 		}
 	}
@@ -63,6 +63,7 @@ func decideAll(c *checker, view *view.View, request placement.Request, policy pl
 // selected compares the choice with what is expected of it.
 func (c *checker) selected(d decided, want selection) {
 	c.Helper()
+	c.tolerance = want.Tolerance.or(c.tolerance)
 	c.round(d, want)
 	if want.Band.given {
 		c.sameSet("the band", d.band, want.Band.value)

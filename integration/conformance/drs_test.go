@@ -221,6 +221,12 @@ func runDRSMetricValue(c *checker, rawGiven, rawExpect json.RawMessage) {
 	expect := decode[struct{ Values []float64 }](c, rawExpect)
 	for i, row := range given.Rows {
 		used, parameters := given.Used, map[string]float64{}
+		if row[0] != nil && row[0] != "free" && row[0] != "used" {
+			c.Fatalf("there is no type %v", row[0])
+		}
+		if row[1] == nil { // a share, as by default
+			row[1] = true
+		}
 		if row[0] == "free" {
 			used, parameters[balance.Free] = given.Total-given.Free, 1
 		}

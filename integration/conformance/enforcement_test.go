@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"berth/coordinator/affinity"
 	"berth/coordinator/balance"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
+	"berth/coordinator/moving"
+	"berth/coordinator/operation"
 	"berth/shared/units"
 )
 
@@ -27,8 +30,14 @@ func runEnforcer(c *checker, given, expect json.RawMessage) {
 		IDs       map[string]int `json:"vm_ids"` // where the order of IDs is not that of names
 	}](c, given)
 	want := decode[struct {
-		Engine [][]string `json:"candidates_engine"`
-		Seed   [][]string `json:"candidates_seed"`
+		Engine [][]string         `json:"candidates_engine"`
+		Seed   [][]string         `json:"candidates_seed"`
+		Both   optional[[]string] `json:"warned_in_both"` // VMs that a rule for hosts and a rule for VMs ask to move
+		Peer   struct {
+			Candidates optional[[][]string]
+			Count      optional[count]
+			First      optional[string]
+		} `json:"peer_asserts"`
 	}](c, expect)
 	id := func(name string) string {
 		if n, given := g.IDs[name]; given {
@@ -58,7 +67,23 @@ func runEnforcer(c *checker, given, expect json.RawMessage) {
 		}
 		return names
 	}
+	if want.Both.given {
+		var both []string
+		for _, one := range affinity.InBoth(candidates) {
+			both = append(both, name(one.VM))
+		}
+		c.sameSet("candidates of both scopes", both, want.Both.value)
+	}
 	c.inOrder("candidates", names(), want.Engine)
+	if want.Peer.Candidates.given {
+		c.inOrder("candidates by the peer", names(), want.Peer.Candidates.value)
+	}
+	if want.Peer.Count.given {
+		c.same("the number of candidates by the peer", len(names()), int(want.Peer.Count.value))
+	}
+	if want.Peer.First.given {
+		c.same("the first candidate by the peer", strings.Join(names()[:min(len(names()), 1)], ""), want.Peer.First.or(""))
+	}
 	class := func(one affinity.Candidate) int {
 		switch {
 		case one.Breach.Scope == affinity.OfNodes && one.Hard:
@@ -121,19 +146,24 @@ func (w *world) possible() map[string]map[string]bool {
 
 func runEnforceStep(c *checker, given, expect json.RawMessage) {
 	g := decode[struct {
-		Hosts   []string
-		Groups  []groupCase
-		Running running
-		Room    map[string][]string `json:"hosts_with_room"`
+		Hosts    []string
+		Groups   []groupCase
+		Running  running
+		Room     map[string][]string `json:"hosts_with_room"`
+		Upgrade  bool                `json:"upgrade_mode"`
+		Moving   map[string]string   `json:"migrating"` // VMs on their way, with their targets
+		Evacuate string              `json:"evacuate"`  // a host that is drained instead
 	}](c, given)
 	want := decode[struct {
 		Possible []struct {
 			VM           string
 			Destinations []string
 		} `json:"possible_migrations"`
-		Count int `json:"count_in_this_pass"`
+		Count optional[count] `json:"count_in_this_pass"`
+		Stays []string        // of a drain: VMs that cannot go
 	}](c, expect)
 	w := grouped(c, g.Hosts, g.Groups, g.Running, nil)
+	w.setting(model.SettingUpgradeMode, strconv.FormatBool(g.Upgrade))
 	for _, node := range g.Hosts {
 		for _, hosts := range g.Room {
 			if !slices.Contains(hosts, node) { // the VMs are all of a size: what has no room for one has none for the others
@@ -141,12 +171,80 @@ func runEnforceStep(c *checker, given, expect json.RawMessage) {
 			}
 		}
 	}
-	got := w.possible()
+	if len(g.Moving) > 0 {
+		c.same("the number of VMs that may move", 0, len(want.Possible))
+		c.same("the number of moves", w.leaderPass(g.Running.where(), g.Moving), int(want.Count.value))
+		return
+	}
+	var got map[string]map[string]bool
+	if g.Evacuate != "" {
+		var stays []string
+		got, stays = w.evacuated(g.Evacuate)
+		c.sameSet("who stays", stays, want.Stays)
+	} else {
+		got = w.possible()
+		c.same("the number of moves", len(w.pass("", 1).Moves), int(want.Count.value))
+	}
 	c.same("the number of VMs that may move", len(got), len(want.Possible))
 	for _, one := range want.Possible {
 		c.sameSet("where "+one.VM+" may go", slices.Collect(maps.Keys(got[one.VM])), one.Destinations)
 	}
-	c.same("the number of moves", len(w.pass("", 1).Moves), want.Count)
+}
+
+// evacuated plans drains of a host with many seeds: where each VM may go, and which cannot.
+func (w *world) evacuated(host string) (targets map[string]map[string]bool, stays []string) {
+	w.Helper()
+	targets = map[string]map[string]bool{}
+	for seed := range uint64(passesANode * len(w.Nodes)) {
+		fleet, err := estate.FleetOf(estate.Indexed(&w.State), w.view(), model.DefaultCluster, nil)
+		w.must(err)
+		fleet.Seed = func() uint64 { return seed }
+		for _, move := range balance.Drain(fleet, host, 1, 0).Plan.Moves {
+			switch {
+			case move.Stays && !slices.Contains(stays, move.VM):
+				stays = append(stays, move.VM)
+			case !move.Stays && targets[move.VM] == nil:
+				targets[move.VM] = map[string]bool{move.Target: true}
+			case !move.Stays:
+				targets[move.VM][move.Target] = true
+			}
+		}
+	}
+	return targets, stays
+}
+
+// moves are records of a leader in which some VMs are on their way.
+type moves struct {
+	estate.Facts
+	state *estate.State
+	live  []operation.Operation
+}
+
+func (m moves) VM(id string) (model.VM, bool) { return m.state.VM(id) }
+
+func (m moves) VMsOn(string) []model.VM                       { return nil }
+func (m moves) Operation(string) (operation.Operation, bool)  { return operation.Operation{}, false }
+func (m moves) LiveOperations() []operation.Operation         { return m.live }
+func (m moves) OperationsOfPlan(string) []operation.Operation { return nil }
+
+// leaderPass makes the leader's pass over the world while VMs are on their way, and counts the moves that it begins.
+func (w *world) leaderPass(where affinity.Where, migrating map[string]string) int {
+	w.Helper()
+	records := moves{Facts: estate.Indexed(&w.State), state: &w.State}
+	for vm, target := range migrating {
+		records.live = append(records.live, operation.Operation{
+			ID: vm, Kind: operation.Migrate, Phase: operation.Copying, VM: vm, VMName: vm, Source: where[vm], Target: target,
+		})
+	}
+	fleet, err := estate.FleetOf(records, w.view(), model.DefaultCluster, nil)
+	w.must(err)
+	fleet.Seed = func() uint64 { return 1 }
+	passed := moving.Pass(fleet, records)
+	w.same("whether the cluster is left alone because of the moves", passed.Occupied, true)
+	if passed.Plan == nil {
+		return 0
+	}
+	return len(passed.Plan.Moves)
 }
 
 // runSoftVMs looks whether soft rules of VMs are enforced on VMs that run. The answers are sentences; ours is the later one.

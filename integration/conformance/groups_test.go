@@ -152,6 +152,7 @@ func runHostFilter(c *checker, given, expect json.RawMessage) {
 func (w *world) weights(name string) (weights map[string]float64, broken map[string]int) {
 	w.Helper()
 	w.policy = func(p *placement.Policy) {
+		*p = p.WithoutPrefer() // of interest is what it weighs
 		p.Gate, p.Weighers = placement.Gate{Kind: placement.GateOff}, []placement.Factor{{Weigher: name, Factor: 1}}
 		p.Constraints = slices.DeleteFunc(p.Constraints, func(constraint string) bool { return constraint == "vm-affinity" })
 	}

@@ -121,6 +121,9 @@ func runRankSelect(c *checker, given, expect json.RawMessage) {
 		}
 	}
 	for unit, one := range want.Units {
+		if unit == "null" && !slices.Contains(w.units, unit) { // of records that name no unit
+			unit = ""
+		}
 		at := slices.Index(w.units, unit)
 		if at < 0 {
 			c.Fatalf("unit %q gave no weight", unit)
@@ -256,6 +259,7 @@ func runListOrder(c *checker, given, expect json.RawMessage) {
 		})
 	}
 	w.policy = func(policy *placement.Policy) {
+		*policy = policy.WithoutPrefer() // of interest is what it weighs
 		policy.Gate, policy.Weighers = placement.Gate{Kind: placement.GateOff}, []placement.Factor{{Weigher: "node-affinity", Factor: 1}}
 	}
 	var sorted [][]int
@@ -358,14 +362,17 @@ func runPreferredWeights(c *checker, given, expect json.RawMessage) {
 		if !run.VMDown {
 			w.vm.Holder, purpose = g.Hosts[0], placement.ForMigrate
 		}
-		w.policy = func(policy *placement.Policy) { *policy, _ = placement.Builtin(placement.PolicyEvenVMs, w.settings()) }
+		w.policy = func(policy *placement.Policy) {
+			*policy, _ = placement.Builtin(placement.PolicyEvenVMs, w.settings())
+			*policy = policy.WithoutPrefer() // of interest is what it weighs
+		}
 		request := w.request(purpose)
 		request.Preferred = run.Preferred
 		weights, silent := map[string]float64{}, true
 		for _, row := range w.decideOn(w.view(), request).decision.Ranks {
 			for _, cell := range row.Cells {
 				if row.Weigher == "preferred-nodes" {
-					weights[cell.Node], silent = cell.Weight, false
+					weights[cell.Node], silent = cell.Weight, row.Silent
 				}
 			}
 		}

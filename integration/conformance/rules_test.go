@@ -47,7 +47,11 @@ func runKeyRules(c *checker, given, expect json.RawMessage) {
 			continue
 		}
 		kind := kindOf(attempt.On)
-		value, weight := orNumber(attempt.Value, 1), orNumber(attempt.Weight, 10)
+		usual := 1.0
+		if kind == model.KindCluster && model.IsSpecialKey(attempt.Name) {
+			usual = 0 // the only one that it may have there
+		}
+		value, weight := orNumber(attempt.Value, usual), orNumber(attempt.Weight, 10)
 		set := map[string]any{"class": class, "name": attempt.Name, "value": value, "weight": weight}
 		if attempt.Sticky { // only what is set on nodes can be
 			set["sticky"] = true

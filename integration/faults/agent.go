@@ -74,6 +74,7 @@ func (h *host) live() {
 		return
 	}
 	l.jobs, h.Agent = opened, l
+	machine.TellRuns(h.Machine)
 	l.dial()
 }
 
@@ -133,6 +134,7 @@ func (l *life) Changed(d *machine.Domain) {
 				telemetry.AddEnding(message, one)
 			}
 		}
+		telemetry.AddLastRun(message, l.jobs.LastRuns)
 		tell()
 	})
 }

@@ -83,7 +83,7 @@ func (m *member) barred(snapshot *state.Snapshot, vm *model.VM, node string) boo
 
 // checkFile asks whether the target of an operation has the file that its VM wrote last, or could have it as far as the leader knew.
 func (r *rules) checkFile(op *operation.Operation) {
-	if op.Target == "" || r.leader == nil || r.leader.keeper.pools == nil || op.Kind == operation.Adopt || !r.byHand[op.VM].IsZero() {
+	if op.Target == "" || r.leader == nil || r.leader.keeper.pools == nil || op.Kind == operation.Adopt || !r.byHand.At(op.VM).IsZero() {
 		return
 	}
 	vm, _ := r.store.Snapshot().VM(op.VM)

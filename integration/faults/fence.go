@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/integration/faults/bound"
+	"berth/integration/faults/heard"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/setup"
@@ -35,8 +36,7 @@ const (
 type keeper struct {
 	*member
 	facts     *inventory.Store
-	heard     map[string]time.Time // by node: when it heard it last
-	silent    map[string]time.Time // by node: when it had heard it last before it did so again after a while
+	heard     heard.Nodes
 	fencer    *fencing.Fencer
 	restarter evidence.Restarter
 	follower  evidence.Follower
@@ -71,7 +71,7 @@ func (k *keeper) watch() {
 		}
 		return ""
 	}
-	k.heard, k.silent = map[string]time.Time{}, map[string]time.Time{}
+	k.heard = heard.New()
 	k.fencer = fencing.NewFencer(w.bug.LeadsSince(w.Now), w.newKey)
 	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}
 	k.open, k.asking, k.strayed = 0, map[string]bool{}, strayed{}
@@ -84,6 +84,9 @@ func (k *keeper) watch() {
 	k.every(restampEvery, k.restamp)
 	k.every(bound.LocalEvery, k.bindLocal)
 	k.tryPools()
+	if w.Drifts {
+		k.followDrifts()
+	}
 }
 
 // try commits a command that a loop of the leader has made. While any is under way the loop of silence waits, as control's

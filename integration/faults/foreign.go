@@ -20,7 +20,7 @@ func moveByHand(w *World, what script.Happening, to *host) {
 	for _, h := range w.hosts {
 		if w.leader != nil && w.leader.sessions[h.ID] != nil && !busy && h.Domains[vm] != nil && !h.Frozen {
 			if h.MigrateByHand(vm, to.Machine) {
-				w.byHand[vm], w.movedFrom[vm] = w.Now, h.ID
+				w.byHand.Note(vm, h.ID, w.Now)
 				w.Draw(script.Foreign)
 			}
 		}
@@ -49,7 +49,7 @@ func startByHand(w *World, what script.Happening, h *host) {
 		return
 	}
 	if h.StartByHand(vm) {
-		w.byHand[vm] = w.Now
+		w.byHand.Note(vm, "", w.Now)
 		w.killers.Spare(vm)
 		w.Draw(script.Foreign)
 	}
@@ -70,35 +70,12 @@ func (m *member) isToldOf(vm string) bool {
 	return d != nil && d.Is(machine.ByHand) && !slices.Contains(m.keeper.facts.Shown(vm), d.At.ID)
 }
 
-// unseenFor is how long it may take a leader to write down that somebody has moved a guest: until its next look, and the one after.
-const unseenFor = 15 * time.Second
-
-// Falls ends the guests that somebody has moved off a machine which falls before the leader has had a listing of it without them.
-// Nobody can know then that they left it: all that is ever heard is that the machine has booted, or is off.
+// Falls ends the guests that somebody has just moved off a machine which falls.
 func (w *World) Falls(from *machine.Machine) {
-	for _, vm := range sortedKeys(w.byHand) {
-		if w.movedFrom[vm] != from.ID {
-			continue
+	w.byHand.Falls(from, w.machines(), func() (at time.Time) {
+		if w.leader != nil && w.fencing {
+			at = w.leader.keeper.factsOf(from.ID).InventoryAt
 		}
-		delete(w.movedFrom, vm)
-		if w.leader != nil && w.fencing && w.leader.keeper.facts.Facts(from.ID, w.Now).InventoryAt.After(w.byHand[vm]) {
-			continue
-		}
-		for _, h := range w.hosts {
-			h.Crash(vm)
-		}
-	}
-}
-
-// endUnseen ends the guests that somebody has moved just before the leader was gone who could have seen that. Nothing is promised of
-// them: the machine that they left may be gone as well before the next leader hears it.
-func (w *World) endUnseen() {
-	for _, vm := range sortedKeys(w.byHand) {
-		if w.Now.Sub(w.byHand[vm]) >= unseenFor {
-			continue
-		}
-		for _, h := range w.hosts {
-			h.Crash(vm)
-		}
-	}
+		return at
+	})
 }

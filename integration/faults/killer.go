@@ -1,6 +1,9 @@
 package faults
 
 import (
+	"slices"
+	"time"
+
 	"berth/integration/faults/machine"
 	"berth/integration/faults/script"
 )
@@ -9,12 +12,11 @@ func becomeKiller(w *World, what script.Happening, _ *host) {
 	w.killers.Become(uuidOf(vmName(what.VM)), w.machines())
 }
 
-// othersAreAway tells whether a host other than one is off, stands still or has no agent.
-func (w *World) othersAreAway(from *machine.Machine) bool {
-	for _, h := range w.hosts {
-		if h.Machine != from && (!h.On || h.Frozen || h.life == nil || h.life.dead || h.life.session == nil) {
-			return true
-		}
-	}
-	return false
+// fell tells whether the leader has heard a node other than one last at a time, or so long before or after that, until now or until it
+// was heard again after a while.
+func (w *World) fell(but *machine.Machine, at time.Time, within time.Duration) bool {
+	m := w.leader
+	return m != nil && slices.ContainsFunc(w.hosts, func(h *host) bool {
+		return h.Machine != but && m.keeper.heard.Fell(h.ID, w.Now, at, within)
+	})
 }

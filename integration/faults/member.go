@@ -126,7 +126,7 @@ func (m *member) lead() {
 	m.sessions, m.runners, m.pending = map[string]*session{}, map[string]*drive.Runner{}, nil
 	m.lost = map[string]time.Time{}
 	w.Note("leads", m.id, "", "")
-	w.endUnseen()
+	w.byHand.EndUnseen(w.machines(), w.Now)
 	w.After(w.Between(time.Second, noticed), func() { m.makeWay(m.errs || m.slow) })
 	w.After(deafNoticed, func() { m.makeWay(m.deaf) })
 	if w.fencing {
@@ -335,10 +335,21 @@ func (m leader) Input(snapshot *state.Snapshot, op operation.Operation, vm model
 
 // Propose implements drive.Leader.
 func (m leader) Propose(command state.Command, done func(state.Result, error)) {
-	if m.world.fencing {
-		bound.Started(m.world.Site, m.view(), &command, m.keeper.factsOf)
-	}
 	m.propose(command, done)
+}
+
+// Came implements drive.Leader.
+func (m leader) Came(vm *model.VM) {
+	if m.world.fencing {
+		m.keeper.fencer.Came(vm, m.world.Now)
+	}
+}
+
+// Wrote implements drive.Leader.
+func (m leader) Wrote(next *operation.Next) {
+	if m.world.fencing {
+		bound.Wrote(m.world.Site, m.view(), next, m.keeper.factsOf)
+	}
 }
 
 // Refused implements drive.Leader.

@@ -2,14 +2,11 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
-	"berth/agent/tasks"
 	"berth/coordinator/model"
+	"berth/integration/faults/drive"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
@@ -46,15 +43,12 @@ func unpauses(node, vm string) string { return "unpauses " + node + " " + vm }
 // unpause has a guest run on for which there is room again.
 func (k *keeper) unpause(vm model.VM) {
 	k.perform("unpauses", vm.Holder, vm.ID, func(l *life) error {
-		all := tasks.Tasks{Hypervisor: l.host.Libvirt(l), Logger: hclog.NewNullLogger()}
 		if k.world.bug == plant.PausedRuns {
-			return all.Hypervisor.Resume(context.Background(), vm.ID, vm.Epoch)
+			return l.host.Libvirt(l).Resume(context.Background(), vm.ID, vm.Epoch)
 		}
 		order := &berthv1.Task{Action: &berthv1.Task_Unpause{Unpause: &berthv1.UnpauseTask{VmId: vm.ID, Epoch: vm.Epoch}}}
-		if result := all.Do(context.Background(), order, nil); !result.GetDone() {
-			return errors.New(result.GetError())
-		}
-		return nil
+		_, err := drive.Task(l.host.Libvirt(l), order)
+		return err
 	}, func() {})
 }
 

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
+	"berth/integration/faults/plant"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -28,12 +29,7 @@ func (k *keeper) welcome(s *session, hello *berthv1.Hello, sequence uint64) {
 }
 
 // hear takes note of when a node is heard.
-func (k *keeper) hear(node string) {
-	if before := k.heard[node]; k.world.Now.Sub(before) > untilLogged {
-		k.silent[node] = before
-	}
-	k.heard[node] = k.world.Now
-}
+func (k *keeper) hear(node string) { k.heard.Hear(node, k.world.Now, untilLogged) }
 
 // hello is the first message of a session.
 func (l *life) hello() (*berthv1.Hello, uint64) {
@@ -46,7 +42,7 @@ func (l *life) hello() (*berthv1.Hello, uint64) {
 
 // ended tells the reports' receiver that the agent works on an operation no more.
 func (s *session) ended(result *berthv1.CommandResult, sequence uint64) {
-	if m := s.member; m.world.shares && m.term == s.term && s.reports != nil && s.reports.Report(&berthv1.SessionRequest{
+	if m := s.member; (m.world.shares || m.world.Drifts) && m.term == s.term && s.reports != nil && s.reports.Report(&berthv1.SessionRequest{
 		Sequence: sequence, Message: &berthv1.SessionRequest_Result{Result: result},
 	}) {
 		m.keeper.hear(s.life.host.ID)
@@ -86,7 +82,7 @@ func (s *session) report() {
 func (l *life) inventory() *berthv1.InventoryReport {
 	h := l.host
 	report := &berthv1.InventoryReport{Node: machine.Inventory(h.Machine)}
-	domains, err := l.lister.List(context.Background(), shown{at: h.Machine, bug: h.world.bug}, l.jobs.Known())
+	domains, err := l.lister.List(context.Background(), plant.Shown{At: h.Machine, Bug: h.world.bug}, l.jobs.Known())
 	if err != nil {
 		report.DomainsUnknown, report.DomainsError = true, err.Error()
 		return report
@@ -96,6 +92,7 @@ func (l *life) inventory() *berthv1.InventoryReport {
 	}
 	if h.life != nil && h.life.jobs != nil {
 		telemetry.AddEndings(report, h.life.jobs.Endings())
+		telemetry.AddLastRuns(report, h.life.jobs.LastRuns())
 	}
 	return report
 }

@@ -124,11 +124,13 @@ func (k *keeper) follow() {
 	}
 }
 
-func (k *keeper) keepBeside(before, after model.VM) {
+func (k *keeper) keepBeside(before, after model.VM) { k.tryBeside(before, after, func(bool) {}) }
+
+func (k *keeper) tryBeside(before, after model.VM, done func(stored bool)) {
 	k.try(state.Command{
 		Key: k.world.newKey(), Kind: "follow vm", Caller: "berth", At: k.now(),
 		Expect: []state.Expectation{{Table: state.VMs, ID: before.ID, Revision: before.Revision}}, VMs: []model.VM{after},
-	}, func(bool) {})
+	}, done)
 }
 
 // refuse has a VM's holder refuse it for good, if it is not there.

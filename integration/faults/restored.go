@@ -60,22 +60,10 @@ func (k *keeper) reconcile() {
 	}
 }
 
-// resumeTorn is a person who looks after the guests that were being moved when the backup was restored: a copy that stands still and is the
-// only one runs on. Berth does not know any more that it was to let it run.
+// resumeTorn is a person who looks after the guests that were being moved when the backup was restored.
 func resumeTorn(w *World) {
-	for _, vm := range sortedKeys(w.shelf.Torn) {
-		var copies []*machine.Domain
-		for _, h := range w.hosts {
-			if d := h.Domains[vm]; d != nil {
-				copies = append(copies, d)
-			}
-		}
-		_, busy := w.store.Snapshot().LiveOperationOf(vm)
-		if len(copies) == 1 && !busy && copies[0].IsWhole() && !copies[0].JobActive && !copies[0].Starves() && !w.quarantined() {
-			if h := copies[0].At; h.Up && !h.Frozen && copies[0].State == hypervisor.Paused && !copies[0].ByOwner {
-				h.Set(copies[0], hypervisor.Running, "unpaused")
-			}
-		}
+	if !w.quarantined() {
+		w.shelf.LookAfter(w.machines(), w.disked, w.store.Snapshot())
 	}
 }
 

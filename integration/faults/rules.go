@@ -168,6 +168,7 @@ func (r *rules) Runs(d *machine.Domain) {
 	r.down.Ends(d.UUID, op.Restart, r.Now, r.result.Back)
 	r.killers.Runs(d)
 	r.checkDisks(d)
+	r.drifted.Runs(d)
 	delete(r.shelf.Off, d.UUID)
 }
 
@@ -251,11 +252,14 @@ func (r *rules) judge() {
 	records := map[string]model.VM{}
 	for _, vm := range snapshot.VMs() {
 		records[vm.ID] = vm
+		if h := r.host(vm.Holder); h != nil && vm.Operation == "" {
+			r.drifted.Judge(&vm, h.Domains[vm.ID])
+		}
 		if vm.Operation != "" || r.shelf.Torn[vm.ID] {
 			continue
 		}
 		if h := r.host(vm.Holder); h != nil && h.Domains[vm.ID] == nil && !r.excused[vm.ID] &&
-			(r.byHand[vm.ID].IsZero() || !r.vmWaits(snapshot, &vm)) { // somebody has moved it away from a host that is never heard again
+			(r.byHand.At(vm.ID).IsZero() || !r.vmWaits(snapshot, &vm)) { // somebody has moved it away from a host that is never heard again
 			r.Broken("lost", vm.ID, "the record says that %s runs it", vm.Holder)
 		}
 	}
@@ -271,7 +275,7 @@ func (r *rules) judge() {
 				// A leftover of which the evidence tells, nobody resumes its epoch; or somebody has started it elsewhere, which is told.
 			case runs && (vm.Condition.Beside() && vm.Holder == "" || d.Is(machine.ByHand) && !vm.Condition.Is(model.NoCondition)):
 				// Somebody has moved or started it: that is said, beside what was said before, and left to people.
-			case runs && !r.byHand[d.UUID].IsZero() && r.vmWaits(snapshot, &vm):
+			case runs && !r.byHand.At(d.UUID).IsZero() && r.vmWaits(snapshot, &vm):
 				// The node that had it cannot be asked.
 			case !known:
 				r.Broken("record", d.UUID, "%s has it %s, and there is no such VM", h.ID, d.State)

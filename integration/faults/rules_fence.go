@@ -61,9 +61,9 @@ func (r *rules) checkCause(before *state.Snapshot, node *model.Node) {
 		}
 		return r.Now.Sub(heard)
 	}
-	is := since(m.keeper.heard[node.ID])
+	is := since(m.keeper.heard.Last[node.ID])
 	if is < untilLogged { // it has come back since the decision
-		is = since(m.keeper.silent[node.ID])
+		is = since(m.keeper.heard.Silent[node.ID])
 	}
 	if is < model.DefaultFenceAfter-untilLogged && !r.isSick(node.ID) {
 		r.Broken("cause", node.ID, "is fenced, and is silent for %s only", is)
@@ -101,7 +101,7 @@ func (r *rules) checkMass(before *state.Snapshot, node *model.Node) {
 
 // silence is for how long the leader has not heard a node, at most since it leads.
 func (r *rules) silence(node string) time.Duration {
-	heard := r.leader.keeper.heard[node]
+	heard := r.leader.keeper.heard.Last[node]
 	if heard.Before(r.leader.since) {
 		heard = r.leader.since
 	}

@@ -35,13 +35,13 @@ func saveMemory(w *World, what script.Happening, _ *host) {
 				return
 			}
 			// Who starts it elsewhere by hand does not ask Berth.
-			if runs := w.rules.truth(vm); runs != nil && told && h.BootID() == boot && !w.byHand[vm].After(at) {
+			if runs := w.rules.truth(vm); runs != nil && told && h.BootID() == boot && !w.byHand.At(vm).After(at) {
 				w.rules.Broken("saved", vm, "runs on %s, while %s keeps its memory since before", runs.At.ID, h.ID)
 			}
 			record, known := w.store.Snapshot().VM(vm)
 			if wanted := known && record.Desired == model.Running && record.Operation == "" && w.rules.truth(vm) == nil; runsOn && wanted {
 				if machine.ResumeByHand(h.Machine, vm) {
-					w.byHand[vm] = w.Now
+					w.byHand.Note(vm, "", w.Now)
 					w.killers.Spare(vm)
 					return
 				}

@@ -28,22 +28,6 @@ func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
 	return machine.VolumesOf(vm)
 }
 
-// withDisk gives a VM that is made the disk that it has.
-func (w *World) withDisk(vm *model.VM) {
-	if w.shares && !w.disked[vm.ID] {
-		vm.Spec.Disks = []model.Disk{{Path: "/shared/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
-	}
-	if w.Wide && !w.disked[vm.ID] {
-		vm.Spec.Disks = []model.Disk{{Path: machine.WideFolder + "/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
-	}
-	if w.Local[vm.ID] {
-		vm.Spec.Disks = []model.Disk{{Path: machine.LocalFolder + "/" + vm.ID + ".qcow2", Format: "qcow2", Bus: "virtio"}}
-	}
-	for _, order := range w.volumesOf(vm) {
-		vm.Spec.Disks = []model.Disk{{Pool: order.PoolName, Volume: order.Name, Format: order.Format, Bus: "virtio"}}
-	}
-}
-
 // takeAlong makes a migration one that copies the VM's disks. It reports false when the VM has copies that nobody has decided about.
 func (w *World) takeAlong(op *operation.Operation, vm *model.VM) bool {
 	if !w.disked[vm.ID] {

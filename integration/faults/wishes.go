@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/bound"
 	"berth/integration/faults/drive"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/promised"
@@ -88,7 +89,7 @@ func start(m *member, name string, memory units.Bytes) {
 			ID: id, Name: name, Spec: model.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
 			HA: w.available[id],
 		}
-		w.withDisk(&vm)
+		vm.Spec.Disks = bound.DisksOf(w.Site, &vm, w.volumesOf(&vm), w.shares)
 	}
 	if w.fencing && m.isToldOf(vm.ID) {
 		return
@@ -118,6 +119,7 @@ func (m *member) place(vm model.VM) {
 // beginStart begins a start that was decided, of a VM whose record has the revision.
 func (m *member) beginStart(vm model.VM, revision uint64, node *model.Node, restart bool) {
 	at := m.now()
+	vm = m.ranLast(vm)
 	vm.Whereabouts = model.Whereabouts{}
 	op := operation.Operation{
 		ID: m.world.newID("start"), Kind: operation.Start, Caller: "sim", VM: vm.ID, VMName: vm.Name, Created: revision == 0,
@@ -139,6 +141,9 @@ func stop(m *member, name string, force bool) {
 		operation.Await(&op, "has not listed its guests")
 	}
 	before := vm.Revision
+	if w.Drifts { // its node does not answer in time
+		vm = lookOf(m.keeper).Last(vm, nil, false)
+	}
 	vm.Operation = op.ID
 	m.begin(operation.Next{Operation: op, VM: vm}, before)
 }

@@ -14,6 +14,8 @@ import (
 	"berth/coordinator/state"
 	"berth/integration/faults/backup"
 	"berth/integration/faults/bound"
+	"berth/integration/faults/byhand"
+	"berth/integration/faults/drifted"
 	"berth/integration/faults/killer"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
@@ -39,13 +41,13 @@ type World struct {
 	log    [][]byte
 	ids    int
 
-	fencing    bool                 // agents report, and nodes are fenced
-	available  map[string]bool      // VMs that are to be highly available, by UUID
-	stops      *script.Happening    // to the leader, at the next device that it asks; nil: nothing
-	healed     bool                 // nothing goes wrong any more
-	byHand     map[string]time.Time // when somebody moved a VM without Berth last
-	movedFrom  map[string]string    // and from which host, until that falls
+	fencing    bool              // agents report, and nodes are fenced
+	available  map[string]bool   // VMs that are to be highly available, by UUID
+	stops      *script.Happening // to the leader, at the next device that it asks; nil: nothing
+	healed     bool              // nothing goes wrong any more
+	byHand     byhand.Deeds
 	killers    *killer.Killers
+	drifted    *drifted.Guests
 	rack       int               // how many of the hosts, the first ones, stand in one rack
 	cause      string            // why guests end now; empty: nothing in particular
 	disked     map[string]bool   // VMs that have a disk on their node, by UUID
@@ -82,12 +84,13 @@ func (w *World) newKey() string {
 func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 	w := &World{
 		Site: machine.NewSite(stage.New(played, trace)), store: state.NewStore(), bug: bug, fencing: len(played.Fences) > 0,
-		available: map[string]bool{}, byHand: map[string]time.Time{}, movedFrom: map[string]string{},
-		disked: map[string]bool{}, rack: played.Rack, sickAfter: played.SickAfter, shares: played.Draws(script.Restore),
+		available: map[string]bool{},
+		disked:    map[string]bool{}, rack: played.Rack, sickAfter: played.SickAfter, shares: played.Draws(script.Restore),
 	}
 	w.killers = &killer.Killers{
-		Site: w.Site, Term: func() uint64 { return w.term }, Away: w.othersAreAway, Because: w.because,
+		Site: w.Site, Term: func() uint64 { return w.term }, Fell: w.fell, Because: w.because,
 	}
+	w.drifted = drifted.New(w.Site)
 	w.result.Back = map[string][]time.Duration{}
 	w.rules = newRules(w)
 	w.Witness = w.rules
@@ -143,10 +146,11 @@ func (w *World) host(id string) *host {
 func (w *World) apply(command state.Command) state.Result {
 	before := w.store.Snapshot()
 	w.bug.Expect(&command, before)
-	data, err := command.Encode()
+	data, err := command.Lean(before).Encode()
 	if err != nil {
 		panic(err)
 	}
+	data = state.Entry([][]byte{data}, before.FeatureLevel())
 	w.log = append(w.log, data)
 	index := w.shelf.Since + uint64(len(w.log))
 	result, ok := w.store.FSM().Apply(&raft.Log{Index: index, Term: w.term, Data: data}).(state.Result)
@@ -163,6 +167,7 @@ func (w *World) apply(command state.Command) state.Result {
 			w.rules.checkStep(before, &command.Operations[i])
 		}
 		w.rules.checkNodes(before, &command)
+		w.drifted.Recorded(command.VMs)
 	}
 	return result
 }
@@ -189,6 +194,7 @@ func (m *member) inputOf(snapshot *state.Snapshot, op operation.Operation, vm mo
 	}
 	now := m.keeper.moment(snapshot)
 	input.Boot = now.Boot(op.Target)
+	input.Came, input.Fell = m.keeper.fencer.Stay(now, &op, &vm)
 	for _, id := range []string{op.Source, op.Target} {
 		if node, enrolled := snapshot.Node(id); enrolled && m.keeper.fencer.Off(now, &node) {
 			input.Fenced = append(input.Fenced, id)

@@ -19,6 +19,8 @@ clusters:
       - {name: _SSD, default: 0}
     keys:
       - {name: "#RAM", value: 0, weight: 0}
+      - {name: "#CPU", value: 0, weight: 0}
+      - {name: "#LOAD", value: 0, weight: 0}
 billing_entities:
   - {name: house, master: true}
 offers:

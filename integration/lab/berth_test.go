@@ -21,7 +21,7 @@ func TestALabWithBerth(t *testing.T) {
 	if err != nil || result.Code != 4 || !strings.Contains(result.Stderr, "nobody") {
 		t.Errorf("an unknown VM: %+v, %v, want exit code 4", result, err)
 	}
-	start := []string{"vm", "start", "first", "--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
+	start := starting("first", "128M")
 	if _, err := l.Berth(ctx, start...); err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,18 @@ import (
 // ownEtc is what a machine has of its own in /etc. Everything else there is this machine's, seen through links.
 var ownEtc = []string{"berth", "group", "hostname", "hosts", "libvirt", "machine-id", "passwd", "pki", "resolv.conf"}
 
-// libvirtd does not start without the accounts that its package's system integration creates, though it runs guests as
-// root here.
+// The accounts that packages create on a real machine. libvirtd does not start without its own, though it runs guests as root here, and
+// the agent is nobody's root anywhere: what it may not read on a real host it may not read here.
 var (
-	libvirtUsers  = []string{"libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin"}
-	libvirtGroups = []string{"libvirt-qemu:x:64055:", "kvm:x:64056:"}
+	users = []string{
+		"libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin", agentAccount + ":x:64058:64058::/var/lib/berth/agent:/usr/sbin/nologin",
+	}
+	groups = []string{"libvirt-qemu:x:64055:", "kvm:x:64056:", libvirtGroup + ":x:64057:", agentAccount + ":x:64058:"}
+)
+
+const (
+	agentAccount = "berth-agent"
+	libvirtGroup = "libvirt" // which may use libvirt's socket
 )
 
 // build lays out the machine's directory: what it has on disk.
@@ -39,18 +46,18 @@ func (m *Machine) build(spec machineSpec, hosts string) error {
 	if err != nil {
 		return err
 	}
-	users, err := withAccounts("/etc/passwd", libvirtUsers)
+	passwd, err := withAccounts("/etc/passwd", users)
 	if err != nil {
 		return err
 	}
-	groups, err := withAccounts("/etc/group", libvirtGroups)
+	group, err := withAccounts("/etc/group", groups)
 	if err != nil {
 		return err
 	}
 	for name, text := range map[string]string{
 		initFile:          string(description),
-		"etc/passwd":      users,
-		"etc/group":       groups,
+		"etc/passwd":      passwd,
+		"etc/group":       group,
 		"etc/hostname":    m.Name + "\n",
 		"etc/hosts":       hosts,
 		"etc/resolv.conf": "",

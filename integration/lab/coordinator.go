@@ -75,9 +75,21 @@ func (c *Coordinator) Pause() error { return c.Machine.Pause(Berth) }
 // Continue thaws a paused member.
 func (c *Coordinator) Continue() error { return c.Machine.Continue(Berth) }
 
-// StartAgent starts the agent.
+// StartAgent starts the agent as its unit does (systemd/berth-agent.service): under an account of its own that may use libvirt's socket,
+// and may do nothing else.
 func (h *Host) StartAgent(ctx context.Context) error {
-	return h.Start(ctx, Agent, "berth-agent", "run")
+	const prepare = `find /var/lib/berth/agent -xdev -user root -exec chown --no-dereference "$0:$0" {} +
+mkdir -p /run/berth-agent && chown "$0:$0" /run/berth-agent
+[ ! -e /sys/class/dmi/id/product_uuid ] || install -m 0444 /sys/class/dmi/id/product_uuid /run/berth-agent/product_uuid
+berth-agent departed`
+	if _, err := h.Exec(ctx, "sh", "-c", prepare, agentAccount); err != nil {
+		return err
+	}
+	if h.lab.options.RootAgents {
+		return h.Start(ctx, Agent, "berth-agent", "run")
+	}
+	return h.Start(ctx, Agent, "setpriv", "--reuid", agentAccount, "--regid", agentAccount, "--groups", libvirtGroup,
+		"--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "berth-agent", "run")
 }
 
 // StopAgent ends the agent in an orderly way.
@@ -256,7 +268,7 @@ func (l *Lab) Ask(ctx context.Context, answer proto.Message, args ...string) err
 // Token makes a join token for a machine of the given name; the purpose is agent, coordinator or operator.
 func (l *Lab) Token(ctx context.Context, purpose, name string) (string, error) {
 	var answer berthv1.CreateTokenResponse
-	err := l.Ask(ctx, &answer, "token", "create", "--for", purpose, "--name", name)
+	err := l.Ask(ctx, &answer, "token", "add", "--for", purpose, "--name", name)
 	return answer.GetToken(), err
 }
 

@@ -24,17 +24,9 @@ func TestDevicesChangeWhileAGuestRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must := func(args ...string) string {
-		t.Helper()
-		said, err := l.Berth(ctx, args...)
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, said)
-		}
-		return said
-	}
-	start := []string{"--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
-	must(append([]string{"vm", "start", "web"}, start...)...)
-	must(append([]string{"vm", "start", "other"}, start...)...)
+	must := l.doing(t)
+	must(starting("web", "128M")...)
+	must(starting("other", "128M")...)
 	awaitBoot(ctx, t, l, "web", "")
 
 	said := must("vm", "attach", "disk", "web", "--disk", disk, "--dry-run")
@@ -136,21 +128,13 @@ func TestADiskIsMadeForAGuestThatRuns(t *testing.T) {
 	l := raise(t, Options{Hosts: 1, Coordinators: 1})
 	ctx, host := t.Context(), l.Hosts[0]
 	folder := t.TempDir()
-	must := func(args ...string) string {
-		t.Helper()
-		said, err := l.Berth(ctx, args...)
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, said)
-		}
-		return said
-	}
+	must := l.doing(t)
 	if said, err := host.Virsh(ctx, "pool-create-as", "disks", "dir", "--target", folder); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	must("pool", "add", "disks", "--cluster", "default", "--scope", "local")
-	start := []string{"--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
-	must(append([]string{"vm", "start", "web"}, start...)...)
-	must(append([]string{"vm", "start", "other"}, start...)...)
+	must(starting("web", "128M")...)
+	must(starting("other", "128M")...)
 	awaitBoot(ctx, t, l, "web", "")
 	err := await(ctx, "the pool to be seen", time.Minute, func() (bool, error) {
 		_, err := l.Berth(ctx, "vm", "attach", "disk", "web", "--size", "64M", "--pool", "disks", "--dry-run")

@@ -22,6 +22,25 @@ devices() {
 }
 devices &
 
+# What has QEMU's guest agent with it runs that, once the channel to it is there, and mounts its first disk, which gets a file system if it
+# has none: that is what the agent freezes. A number in a file of it grows all the time.
+agent() {
+	while [ ! -e /dev/vport0p1 ] && [ ! -e /dev/vport1p1 ]; do sleep 0.1; done
+	while [ ! -b /dev/vda ]; do sleep 0.1; done
+	mkdir -p /mnt /var/lib
+	mount -t ext4 /dev/vda /mnt 2>/dev/null || { mke2fs /dev/vda >/dev/null 2>&1 && mount -t ext4 /dev/vda /mnt; }
+	qemu-ga -m virtio-serial -p /dev/vport*p1 -t /var/run -l /var/log/qemu-ga.log &
+	written=0
+	while :; do
+		written=$((written + 1))
+		echo $written >/mnt/number
+		sync
+		echo "written $written"
+		sleep 0.2
+	done
+}
+[ ! -e /bin/qemu-ga ] || agent &
+
 # lab.dirty=N on the kernel's command line rewrites N MiB of memory over and over.
 for word in $(cat /proc/cmdline); do
 	case $word in

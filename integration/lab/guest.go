@@ -8,12 +8,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"berth/integration/lab/initramfs"
 )
 
 // What a guest boots from, as a path on every host.
@@ -38,7 +39,7 @@ func (r raising) prepareGuests() error {
 	if err != nil {
 		return fmt.Errorf("the guests' kernel: %w; get it with: make deps", err)
 	}
-	initrd, err := initramfs(from)
+	initrd, err := packInitramfs(from)
 	if err != nil {
 		return fmt.Errorf("the guests' initramfs: %w", err)
 	}
@@ -50,8 +51,8 @@ func (r raising) prepareGuests() error {
 	)
 }
 
-// initramfs packs busybox, the guest's init and the kernel modules that `make deps` has chosen.
-func initramfs(from string) ([]byte, error) {
+// packInitramfs packs busybox, the guest's init, the kernel modules that `make deps` has chosen, and more programs with their libraries.
+func packInitramfs(from string, programs ...string) ([]byte, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
 		return nil, fmt.Errorf("%w; install it with: make deps", err)
@@ -62,14 +63,14 @@ func initramfs(from string) ([]byte, error) {
 	}
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
-	archive := cpioWriter{w: zip}
-	for _, dir := range []string{"bin", "dev", "etc", "etc/acpi", "etc/acpi/PWRF", "modules"} {
-		archive.add(dir, 0o040755, nil)
+	archive := initramfs.Writer{To: zip}
+	for _, dir := range []string{"bin", "dev", "etc", "etc/acpi", "etc/acpi/PWRF", "lib", "lib64", "modules"} {
+		archive.Add(dir, 0o040755, nil)
 	}
-	archive.add("bin/busybox", 0o100755, busybox)
-	archive.add("bin/sh", 0o120777, []byte("busybox"))
-	archive.add("init", 0o100755, []byte(guestInit))
-	archive.add("etc/acpi/PWRF/00000080", 0o100755, []byte(powerButton))
+	archive.Add("bin/busybox", 0o100755, busybox)
+	archive.Add("bin/sh", 0o120777, []byte("busybox"))
+	archive.Add("init", 0o100755, []byte(guestInit))
+	archive.Add("etc/acpi/PWRF/00000080", 0o100755, []byte(powerButton))
 	modules, err := filepath.Glob(filepath.Join(from, "modules", "*.ko"))
 	if err != nil {
 		return nil, err
@@ -79,36 +80,16 @@ func initramfs(from string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		archive.add("modules/"+filepath.Base(module), 0o100644, text)
+		archive.Add("modules/"+filepath.Base(module), 0o100644, text)
 	}
-	archive.add("TRAILER!!!", 0, nil)
-	err = errors.Join(archive.err, zip.Close())
+	for _, program := range programs {
+		if err := archive.AddProgram(program); err != nil {
+			return nil, err
+		}
+	}
+	archive.Add("TRAILER!!!", 0, nil)
+	err = errors.Join(archive.Err, zip.Close())
 	return packed.Bytes(), err
-}
-
-// cpioWriter writes the "newc" archive that Linux unpacks as initramfs (cpio(5), New ASCII Format).
-type cpioWriter struct {
-	w     io.Writer
-	inode int
-	err   error
-}
-
-func (c *cpioWriter) add(name string, mode int, data []byte) {
-	if c.err != nil {
-		return
-	}
-	c.inode++
-	var entry bytes.Buffer
-	entry.WriteString("070701")
-	for _, field := range []int{c.inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0} {
-		fmt.Fprintf(&entry, "%08x", field)
-	}
-	pad := func() { entry.Write(make([]byte, (4-entry.Len()%4)%4)) }
-	entry.WriteString(name + "\x00")
-	pad()
-	entry.Write(data)
-	pad()
-	_, c.err = c.w.Write(entry.Bytes())
 }
 
 // probeOnce boots a guest under KVM, because /dev/kvm alone does not prove that one can boot. A boot that hangs takes

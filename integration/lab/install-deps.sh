@@ -50,8 +50,8 @@ install_missing() {
 		die "apt-get could not install$missing; if its lists are old, run: apt-get update"
 }
 
-# The modules that a lab guest loads, in this order: the power button, and virtio with disks and the memory balloon.
-modules="button evdev virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_balloon"
+# The modules that a lab guest loads, in this order: the power button, and virtio with disks, the memory balloon and channels.
+modules="button evdev virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk virtio_balloon virtio_console"
 
 # take_kernel ROOT copies a kernel and the guests' modules from a file system tree. Modules may be built in.
 take_kernel() {
@@ -96,19 +96,39 @@ download_kernel() {
 	update
 	wanted=$(newest_kernel)
 	[ -n "$wanted" ] || die "this distribution has no kernel package for guests that is known here"
+	unpack "$wanted"
+	take_kernel "$work/root" || { rm -rf "$work"; die "no kernel in $wanted"; }
+	rm -rf "$work"
+}
+
+# unpack PACKAGES downloads packages and unpacks them below $work/root, which is to be removed. Nothing is installed.
+unpack() {
 	work=$(mktemp -d)
-	say "downloading $wanted"
-	# apt drops its rights to download.
-	# shellcheck disable=SC2086
-	if ! (chown _apt "$work" && cd "$work" && apt-get download -q $wanted); then
+	say "downloading $1"
+	# apt drops its rights to download. Lists that are too old name packages that are no longer there.
+	if ! (chown _apt "$work" && cd "$work" && fetch "$1"); then
 		rm -rf "$work"
-		die "apt-get could not download $wanted"
+		die "apt-get could not download $1"
 	fi
 	for package in "$work"/*.deb; do
 		dpkg-deb -x "$package" "$work/root"
 	done
-	take_kernel "$work/root" || { rm -rf "$work"; die "no kernel in $wanted"; }
+}
+
+fetch() {
+	# shellcheck disable=SC2086
+	apt-get download -q $1 || { apt-get update -q && apt-get download -q $1; }
+}
+
+# take PACKAGE PROGRAM gets one program of a package, with none of what else the package does to a machine.
+take() {
+	root
+	update
+	unpack "$1"
+	found=$(find "$work/root" -name "$2" -type f -print -quit)
+	[ -z "$found" ] || cp "$found" "$directory/$2"
 	rm -rf "$work"
+	[ -n "$found" ] || die "no $2 in $1"
 }
 
 [ -z "$missing" ] || install_missing
@@ -117,3 +137,7 @@ if [ ! -e "$directory/vmlinuz" ] || [ "$(cat "$directory/modules/list" 2>/dev/nu
 	mkdir -p "$directory"
 	take_kernel "" || download_kernel
 fi
+# QEMU's guest agent, which a guest of the lab can run. Its libraries are those of QEMU, which is installed.
+[ -e "$directory/qemu-ga" ] || take qemu-guest-agent qemu-ga
+# What checks rules for Prometheus. It needs nothing beside itself.
+[ -e "$directory/promtool" ] || take prometheus promtool

@@ -134,6 +134,16 @@ func (l *Lab) Machine(name string) (*Machine, error) {
 	return nil, fmt.Errorf("lab %s has no machine %q, it has %s", l.Name, name, strings.Join(names, ", "))
 }
 
+// Host finds a host by name.
+func (l *Lab) Host(name string) (*Host, error) {
+	for _, h := range l.Hosts {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	return nil, fmt.Errorf("lab %s has no host %q", l.Name, name)
+}
+
 // layOut names the machines. The addresses are the same in every lab; no lab can see another one.
 func (l *Lab) layOut(coordinators, hosts int) {
 	machine := func(name string, number int) *Machine {
@@ -196,10 +206,13 @@ func (l *Lab) Down() error {
 	if err := os.RemoveAll(l.Dir); err != nil {
 		return err
 	}
-	if namespace != "" && len(processesIn(namespace)) > 0 {
-		return fmt.Errorf("lab %s is down, but processes of it are left", l.Name)
+	if namespace == "" {
+		return nil
 	}
-	return nil
+	// The kernel has told them all to end. On a busy machine that takes some of them a moment.
+	return await(context.Background(), "the processes of lab "+l.Name+" to end", 30*time.Second, func() (bool, error) {
+		return len(processesIn(namespace)) == 0, nil
+	})
 }
 
 // Open finds a lab of this machine by its name or directory.

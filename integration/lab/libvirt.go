@@ -12,7 +12,8 @@ listen_tcp = 0
 auth_tls = "none"
 auth_unix_ro = "none"
 auth_unix_rw = "none"
-unix_sock_rw_perms = "0700"
+unix_sock_group = "libvirt"
+unix_sock_rw_perms = "0770"
 ` + keepalive
 
 const qemuConf = `security_driver = "none"

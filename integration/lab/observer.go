@@ -55,11 +55,11 @@ func (l *Lab) Observe() *Observer {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Observer{begun: time.Now(), cancel: cancel}
 	o.done.Go(func() {
-		known := map[string]bool{} // host and process
+		known := map[string]bool{} // host, process, and guest: within minutes another guest's process may get the same ID
 		for tick := time.NewTicker(observerPeriod); ; {
 			for _, host := range l.Hosts {
 				for _, process := range host.QEMUs() {
-					key := fmt.Sprint(host.Name, process.namespace, process.PID)
+					key := fmt.Sprint(host.Name, process.namespace, process.PID, process.UUID)
 					if !known[key] {
 						known[key] = true
 						o.done.Go(func() { o.watch(ctx, host, process) })
@@ -115,6 +115,9 @@ func (o *Observer) watch(ctx context.Context, host *Host, process QEMU) {
 			o.end(run, time.Now())
 			return
 		case message.Return != nil && message.Return.Running && run == nil:
+			if process.Incoming {
+				seen = time.Now() // it may have waited for its guest until a moment ago
+			}
 			run = o.begin(host, process, seen)
 		case message.Event == "RESUME" && run == nil:
 			run = o.begin(host, process, message.time())

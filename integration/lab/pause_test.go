@@ -15,7 +15,7 @@ import (
 func TestAGuestStandsStillUntilItIsResumed(t *testing.T) {
 	l := raise(t, Options{Hosts: 2, Coordinators: 1})
 	ctx := t.Context()
-	start := []string{"vm", "start", "web", "--ha", "--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
+	start := starting("web", "128M", "--ha")
 	if _, err := l.Berth(ctx, start...); err != nil {
 		t.Fatal(err)
 	}

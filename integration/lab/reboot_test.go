@@ -14,7 +14,7 @@ import (
 func TestAGuestRestartsInPlace(t *testing.T) {
 	l := raise(t, Options{Hosts: 1, Coordinators: 1})
 	ctx, host := t.Context(), l.Hosts[0]
-	start := []string{"vm", "start", "web", "--ha", "--memory", "128M", "--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline}
+	start := starting("web", "128M", "--ha")
 	if _, err := l.Berth(ctx, start...); err != nil {
 		t.Fatal(err)
 	}

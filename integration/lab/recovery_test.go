@@ -126,7 +126,7 @@ func (d *disaster) restore() (changes int) {
 	} {
 		d.refuses(args, "quarantine", "berth status")
 	}
-	d.refuses([]string{"node", "remove", "node3"}, "node3", "berth node fence node3 --confirmed-off")
+	d.refuses([]string{"node", "delete", "node3", "--yes"}, "node3", "berth node fence node3 --confirmed-off")
 	if err := node3.StartAgent(d.Context()); err != nil {
 		d.Fatal(err)
 	}
@@ -262,7 +262,7 @@ echo "$file"`
 	if strings.Contains(file, "snapshots") {
 		file = path.Dir(file)
 	}
-	if err := says(damaged, "damaged", file, "berth coordinator remove "+c.Name); err != nil {
+	if err := says(damaged, "damaged", file, "berth coordinator delete "+c.Name); err != nil {
 		d.Error(err)
 	}
 	if said := d.on(c.Machine, 1, "berth", "coordinator", "recover", "--yes", "--config", other+".yaml"); says(said, "damaged") != nil {

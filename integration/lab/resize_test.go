@@ -14,16 +14,8 @@ import (
 func TestTheSizeChangesWhileAGuestRuns(t *testing.T) {
 	l := raise(t, Options{Hosts: 2, Coordinators: 1})
 	ctx := t.Context()
-	must := func(args ...string) string {
-		t.Helper()
-		said, err := l.Berth(ctx, args...)
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, said)
-		}
-		return said
-	}
-	must("vm", "start", "web", "--memory", "160M", "--max-memory", "256M", "--max-vcpus", "2",
-		"--kernel", Kernel, "--initrd", Initrd, "--cmdline", Cmdline)
+	must := l.doing(t)
+	must(starting("web", "160M", "--max-memory", "256M", "--max-vcpus", "2")...)
 	l.awaitSize(t, "web", 160, 1)
 	before := awaitBoot(ctx, t, l, "web", "")
 
@@ -65,13 +57,11 @@ func TestTheSizeChangesWhileAGuestRuns(t *testing.T) {
 func (l *Lab) holder(t *testing.T, guest string) *Host {
 	t.Helper()
 	node := showVM(t.Context(), t, l, guest).GetNode()
-	for _, host := range l.Hosts {
-		if host.Name == node {
-			return host
-		}
+	host, err := l.Host(node)
+	if err != nil {
+		t.Fatalf("%s is on %q: %v", guest, node, err)
 	}
-	t.Fatalf("%s is on %q", guest, node)
-	return nil
+	return host
 }
 
 // awaitSize waits until libvirt shows a guest with so many MiB and vCPUs.

@@ -51,7 +51,7 @@ func TestQEMUsKeysOpenNoLibvirt(t *testing.T) {
 	if err := a.StopAgent(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Berth(ctx, "node", "remove", a.Name); err != nil {
+	if _, err := l.Berth(ctx, "node", "delete", a.Name, "--yes"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Exec(ctx, "berth-agent", "libvirt-tls", "renew"); err != nil {

@@ -168,7 +168,7 @@ func TestAVMStaysAwayFromAHostWhereItNoLongerBelongs(t *testing.T) {
 	s.does("node", "undrain", node)
 	away := s.host("was")
 	s.firmware("is", "--node", node)
-	s.does("group", "create", "apart", "--vm", "was,is", "--vms-rule", "negative", "--vms-enforcing")
+	s.does("group", "add", "apart", "--vm", "was,is", "--vms-rule", "negative", "--vms-enforcing")
 	s.berth(0, []string{"node", "undrain", node, "--return", "--dry-run"}, "0 VMs to bring back", "1 better off elsewhere", "group apart")
 	s.berth(0, []string{"node", "undrain", node, "--return"}, "1 better off elsewhere", "group apart")
 	s.comes("the plan of the return is over", func() error {

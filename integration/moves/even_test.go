@@ -19,7 +19,7 @@ func crowd(s *site, balancing string) []string {
 	for _, name := range names {
 		s.firmware(name, "--node", s.lab.Hosts[0].Name)
 	}
-	s.does("group", "create", "seen", "--vm", names[0])
+	s.does("group", "add", "seen", "--vm", names[0])
 	s.does("cluster", "set", "default", "--balancing", balancing)
 	return names
 }

@@ -11,7 +11,10 @@ import (
 // firmware starts a VM without a system: cheap, and enough where its inside does not matter.
 func (s *site) firmware(name string, flags ...string) {
 	s.Helper()
-	s.does(append([]string{"vm", "start", name, "--memory", "64M"}, flags...)...)
+	if !slices.Contains(flags, "--memory") {
+		flags = append(flags, "--memory", "64M")
+	}
+	s.does(append([]string{"vm", "start", name}, flags...)...)
 }
 
 // guest starts a VM that counts, and returns its first sign of life.
@@ -76,11 +79,11 @@ func (s *site) host(name string) string {
 // hostNamed is a host of the lab.
 func (s *site) hostNamed(name string) *lab.Host {
 	s.Helper()
-	at := slices.IndexFunc(s.lab.Hosts, func(h *lab.Host) bool { return h.Name == name })
-	if at < 0 {
-		s.Fatalf("there is no host %s", name)
+	host, err := s.lab.Host(name)
+	if err != nil {
+		s.Fatal(err)
 	}
-	return s.lab.Hosts[at]
+	return host
 }
 
 // plan is one plan with its moves.

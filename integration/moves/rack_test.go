@@ -17,7 +17,7 @@ func TestVMsComeHomeToARackThatWasOff(t *testing.T) {
 	for _, name := range names {
 		s.does("node", "set", name, "--label", "rack-7")
 	}
-	s.does("group", "create", "home", "--vm-label", "home", "--node-label", "rack-7", "--nodes-rule", "positive")
+	s.does("group", "add", "home", "--vm-label", "home", "--node-label", "rack-7", "--nodes-rule", "positive")
 	// A soft rule is repaired when its VM has rested from its last move.
 	s.does("cluster", "set", "default", "--cooldown", "1s")
 	for _, name := range vms {
@@ -54,18 +54,7 @@ func TestVMsComeHomeToARackThatWasOff(t *testing.T) {
 	for _, name := range names {
 		s.does("node", "undrain", name)
 	}
-	s.comes("all VMs are home", func() error {
-		var list berthv1.ListVMsResponse
-		if err := s.lab.Ask(t.Context(), &list, "vm", "list"); err != nil {
-			return err
-		}
-		for _, vm := range list.GetVms() {
-			if !inside(vm.GetNode()) || vm.GetOperationId() != "" {
-				return fmt.Errorf("%s is on %s, operation %q", vm.GetName(), vm.GetNode(), vm.GetOperationId())
-			}
-		}
-		return nil
-	})
+	s.areHome(names, vms)
 	if status := s.passes("home", 2).GetStatus(); !status.GetHolds() {
 		t.Errorf("the VMs are home, and the group's status is %v", status)
 	}

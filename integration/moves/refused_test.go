@@ -22,14 +22,14 @@ func TestGroupsAndPoliciesThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		s.does("vm", "add", name, "--memory", "64M")
 	}
-	s.does("group", "create", "apart", "--vm", "a,b", "--vms-rule", "negative", "--vms-enforcing")
-	create := func(flags ...string) []string { return append([]string{"group", "create", "odd"}, flags...) }
-	policy := func(flags ...string) []string { return append([]string{"policy", "create", "odd"}, flags...) }
+	s.does("group", "add", "apart", "--vm", "a,b", "--vms-rule", "negative", "--vms-enforcing")
+	create := func(flags ...string) []string { return append([]string{"group", "add", "odd"}, flags...) }
+	policy := func(flags ...string) []string { return append([]string{"policy", "add", "odd"}, flags...) }
 	for _, r := range []refusal{
 		{"a VM of another cluster", create("--vm", "a,away"), 1, []string{"away", "edge", "default"}},
 		{"a VM that does not exist", create("--vm", "a,ghost"), 1, []string{`"ghost"`}},
 		{"a node that does not exist", create("--vm", "a", "--node", "ghost", "--nodes-rule", "positive"), 1, []string{`"ghost"`}},
-		{"a name twice", []string{"group", "create", "apart"}, 1, []string{`"apart"`}},
+		{"a name twice", []string{"group", "add", "apart"}, 1, []string{`"apart"`}},
 		{"a contradiction", create("--vm", "a,b", "--vms-rule", "positive", "--vms-enforcing"), 1, []string{"group odd", "group apart"}},
 		{"a unit that there is not", policy("--weigher", "warmth=1"), 64, []string{"warmth", "vm-count"}},
 		{"a constraint that there is not", policy("--constraint", "warm"), 64, []string{"warm", "vm-affinity"}},
@@ -57,8 +57,8 @@ groups:
 		t.Errorf("what was refused has left the policies %s", policies)
 	}
 	// What may be, but is not sound, is warned of.
-	s.berth(0, []string{"group", "edit", "apart", "--vms-rule", "negative", "--priority", "2"})
-	s.berth(0, []string{"group", "create", "near", "--vm", "a,b", "--vms-rule", "positive"}, "warning", "near", "apart")
+	s.berth(0, []string{"group", "set", "apart", "--vms-rule", "negative", "--priority", "2"})
+	s.berth(0, []string{"group", "add", "near", "--vm", "a,b", "--vms-rule", "positive"}, "warning", "near", "apart")
 }
 
 func TestTheLastNodeIsNotDrained(t *testing.T) {

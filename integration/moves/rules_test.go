@@ -10,7 +10,7 @@ import (
 // Somebody moves a VM behind Berth's back to where a hard rule does not want it. That is seen, told and repaired.
 func TestARuleThatIsBrokenByHandIsRepaired(t *testing.T) {
 	s := begin(t)
-	s.does("group", "create", "apart", "--vm-label", "web", "--vms-rule", "negative", "--vms-enforcing")
+	s.does("group", "add", "apart", "--vm-label", "web", "--vms-rule", "negative", "--vms-enforcing")
 	from, to := s.hostNamed("node2"), s.hostNamed("node1")
 	s.firmware("web1", "--node", to.Name, "--label", "web")
 	s.firmware("web2", "--node", from.Name, "--label", "web")
@@ -59,7 +59,7 @@ func TestARuleThatIsBrokenByHandIsRepaired(t *testing.T) {
 
 func TestWhatAGroupForbidsIsNotStarted(t *testing.T) {
 	s := begin(t)
-	s.does("group", "create", "apart", "--vm-label", "web", "--vms-rule", "negative", "--vms-enforcing")
+	s.does("group", "add", "apart", "--vm-label", "web", "--vms-rule", "negative", "--vms-enforcing")
 	for _, host := range s.lab.Hosts[2:] {
 		s.does("node", "maintenance", host.Name, "on")
 	}
@@ -79,7 +79,7 @@ func TestVMsThatKeepTogetherAreStartedTogether(t *testing.T) {
 	for _, name := range names {
 		s.does("vm", "add", name, "--memory", "64M")
 	}
-	s.does("group", "create", "together", "--vm", strings.Join(names, ","), "--vms-rule", "positive", "--vms-enforcing")
+	s.does("group", "add", "together", "--vm", strings.Join(names, ","), "--vms-rule", "positive", "--vms-enforcing")
 	s.berth(0, append([]string{"vm", "start"}, names...), "placed together with")
 	if hosts := slices.Compact(s.hosts(names...)); len(hosts) != 1 {
 		t.Errorf("they are on %v", hosts)

@@ -111,13 +111,13 @@ var mainMutants = []mutant{
 		becomes: "",
 	},
 	{
-		name: "left-while-its-process-lives", file: "agent/hypervisor/libvirt/departure.go", suite: inLibvirt.only("Departure"),
+		name: "left-while-its-process-lives", file: "agent/hypervisor/processes/life.go", suite: inLibvirt.only("Departure"),
 		is:      "return conn.Read(func(fd uintptr) bool { return hasEnded(int(fd)) })",
 		becomes: "return conn.Read(func(uintptr) bool { return true })",
 	},
 	{
-		name: "left-though-it-ran-on", file: "agent/hypervisor/libvirt/departure.go", suite: inLibvirt.only("Departure"),
-		is: "one == nil || !one.stands || one.hasLeft()", becomes: "one == nil || one.hasLeft()",
+		name: "left-though-it-ran-on", file: "agent/hypervisor/departures/departures.go", suite: inLibvirt.only("Departure"),
+		is: "one == nil || !one.stands || one.HasLeft()", becomes: "one == nil || one.HasLeft()",
 	},
 	{
 		name: "left-by-half-the-news", file: "agent/hypervisor/libvirt/departure.go", suite: inLibvirt.only("Departure"),
@@ -182,7 +182,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "times-to-come-stay", file: "coordinator/evidence/stamps.go", suite: inEvidence.only("NotComeYet"),
-		is: "&vm.StartedAt, &vm.MovedAt, &vm.RestartedAt", becomes: "&vm.MovedAt",
+		is: "&own.StartedAt, &own.MovedAt, &own.RestartedAt", becomes: "&own.MovedAt",
 	},
 	{
 		name: "one-stamp-moves-the-clock", file: "coordinator/state/clock.go", suite: inState.only("2099|BothSides"),
@@ -253,8 +253,7 @@ var mainMutants = []mutant{
 	// Operations: evidence and verdicts.
 	{
 		name: "ambiguous-start-as-failed", file: "coordinator/operation/start.go", suite: inOperation, quick: true,
-		is:      "case OutcomeAmbiguous:\n\t\tt.enter(Judging)\n\tdefault:\n\t\tt.startFailed(answer.Code, answer.Error)",
-		becomes: "default:\n\t\tt.startFailed(answer.Code, answer.Error)",
+		is: "case OutcomeAmbiguous:\n\t\tt.enter(Judging)", becomes: "case OutcomeAmbiguous:\n\t\tt.startFailed(answer.Code, answer.Error)",
 	},
 	{
 		name: "answer-of-another-step", file: "coordinator/operation/step.go", suite: inOperation.only("AnotherStep"),
@@ -347,7 +346,7 @@ var mainMutants = []mutant{
 	// Ledgers.
 	{
 		name: "in-flight-memory-left-out", file: "coordinator/view/accounting.go", suite: inView, quick: true,
-		is: "charges[held.Node] = append(charges[held.Node], chargeOfReservation(held, vms[held.VM]))", becomes: "_ = held",
+		is: "claimed = append(claimed, chargeOfReservation(*held, v.roster.vms.ByID(held.VM)))", becomes: "_ = held",
 	},
 	{
 		name: "memory-counted-twice", file: "coordinator/view/accounting.go", suite: inView,
@@ -472,7 +471,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "an-earlier-log-counts", file: "agent/hypervisor/guestlog/guestlog.go", suite: suite{pkg: "./agent/hypervisor/guestlog"},
-		is: "is, left = false, false", becomes: "is = false",
+		is: `uuid, left = "", false`, becomes: `uuid = ""`,
 	},
 	{
 		name: "moved-by-hand-is-never-decided", file: "coordinator/operation/verdict.go", suite: inOperation.only("SomebodyHasMoved"),

@@ -42,7 +42,7 @@ var agentMutants = []mutant{
 	},
 	{
 		name: "a-removed-nodes-copy-is-not-told", file: "coordinator/evidence/follow.go", suite: inControl.only("RemovedNode"),
-		is: "s.besideRemoved(&vm, Beside(vm, s.sighting(&as)))", becomes: "Beside(vm, s.sighting(&as))",
+		is: "s.besideRemoved(vm, Beside(*vm, s.sighting(&as)))", becomes: "Beside(*vm, s.sighting(&as))",
 	},
 	// Agents of an older release.
 	{

@@ -3,7 +3,49 @@ package main
 // driftMutants break what is known of guests that people change beside Berth.
 var driftMutants = []mutant{
 	{
-		name: "what-was-told-ends-with-the-guest", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("EndedSinceIsKept"),
+		name: "a-last-run-is-journalled-or-not", file: "agent/jobs/ran.go", suite: inJobs.only("OnceThereIsRoom"),
+		is: "j.runs.Again(vm)", becomes: "_ = vm",
+	},
+	{
+		name: "what-was-decided-is-asked-for-still", file: "coordinator/drift/drift.go", suite: suite{pkg: "./coordinator/drift"},
+		is: "		return model.Condition{}\n", becomes: "		return vm.Condition\n",
+	},
+	{
+		name: "what-a-migration-left-ended-here", file: "agent/jobs/stop.go", suite: inJobs.only("MigrationHasLeft"),
+		is: "left := seen.in(hypervisor.PausedMigration)", becomes: "left := seen.in(hypervisor.Absent)",
+	},
+	{
+		name: "an-old-note-of-a-log-counts", file: "agent/hypervisor/guestlog/guestlog.go",
+		suite: suite{pkg: "./agent/hypervisor/guestlog"}.only("RootHasNoted"),
+		is:    "	l.noted = nil\n", becomes: "	_ = l.noted\n",
+	},
+	{
+		name: "hidden-files-are-nobodys", file: "agent/hypervisor/statusfiles/statusfiles.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"},
+		is:    "case errors.Is(err, os.ErrPermission):", becomes: "case errors.Is(err, os.ErrProcessDone):",
+	},
+	{
+		name: "an-unseen-end-is-forgotten", file: "coordinator/control/outofband/follow.go", suite: inControl.only("OnTopOfADisk"),
+		is: "vm.Unwatched = vm.Epoch", becomes: "vm.Unwatched = 0",
+	},
+	{
+		name: "a-snapshot-is-not-asked-about", file: "coordinator/model/drift.go", suite: inControl.only("OnTopOfADisk|UnderASnapshot"),
+		is: "return edit.Found && v.Drift != nil", becomes: "return edit.Rivals != \"\" && v.Drift != nil",
+	},
+	{
+		name: "what-was-reverted-is-asked-again", file: "coordinator/operation/start.go", suite: inControl.only("OnTopOfADisk"),
+		is: "(vm.Drift == nil || !vm.Drift.Reverted)", becomes: "(vm.Drift == nil || !vm.Drift.Accepted)",
+	},
+	{
+		name: "an-empty-snapshot-is-in-the-way", file: "agent/hypervisor/overlay.go", suite: suite{pkg: "./agent/hypervisor"},
+		is: "return v.Empty || ", becomes: "return ",
+	},
+	{
+		name: "an-overlay-is-not-looked-for", file: "agent/jobs/start.go", suite: suite{pkg: "./agent/jobs"}.only("NoSnapshot|UnderASnapshot"),
+		is: "if err == nil && j.command.GetStart().GetUnwatched()", becomes: "if err != nil && j.command.GetStart().GetUnwatched()",
+	},
+	{
+		name: "what-was-told-ends-with-the-guest", file: "coordinator/drift/look.go", suite: inControl.only("EndedSinceIsKept"),
 		is: "told.Devices != nil && told.Node == node", becomes: "told.Devices != nil && told.Node != node",
 	},
 	{
@@ -19,12 +61,12 @@ var driftMutants = []mutant{
 		is: "ran := ranSince(&vm)", becomes: "ran := vm.Ran",
 	},
 	{
-		name: "a-stray-is-not-looked-at", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("BesideBerthIsWhat"),
+		name: "a-stray-is-not-looked-at", file: "coordinator/drift/look.go", suite: inControl.only("BesideBerthIsWhat"),
 		is: "	if len(found) != 1 {\n		return vm.Holder", becomes: "	if len(found) != 9 {\n		return vm.Holder",
 	},
 	{
-		name: "a-change-on-a-deaf-node-is-forgotten", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("ListsNothing"),
-		is: "	if !listed {\n		return vm, false", becomes: "	if !listed {\n		return vm, true",
+		name: "a-change-on-a-deaf-node-is-forgotten", file: "coordinator/drift/look.go", suite: inControl.only("ListsNothing"),
+		is: "nobody hears its node\n		found.Again = true", becomes: "nobody hears its node\n		found.Again = false",
 	},
 	{
 		name: "the-record-is-started", file: "coordinator/operation/start.go", suite: inControl.only("RanWithLast"),
@@ -39,15 +81,15 @@ var driftMutants = []mutant{
 		is: `if why == "" {`, becomes: `if why == "" || len(why) > 0 {`,
 	},
 	{
-		name: "a-drift-is-forgotten-in-an-operation", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("LostToAnOperation"),
-		is: "takes minutes\n		return false\n", becomes: "takes minutes\n		return true\n",
+		name: "a-drift-is-forgotten-in-an-operation", file: "coordinator/drift/look.go", suite: inControl.only("LostToAnOperation"),
+		is: "takes minutes\n		found.Again = true\n", becomes: "takes minutes\n		found.Again = false\n",
 	},
 	{
-		name: "a-last-run-is-asked-of-one-node", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("NobodyKnewOf"),
-		is: "slices.Backward(d.Inventory.RanOn(vm.ID))", becomes: "[]string{vm.LastNode}",
+		name: "a-last-run-is-asked-of-one-node", file: "coordinator/drift/look.go", suite: inControl.only("NobodyKnewOf"),
+		is: "slices.Backward(l.RanOn(vm.ID))", becomes: "slices.All([]string{vm.LastNode})",
 	},
 	{
-		name: "a-reboot-hides-a-drift", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("DuringAReboot"),
+		name: "a-reboot-hides-a-drift", file: "coordinator/drift/look.go", suite: inControl.only("DuringAReboot"),
 		is: "op.Kind != operation.Reboot", becomes: "op.Kind != operation.Stop",
 	},
 	{

@@ -36,6 +36,18 @@ var liveMutants = []mutant{
 		becomes: "if err == nil && epoch > j.command.GetEpoch() {",
 	},
 	{
+		name: "somebody-elses-freeze-is-thawed", file: "agent/jobs/snapshot.go", suite: inJobs.only("SomebodyElseHasFrozen"),
+		is: "if left != epoch && j.frozenByOthers() {", becomes: "if left != epoch && j.frozenByOthers() && j.takenUp {",
+	},
+	{
+		name: "a-frozen-guest-is-asked-to-stop", file: "coordinator/control/drifts/frozen.go", suite: inControl.only("SomebodyHasFrozen"),
+		is: "if err != nil || !done.Frozen {", becomes: "if err != nil || !done.Frozen || otherwise != \"\" {",
+	},
+	{
+		name: "a-drain-tells-of-no-frozen-guest", file: "coordinator/control/drifts/frozen.go", suite: inControl.only("SomebodyHasFrozen"),
+		is: "if vm, known := snapshot.VM(id); known && d.Unfrozen", becomes: "if vm, known := snapshot.VM(id); !known && d.Unfrozen",
+	},
+	{
 		name: "a-document-takes-anybodys-disk", file: "coordinator/control/drifts/unused.go", suite: inControl.only("ADocumentWithADisk"),
 		is: "	return Unused(snapshot, survey, after, edits)\n", becomes: "	_ = edits\n	return nil\n",
 	},
@@ -88,9 +100,8 @@ var liveMutants = []mutant{
 		is: "edits[i].By, edits[i].At = old.By, old.At", becomes: "_ = old",
 	},
 	{
-		name: "an-old-listing-takes-a-disk-away", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("DiskIsAttachedNow"),
-		is:      "(after.Drift == nil || after.Drift == vm.Drift) && !amended(&vm) {",
-		becomes: "after.Drift == nil || after.Drift == vm.Drift {",
+		name: "an-old-listing-takes-a-disk-away", file: "coordinator/drift/look.go", suite: inControl.only("DiskIsAttachedNow"),
+		is: "found.VM.Drift != vm.Drift || amended(&vm) {", becomes: "found.VM.Drift != vm.Drift {",
 	},
 	{
 		name: "what-a-guest-keeps-is-promised-again", file: "coordinator/model/size.go", suite: inControl.only("ASizeIsChangedNow"),
@@ -135,5 +146,13 @@ var liveMutants = []mutant{
 	{
 		name: "a-paused-guest-is-moved", file: "coordinator/binding/binding.go", suite: inAPI.only("StandsStill"),
 		is: "	if stands {\n", becomes: "	if stands && len(all) > 0 {\n",
+	},
+	{
+		name: "what-was-just-attached-is-not-there", file: "coordinator/drift/amend.go", suite: suite{pkg: "./coordinator/drift"},
+		is: "return edited(g.Live, slices", becomes: "return edited(g.Live, nil)\n\t\treturn edited(g.Live, slices",
+	},
+	{
+		name: "what-is-changed-beside-berth-is-not-seen", file: "coordinator/drift/amend.go", suite: suite{pkg: "./coordinator/drift"},
+		is: "return e.By == \"\" }))", becomes: "return e.By == \"nobody\" }))",
 	},
 }

@@ -52,7 +52,44 @@ var seedMutants = []mutant{
 	},
 	{
 		name: "bound-when-somebody-looks", file: "coordinator/control/lifecycle/driver.go", suite: inControl.only("EndOfAStartBinds"),
-		is: "next.VM, bound = o.drifts.Started(", becomes: "_, bound = o.drifts.Started(",
+		is: "if next.Wrote != \"\" {", becomes: "if next.Wrote == \"?\" {",
+	},
+	{
+		name: "what-may-have-run-has-not", file: "coordinator/operation/start.go", suite: inOperation.only("MayHaveRunSaysWhere"),
+		is: "if seen.Ended || seen.Unseen ||", becomes: "if seen.Ended && seen.Unseen &&",
+	},
+	{
+		name: "what-ran-before-the-boot-has-not", file: "coordinator/operation/anew.go", suite: inOperation.only("MayHaveRunSaysWhere"),
+		is: "t.Operation.TargetBoot, t.Wrote = boot, op.Target", becomes: "t.Operation.TargetBoot = boot",
+	},
+	{
+		name: "a-vm-that-may-have-run-is-forgotten", file: "coordinator/operation/step.go", suite: inOperation.only("KeptThoughItsFirstStart"),
+		is: "n.DeleteVM && n.VM.Bound != \"\" {", becomes: "n.DeleteVM && n.VM.Bound == \"?\" {",
+	},
+	{
+		name: "a-failed-start-binds-when-pools-are-known", file: "coordinator/drift/look.go", suite: inControl.only("MayHaveRunBinds"),
+		is: "\t\tfacts.PoolsKnown = true\n", becomes: "",
+	},
+	{
+		name: "a-guest-that-ends-at-once-never-ran", file: "agent/jobs/start.go", suite: inJobs.only("StartFails"),
+		is: "failed.result.Domain.EndedHere = true", becomes: "failed.result.Domain.EndedHere = false",
+	},
+	{
+		name: "after-a-restore-what-stands-is-the-vm", file: "coordinator/evidence/told.go", suite: inEvidence.only("AfterARestore"),
+		is: "if here.mayBeOld(&vm) {", becomes: "if false && here.mayBeOld(&vm) {",
+	},
+	{
+		name: "after-a-restore-its-disks-are-where-it-stands", file: "coordinator/evidence/told.go", suite: inEvidence.only("AfterARestore"),
+		is: "!copies[0].complete() || copies[0].mayBeOld(vm) {", becomes: "!copies[0].complete() {",
+	},
+	{
+		name: "a-loss-in-a-move-is-dated-by-the-wall-clock", file: "coordinator/operation/verdict.go",
+		suite: inOperation.only("LossDuringAMigration"),
+		is:    "if came.IsZero() || fell.IsZero() {", becomes: "if came.IsZero() || !fell.IsZero() {",
+	},
+	{
+		name: "a-loss-is-dated-by-the-wall-clock", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("LeadersOwnClock"),
+		is: "seen && here.epoch == vm.Epoch {", becomes: "seen && here.epoch != vm.Epoch {",
 	},
 	// Every start asks where the VM may be.
 	{

@@ -21,4 +21,12 @@ var mutants = slices.Concat(
 	intakeMutants,
 	tokenMutants,
 	identityMutants,
+	renewalMutants,
+	preferMutants,
+	designMutants,
+	backupMutants,
+	listMutants,
+	packMutants,
+	historyMutants,
+	figureMutants,
 )

@@ -50,10 +50,13 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binaries+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Values[stoppers{}] = map[string]func(){}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"coordinator": coordinator,
+			"joins":       joins,
+			"stops":       stops,
 			"exits":       exits,
 			"context":     context,
 			"listen":      listen,

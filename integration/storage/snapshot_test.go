@@ -24,10 +24,10 @@ func TestSnapshotsHaveWhatWasThere(t *testing.T) {
 		return least, most
 	}
 	least, most := between("while a snapshot is taken", func() {
-		t.Log(s.does("vm", "snapshot", "create", "web", "--name", "first", "--description", "before the move"))
+		t.Log(s.does("vm", "snapshot", "add", "web", "--name", "first", "--description", "before the move"))
 	})
-	s.berth(1, []string{"vm", "snapshot", "create", "web", "--name", "first"}, "has a snapshot \"first\" already")
-	s.berth(1, []string{"vm", "snapshot", "create", "web", "--name", "frozen", "--freeze"}, "could not be frozen")
+	s.berth(1, []string{"vm", "snapshot", "add", "web", "--name", "first"}, "has a snapshot \"first\" already")
+	s.berth(1, []string{"vm", "snapshot", "add", "web", "--name", "frozen", "--freeze"}, "could not be frozen")
 	s.berth(1, []string{"vm", "snapshot", "revert", "web", "--name", "first", "--yes"}, "berth vm stop web")
 	listed := s.does("vm", "snapshot", "list", "web")
 	if !strings.Contains(listed, "as after a power cut") || strings.Contains(listed, "frozen") {
@@ -37,11 +37,11 @@ func TestSnapshotsHaveWhatWasThere(t *testing.T) {
 	source := s.host("web")
 	s.does("vm", "migrate", "web", "--to", s.other(source).Name)
 	between("while another one is taken and removed on the other host", func() {
-		s.does("vm", "snapshot", "create", "web", "--name", "second")
+		s.does("vm", "snapshot", "add", "web", "--name", "second")
 		s.does("vm", "snapshot", "delete", "web", "--name", "second", "--yes")
 	})
 	s.does("vm", "stop", "web", "--force")
-	s.does("vm", "snapshot", "create", "web", "--name", "off")
+	s.does("vm", "snapshot", "add", "web", "--name", "off")
 	last := s.startsAgain("web")
 	s.does("vm", "stop", "web", "--force")
 

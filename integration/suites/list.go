@@ -68,7 +68,7 @@ func packages(ctx context.Context, patterns []string) ([]string, error) {
 func check() []suite {
 	return []suite{
 		tests(
-			"laws", "-short", "./integration/arch", "./integration/mutants", "./integration/suggestions", "./integration/suites",
+			"laws", "-count", "1", "-short", "./integration/arch", "./integration/mutants", "./integration/suggestions", "./integration/suites",
 			"./integration/goals",
 		),
 		// Many of them wait more than they compute.
@@ -89,13 +89,15 @@ func test(part uint64, others []string) []suite {
 		list,
 		tests("race", slices.Concat([]string{"-race"}, concurrent)...),
 		tests(
-			"development", "./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
-			"./integration/goals", "./integration/loopback", "./integration/mutants", "./integration/simagent", "./integration/suggestions",
-			"./integration/suites", "./integration/writer", "./packaging/...",
+			"development", "-count", "1", "./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
+			"./integration/fuzz", "./integration/goals", "./integration/loopback", "./integration/manual", "./integration/mutants",
+			"./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites", "./integration/writer",
+			"./packaging/...",
 		),
 		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
 		tests("drains", "-run", drains, "./coordinator/control"),
+		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz"}},
 		tests("unit", others...),
 		tests("bench", "./integration/bench/...").exclusively(),
 	)

@@ -1,5 +1,5 @@
 // Command docs makes what the packages ship in addition to the binaries, from the commands themselves: manual pages, completions
-// for three shells, and the licences of everything linked in. It runs from the root of the module.
+// for three shells, and the list and the licences of everything linked in. It runs from the root of the module.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 }
 
 func generate(stage string) error {
-	for _, folder := range []string{"completions", "licenses"} {
+	for _, folder := range []string{"completions", "licenses", "sbom"} {
 		if err := os.MkdirAll(filepath.Join(stage, folder), 0o755); err != nil {
 			return err
 		}
@@ -59,6 +59,9 @@ func generate(stage string) error {
 			return err
 		}
 		if err := writeLicenses(filepath.Join(stage, "bin", name), filepath.Join(stage, "licenses", name)); err != nil {
+			return err
+		}
+		if err := writeBOM(filepath.Join(stage, "bin", name), filepath.Join(stage, "sbom", name+".cdx.json")); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,11 @@ func Load(path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
+	return parse(path, data, into)
+}
+
+// parse is Load of what path has in it.
+func parse(path string, data []byte, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {

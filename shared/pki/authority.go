@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -14,12 +15,17 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
 // Validity of what is signed.
 const (
-	DefaultValidity   = 365 * 24 * time.Hour
+	DefaultValidity = 365 * 24 * time.Hour
+	// CertificateLife is how long a certificate is good whose holder renews it, and UnrenewedLife that of one who cannot.
+	CertificateLife   = 30 * 24 * time.Hour
+	UnrenewedLife     = 5 * 365 * 24 * time.Hour
 	authorityValidity = 10 * 365 * 24 * time.Hour
 	backdated         = 10 * time.Minute
 )
@@ -68,29 +74,60 @@ func NewAuthority(clusterID string, now time.Time) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key, clusterID: clusterID}, nil
 }
 
-// LoadAuthority reads what CertificatePEM and KeyPEM gave. The error is ErrAuthority.
+// LoadAuthority reads what CertificatePEM and KeyPEM gave. Of several certificates it takes the first that is of the key. The error is
+// ErrAuthority.
 func LoadAuthority(certPEM, keyPEM []byte) (*Authority, error) {
-	certificate, err := parseCertificate(certPEM)
+	authority, err := loadAuthority(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAuthority, err)
+		return nil, err
 	}
-	block, _ := pem.Decode(keyPEM)
-	if block == nil {
-		return nil, fmt.Errorf("%w: the key is not PEM", ErrAuthority)
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAuthority, err)
-	}
-	key, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || !key.PublicKey.Equal(certificate.PublicKey) {
-		return nil, fmt.Errorf("%w: the key does not belong to the certificate", ErrAuthority)
-	}
-	if !certificate.IsCA || len(certificate.URIs) != 1 || certificate.URIs[0].Scheme != scheme {
+	if authority.clusterID == "" {
 		return nil, fmt.Errorf("%w: the certificate names no cluster", ErrAuthority)
 	}
-	return &Authority{certificate: certificate, key: key, clusterID: certificate.URIs[0].Host}, nil
+	return authority, nil
 }
+
+// LoadAuthorityOf is LoadAuthority for a cluster. An authority that comes from outside names no cluster, and is taken for this one.
+func LoadAuthorityOf(clusterID string, certPEM, keyPEM []byte) (*Authority, error) {
+	authority, err := loadAuthority(certPEM, keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	if named := authority.clusterID; named != "" && named != clusterID {
+		return nil, fmt.Errorf("%w: the certificate is of cluster %s, this is cluster %s", ErrAuthority, named, clusterID)
+	}
+	authority.clusterID = clusterID
+	return authority, nil
+}
+
+// loadAuthority leaves the cluster empty if the certificate names none.
+func loadAuthority(certPEM, keyPEM []byte) (*Authority, error) {
+	certificates, err := parseCertificates(certPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAuthority, err)
+	}
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAuthority, err)
+	}
+	i := slices.IndexFunc(certificates, func(c *x509.Certificate) bool { return key.PublicKey.Equal(c.PublicKey) })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: the key does not belong to the certificate", ErrAuthority)
+	}
+	authority := &Authority{certificate: certificates[i], key: key}
+	if !authority.certificate.IsCA {
+		return nil, fmt.Errorf("%w: the certificate is not one of an authority", ErrAuthority)
+	}
+	for _, uri := range authority.certificate.URIs {
+		if uri.Scheme == scheme {
+			authority.clusterID = uri.Host
+		}
+	}
+	return authority, nil
+}
+
+// ID is the identifier of the authority's key, which AuthorityOf tells of what it has signed.
+func (a *Authority) ID() string { return hex.EncodeToString(a.certificate.SubjectKeyId) }
 
 // ClusterID is the cluster whose authority this is.
 func (a *Authority) ClusterID() string { return a.clusterID }
@@ -214,6 +251,42 @@ func parseCertificate(text []byte) (*x509.Certificate, error) {
 		return nil, errors.New("the certificate is not PEM")
 	}
 	return x509.ParseCertificate(block.Bytes)
+}
+
+// parseCertificates reads a list of certificates, one after the other. There is at least one.
+func parseCertificates(text []byte) ([]*x509.Certificate, error) {
+	var all []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("it has a %s, and only certificates belong there", strings.ToLower(block.Type))
+		}
+		one, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the certificate is not PEM")
+	}
+	return all, nil
+}
+
+// signedByOne tells whether one of the authorities has signed a certificate.
+func signedByOne(certificate *x509.Certificate, authorities []*x509.Certificate) error {
+	var first error
+	for _, authority := range authorities {
+		err := certificate.CheckSignatureFrom(authority)
+		if err == nil {
+			return nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
 }
 
 func certificatePEM(der []byte) []byte {

@@ -86,6 +86,20 @@ func (a *Authority) Hypervisor(purpose Purpose) (*HypervisorAuthority, error) {
 	return nil, fmt.Errorf("%w: no %s key follows from it", ErrAuthority, purpose)
 }
 
+// Secret follows from the authority's key by a one-way function: every member comes to the same one for a purpose, and nobody else does.
+func (a *Authority) Secret(purpose string) (secret [32]byte, err error) {
+	key, err := a.key.Bytes()
+	if err != nil {
+		return secret, fmt.Errorf("make a secret of the authority's key: %w", err)
+	}
+	made, err := hkdf.Key(sha256.New, key, []byte(a.clusterID), purpose, len(secret))
+	if err != nil {
+		return secret, fmt.Errorf("make a secret of the authority's key: %w", err)
+	}
+	copy(secret[:], made)
+	return secret, nil
+}
+
 // hypervisorAuthority gives the same certificate for the same key and time, to the last bit.
 func hypervisorAuthority(clusterID string, purpose Purpose, key *ecdsa.PrivateKey, now time.Time) (*HypervisorAuthority, error) {
 	public, err := x509.MarshalPKIXPublicKey(key.Public())

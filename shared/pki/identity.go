@@ -39,8 +39,9 @@ func (i Identity) String() string { return string(i.Role) + "/" + i.Name }
 // Bearer is somebody with a certificate: who that says it is, the key that it is for, and when it ends.
 type Bearer struct {
 	Identity
-	Key   string // KeyHash of the certificate
-	Until time.Time
+	Key       string // KeyHash of the certificate
+	Until     time.Time
+	Authority string // which authority signed it, as AuthorityOf tells
 }
 
 // BearerOf reads a certificate as IdentityOf does.
@@ -49,7 +50,7 @@ func BearerOf(cert *x509.Certificate) (Bearer, error) {
 	if err != nil {
 		return Bearer{}, err
 	}
-	return Bearer{Identity: identity, Key: KeyHash(cert), Until: cert.NotAfter}, nil
+	return Bearer{Identity: identity, Key: KeyHash(cert), Until: cert.NotAfter, Authority: AuthorityOf(cert)}, nil
 }
 
 // KeyHash is the lower-case hex SHA-256 of a certificate's public key with its algorithm.
@@ -57,6 +58,9 @@ func KeyHash(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:])
 }
+
+// AuthorityOf is which authority signed a certificate, in hex: the identifier of that authority's key.
+func AuthorityOf(cert *x509.Certificate) string { return hex.EncodeToString(cert.AuthorityKeyId) }
 
 // BearerOfPEM reads the first certificate of a text as BearerOf does.
 func BearerOfPEM(text []byte) (Bearer, error) {

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
 
 // Files are the paths of what one holder of a certificate needs.
 type Files struct {
-	CA          string // the cluster's authority
+	CA          string // the authorities that the cluster trusts, one or several
 	Certificate string
 	Key         string
 }
@@ -23,9 +24,9 @@ var (
 	ErrPeer  = errors.New("the other side is not who it should be")
 )
 
-// ServerConfig serves with the pair in f and judges client certificates by the authority in f, as auth says. Replaced
+// ServerConfig serves with the pair in f and judges client certificates by the authorities in f, as auth says. Replaced
 // files are taken up with the next connection; files that do not fit together are not, and the old ones stay in use.
-// The authority's certificate is sent along, so that a machine with nothing but a token can check it. The error is
+// The authorities' certificates are sent along, so that a machine with nothing but a token can check it. The error is
 // ErrFiles.
 func ServerConfig(f Files, auth tls.ClientAuthType) (*tls.Config, error) {
 	watched, err := watch(f)
@@ -34,12 +35,15 @@ func ServerConfig(f Files, auth tls.ClientAuthType) (*tls.Config, error) {
 	}
 	build := func(m material) *tls.Config {
 		pair := m.pair
-		pair.Certificate = append(append([][]byte{}, pair.Certificate...), m.authority.Raw)
+		pair.Certificate = slices.Clone(pair.Certificate)
+		for _, authority := range m.trusted {
+			pair.Certificate = append(pair.Certificate, authority.Raw)
+		}
 		return &tls.Config{
 			MinVersion:   tls.VersionTLS13,
 			Certificates: []tls.Certificate{pair},
 			ClientAuth:   auth,
-			ClientCAs:    pool(m.authority),
+			ClientCAs:    pool(m.trusted...),
 			NextProtos:   []string{"h2", "http/1.1"},
 			// A resumed session would skip the look at a certificate that has been replaced or revoked since.
 			SessionTicketsDisabled: true,
@@ -53,28 +57,39 @@ func ServerConfig(f Files, auth tls.ClientAuthType) (*tls.Config, error) {
 }
 
 // ClientConfig dials with the pair in f, taken up again when the files change. It accepts only a server whose
-// certificate the authority in f signed, for the host that is dialled, in the role want and in the same cluster.
-// The error is ErrFiles; a refused server's is ErrPeer or that of package x509.
+// certificate one of the authorities in f signed, for the host that is dialled, in the role want and in the same cluster.
+// The error is ErrFiles; a refused server's is ErrPeer or that of package x509. The authorities are those of today: what
+// runs for long asks Client.
 func ClientConfig(f Files, want Role) (*tls.Config, error) {
+	client, err := Client(f, want)
+	if err != nil {
+		return nil, err
+	}
+	return client(), nil
+}
+
+// Client gives what ClientConfig does, each time with the authorities that the files have then.
+func Client(f Files, want Role) (func() *tls.Config, error) {
 	watched, err := watch(f)
 	if err != nil {
 		return nil, err
 	}
-	first := watched.current()
-	own, err := IdentityOf(first.pair.Leaf)
+	own, err := IdentityOf(watched.current().pair.Leaf)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrFiles, f.Certificate, err)
 	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13,
-		RootCAs:    pool(first.authority),
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair := watched.current().pair
-			return &pair, nil
-		},
-		VerifyConnection: func(state tls.ConnectionState) error {
-			return checkServer(state.PeerCertificates, want, own.ClusterID)
-		},
+	return func() *tls.Config {
+		return &tls.Config{
+			MinVersion: tls.VersionTLS13,
+			RootCAs:    pool(watched.current().trusted...),
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				pair := watched.current().pair
+				return &pair, nil
+			},
+			VerifyConnection: func(state tls.ConnectionState) error {
+				return checkServer(state.PeerCertificates, want, own.ClusterID)
+			},
+		}
 	}, nil
 }
 
@@ -92,6 +107,7 @@ func PinnedClientConfig(caFingerprint string) *tls.Config {
 	}
 }
 
+// checkPinned accepts a server whose certificate is by the pinned authority, or by one that the pinned one has endorsed as its successor.
 func checkPinned(chain []*x509.Certificate, want string) error {
 	if len(chain) == 0 {
 		return fmt.Errorf("%w: it sent no certificate", ErrPeer)
@@ -100,8 +116,14 @@ func checkPinned(chain []*x509.Certificate, want string) error {
 		if fingerprint(authority) != want {
 			continue
 		}
+		trusted := []*x509.Certificate{authority}
+		for _, other := range chain[1:] {
+			if other.IsCA && other.CheckSignatureFrom(authority) == nil {
+				trusted = append(trusted, other)
+			}
+		}
 		_, err := chain[0].Verify(x509.VerifyOptions{
-			Roots:     pool(authority),
+			Roots:     pool(trusted...),
 			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		})
 		if err != nil {
@@ -129,16 +151,18 @@ func checkServer(chain []*x509.Certificate, want Role, clusterID string) error {
 	return nil
 }
 
-func pool(authority *x509.Certificate) *x509.CertPool {
+func pool(authorities ...*x509.Certificate) *x509.CertPool {
 	roots := x509.NewCertPool()
-	roots.AddCert(authority)
+	for _, authority := range authorities {
+		roots.AddCert(authority)
+	}
 	return roots
 }
 
 // material is one consistent reading of Files.
 type material struct {
-	pair      tls.Certificate
-	authority *x509.Certificate
+	pair    tls.Certificate
+	trusted []*x509.Certificate
 }
 
 // watcher reads Files again when one of them is another file, or has another size or time of change, than before.
@@ -201,7 +225,7 @@ func read(f Files) (material, error) {
 	if err != nil {
 		return material{}, err
 	}
-	authority, err := parseCertificate(caPEM)
+	trusted, err := parseCertificates(caPEM)
 	if err != nil {
 		return material{}, fmt.Errorf("%s: %w", f.CA, err)
 	}
@@ -209,8 +233,8 @@ func read(f Files) (material, error) {
 	if err != nil {
 		return material{}, fmt.Errorf("%s and %s: %w", f.Certificate, f.Key, err)
 	}
-	if err := pair.Leaf.CheckSignatureFrom(authority); err != nil {
+	if err := signedByOne(pair.Leaf, trusted); err != nil {
 		return material{}, fmt.Errorf("%s is not signed by %s: %w", f.Certificate, f.CA, err)
 	}
-	return material{pair: pair, authority: authority}, nil
+	return material{pair: pair, trusted: trusted}, nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrToken reports a text that is not a whole token.
-var ErrToken = errors.New("the token is cut or mistyped; run 'berth token create' again")
+var ErrToken = errors.New("the token is cut or mistyped; run 'berth token add' again")
 
 // The purposes of a token: what its user becomes.
 const (

@@ -10,9 +10,14 @@ import (
 )
 
 // MarshalJSON writes a message with the names that its fields have in the protocol: vms_rule, not vmsRule. The blanks in the
-// result vary from build to build, because protojson does not promise a layout.
+// result vary from build to build, because protojson does not promise a layout. Whole numbers are numbers up to 2^53-1, and strings
+// beyond.
 func MarshalJSON(message proto.Message) ([]byte, error) {
-	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+	encoded, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return plainNumbers(encoded, message.ProtoReflect().Descriptor())
 }
 
 // withJSON makes a handler answer JSON with the protocol's names. It reads both spellings of a name.

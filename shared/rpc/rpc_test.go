@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -215,5 +216,48 @@ func TestServerNeverEndsStreamsByTimeout(t *testing.T) {
 	}
 	if server.ReadHeaderTimeout == 0 || server.IdleTimeout == 0 || server.HTTP2.SendPingTimeout == 0 {
 		t.Error("without these a dead client holds its connection for ever")
+	}
+}
+
+// A client that runs for long trusts what its file of authorities says at each new connection, and speaks HTTP/2 as every other.
+func TestAClientFollowsTheAuthorities(t *testing.T) {
+	old, err := pki.NewAuthority("c1", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := pki.NewAuthority("c1", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := certificate(t, old, pki.RoleAgent, "hv1")
+	settings, err := pki.Client(files, pki.RolePeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewNames("").Following(settings)
+	t.Cleanup(c.CloseIdleConnections)
+	there := serve(t, next) + "/protocol"
+	if response, err := c.Get(there); err == nil {
+		_ = response.Body.Close()
+		t.Fatal("it trusts an authority that its file does not have")
+	}
+	both := append(old.CertificatePEM(), next.CertificatePEM()...)
+	if err := config.WriteFile(files.CA, both, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Get(serve(t, old) + "/protocol")
+	if err != nil {
+		t.Fatalf("by the old authority: %v", err)
+	}
+	defer response.Body.Close()
+	// The certificate of this client is one of the old authority, which the other server does not trust. It says so itself.
+	if said, err := io.ReadAll(response.Body); err != nil || string(said) != "HTTP/2.0" {
+		t.Errorf("it speaks %s: %v", said, err)
+	}
+	if response, err := c.Get(there); err == nil {
+		_ = response.Body.Close()
+		t.Error("a server has let in what another authority signed")
+	} else if errors.As(err, new(x509.UnknownAuthorityError)) {
+		t.Errorf("it does not follow its file: %v", err)
 	}
 }

@@ -39,9 +39,10 @@ func TestEveryMethodHasItsTraits(t *testing.T) {
 // same is written down here, with the reason.
 func TestWritesAreRepeatedOnlyWithARequestID(t *testing.T) {
 	harmless := map[string]string{
-		"/berth.v1.BerthService/CreateToken": "a token whose answer was lost expires by itself",
-		"/berth.v1.MemberService/Join":       "a member that is there already is added once",
-		"/berth.v1.MemberService/Report":     "the newer report replaces the older one",
+		"/berth.v1.BerthService/CreateToken":      "a token whose answer was lost expires by itself",
+		"/berth.v1.MemberService/Join":            "a member that is there already is added once",
+		"/berth.v1.MemberService/Report":          "the newer report replaces the older one",
+		"/berth.v1.MemberService/TakeAuthorities": "what is trusted is written down once",
 	}
 	RangeMethods(func(procedure string, method protoreflect.MethodDescriptor) {
 		of := TraitsOf(procedure)

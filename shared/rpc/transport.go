@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"time"
 
@@ -54,22 +55,31 @@ func NewServer(addr string, h http.Handler, t *tls.Config, log hclog.Logger) *ht
 // seconds, by pings. It uses no proxy, keeps no cookies and follows no redirects.
 func NewHTTPClient(t *tls.Config) *http.Client { return NewNames("").Client(t) }
 
-// Client is NewHTTPClient with remembered names.
+// Client is NewHTTPClient with remembered names. What is trusted stays as t says: what runs for long takes Following.
 func (n *Names) Client(t *tls.Config) *http.Client {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP2(true)
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:         n.DialContext,
-			TLSClientConfig:     t,
-			TLSHandshakeTimeout: handshakeTimeout,
-			IdleConnTimeout:     idleTimeout,
-			Protocols:           protocols,
-			HTTP2: &http.HTTP2Config{
-				SendPingTimeout: pingAfter,
-				PingTimeout:     pingTimeout,
-			},
+	return overHTTP2(&http.Transport{DialContext: n.DialContext, TLSClientConfig: t, TLSHandshakeTimeout: handshakeTimeout})
+}
+
+// Following is Client with settings that are asked for anew for each connection, so that it follows a list of authorities that changes.
+func (n *Names) Following(settings func() *tls.Config) *http.Client {
+	return overHTTP2(&http.Transport{
+		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
+			defer cancel()
+			now := settings().Clone()
+			now.NextProtos = []string{"h2"} // the transport adds it only where it dials by itself
+			return n.DialTLS(ctx, network, address, now)
 		},
+	})
+}
+
+func overHTTP2(transport *http.Transport) *http.Client {
+	transport.IdleConnTimeout = idleTimeout
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP2(true)
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	return &http.Client{
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -85,3 +85,20 @@ func (h *domains) Resize(ctx context.Context, uuid string, epoch uint64, memoryB
 		return nil
 	})
 }
+
+// Balloon implements hypervisor.Hypervisor.
+func (h *domains) Balloon(ctx context.Context, uuid string) (int64, error) {
+	end, err := h.enter(ctx, "balloon")
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	d, err := h.find(uuid)
+	if err == nil && d.State == hypervisor.Shutoff {
+		err = fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return d.balloon, nil
+}

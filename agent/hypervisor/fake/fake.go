@@ -24,6 +24,8 @@ type Wire struct {
 	mu    sync.Mutex // guards everything of all its hosts, so that a hand-over is one step
 	hosts map[string]*Hypervisor
 	cut   map[[2]string]bool
+	// writes are what was written to volumes so far, which is also their time.
+	writes int64
 }
 
 // NewWire makes a wire with nobody on it.

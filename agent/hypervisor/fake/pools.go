@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	"berth/agent/hypervisor"
 )
@@ -29,6 +30,7 @@ type store struct {
 type volume struct {
 	name, format, path string
 	capacity           int64
+	modified           time.Time
 	content            []byte // what was written into it
 	backing            *volume
 	lockedBy           *storage          // the host that holds its lock for trying it; nil: none does
@@ -82,6 +84,12 @@ func (w *Wire) SharePool(name string, capacity int64, hosts ...*Hypervisor) {
 	}
 }
 
+// write is the time of what is written now: each is a second after the one before. The wire is locked.
+func (w *Wire) write() time.Time {
+	w.writes++
+	return time.Unix(w.writes, 0)
+}
+
 // SetPool switches a pool on or off, as a file system that vanishes and comes back does.
 func (h *storage) SetPool(name string, active bool) {
 	h.wire.mu.Lock()
@@ -126,7 +134,8 @@ func (h *storage) Content(pool, name string) []byte {
 func (h *storage) WriteDisk(pool, name string, content []byte) {
 	h.wire.mu.Lock()
 	defer h.wire.mu.Unlock()
-	h.pools[pool].store.volumes[name].content = bytes.Clone(content)
+	v := h.pools[pool].store.volumes[name]
+	v.content, v.modified = bytes.Clone(content), h.wire.write()
 }
 
 // listPools is what the host reports. The wire is locked.
@@ -178,7 +187,7 @@ func (h *storage) add(name string, v *volume) error {
 	if free := p.store.available(); v.allocated() > free {
 		return fmt.Errorf("%w: pool %s has %d bytes", hypervisor.ErrNoSpace, name, free)
 	}
-	v.path = path.Join(p.Path, v.name)
+	v.path, v.modified = path.Join(p.Path, v.name), h.wire.write()
 	p.store.volumes[v.name] = v
 	return nil
 }

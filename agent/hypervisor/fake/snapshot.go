@@ -100,6 +100,20 @@ func (h *domains) Thaw(ctx context.Context, uuid string, epoch uint64) error {
 	})
 }
 
+// IsFrozen implements hypervisor.Snapshots.
+func (h *domains) IsFrozen(ctx context.Context, uuid string) (bool, error) {
+	end, err := h.enter(ctx, "is frozen")
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	d, err := h.find(uuid)
+	if err == nil && (!h.guests[uuid].Agent || d.State != hypervisor.Running) {
+		err = fmt.Errorf("%w: its guest agent does not answer", hypervisor.ErrUnsupported)
+	}
+	return err == nil && d.frozen, err
+}
+
 // Frozen tells whether the file systems of a guest stand still.
 func (h *domains) Frozen(uuid string) bool {
 	h.wire.mu.Lock()

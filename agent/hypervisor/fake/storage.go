@@ -63,13 +63,38 @@ func (h *storage) LookupVolume(ctx context.Context, pool, name string) (hypervis
 	if err != nil {
 		return hypervisor.Volume{}, err
 	}
+	return p.describe(v), nil
+}
+
+// describe is a volume as the host tells it. The wire is locked.
+func (p *pool) describe(v *volume) hypervisor.Volume {
 	found := hypervisor.Volume{
-		Pool: pool, Name: name, Format: v.format, Path: path.Join(p.Path, name), CapacityBytes: v.capacity, AllocationBytes: v.allocated(),
+		Pool: p.Name, Name: v.name, Format: v.format, Path: path.Join(p.Path, v.name), CapacityBytes: v.capacity,
+		AllocationBytes: v.allocated(), ModifiedAt: v.modified,
 	}
 	if v.backing != nil {
-		found.BackingPath = v.backing.path
+		found.BackingPath, found.Empty = v.backing.path, v.content == nil
 	}
-	return found, nil
+	return found
+}
+
+// VolumesBeside implements hypervisor.Storage.
+func (h *storage) VolumesBeside(ctx context.Context, file string) (found []hypervisor.Volume, err error) {
+	end, err := h.enter(ctx, "volumes-beside")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	for _, p := range h.pools {
+		if p.Path != path.Dir(file) || !p.Active {
+			continue
+		}
+		for _, v := range p.store.volumes {
+			found = append(found, p.describe(v))
+		}
+		return found, nil
+	}
+	return nil, fmt.Errorf("%w: none has the folder %s", hypervisor.ErrNoPool, path.Dir(file))
 }
 
 // DeleteVolume implements hypervisor.Storage.

@@ -60,8 +60,14 @@ func resizing(t *testing.T, bench Bench) {
 	if err := hv.Resize(t.Context(), g.id.UUID, 1, 64<<20, 0); err != nil {
 		t.Error(err)
 	}
+	if has, err := hv.Balloon(t.Context(), g.id.UUID); err != nil || has != 64<<20 {
+		t.Errorf("with all of its memory again it has %d, %v", has, err)
+	}
 	g.stop(t, hv)
 	if err := hv.Resize(t.Context(), g.id.UUID, 1, half, 0); err == nil {
 		t.Error("a guest that is gone was resized")
+	}
+	if has, err := hv.Balloon(t.Context(), g.id.UUID); err == nil {
+		t.Errorf("a guest that is gone has %d", has)
 	}
 }

@@ -45,6 +45,8 @@ func snapshots(t *testing.T, bench Bench) {
 	do("again", hypervisor.SnapshotTake, running)
 	wantErr(t, "frozen without an agent", hv.Freeze(t.Context(), g.id.UUID, 1), hypervisor.ErrUnsupported)
 	wantErr(t, "thawed without an agent", hv.Thaw(t.Context(), g.id.UUID, 1), hypervisor.ErrUnsupported)
+	_, err := hv.IsFrozen(t.Context(), g.id.UUID)
+	wantErr(t, "asked without an agent", err, hypervisor.ErrUnsupported)
 	g.stop(t, hv)
 
 	both := hypervisor.DiskSnapshot{Tag: "tag2", Files: []string{first.Path, stranger.Path}}

@@ -74,6 +74,7 @@ func Cases() []Case {
 		{"what a node reports of itself", reports},
 		{"life of a volume", volumeLife},
 		{"thin copies", thinCopies},
+		{"what is beside a volume", besideVolume},
 		{"pools that are not there", noPool},
 		{"volumes that cannot be", refusedVolumes},
 		{"uploads", uploads},

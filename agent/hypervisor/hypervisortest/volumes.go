@@ -266,3 +266,34 @@ func sharedPool(t *testing.T, bench Bench) {
 		t.Error(err)
 	}
 }
+
+// besideVolume: what stands on a volume is told by the folder of its file, and whether something was written into it.
+func besideVolume(t *testing.T, bench Bench) {
+	hv := bench.Source.Hypervisor
+	image := bench.empty(t, bench.Source, bench.Shared)
+	first, top := find(t, bench.Source, bench.Shared, image), bench.volume(t, bench.Source, bench.Shared)
+	err := hv.CreateVolume(t.Context(), hypervisor.NewVolume{
+		Pool: bench.Shared, Name: top, Format: hypervisor.FormatQCOW2, CapacityBytes: 32 * mebibyte,
+		BackingPool: bench.Shared, BackingName: image, BackingFormat: hypervisor.FormatQCOW2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside, err := hv.VolumesBeside(t.Context(), first.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(beside, func(v hypervisor.Volume) bool { return v.Name == top })
+	below := slices.IndexFunc(beside, func(v hypervisor.Volume) bool { return v.Path == first.Path })
+	if at < 0 || below < 0 || beside[at].BackingPath != first.Path || !beside[at].Empty || beside[below].Empty ||
+		beside[at].Format != hypervisor.FormatQCOW2 || beside[at].ModifiedAt.Before(beside[below].ModifiedAt) ||
+		beside[below].ModifiedAt.IsZero() {
+		t.Errorf("beside %s are %+v", first.Path, beside)
+	}
+	_, is, known := hypervisor.OverlayOf(first.Path, beside, func(string) bool { return false })
+	if is || !known {
+		t.Errorf("on top of it is something %v, known %v", is, known)
+	}
+	_, err = hv.VolumesBeside(t.Context(), "/nowhere/at/all/disk")
+	wantErr(t, "a folder of no pool", err, hypervisor.ErrNoPool)
+}

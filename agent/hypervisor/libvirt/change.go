@@ -3,6 +3,7 @@ package libvirt
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	libvirtgo "libvirt.org/go/libvirt"
 
@@ -40,4 +41,29 @@ func (h *domains) Resize(ctx context.Context, uuid string, epoch uint64, memoryB
 		}
 		return d.SetMemoryFlags(uint64(memoryBytes+1023)/1024, libvirtgo.DOMAIN_MEM_LIVE)
 	})
+}
+
+// Balloon implements hypervisor.Hypervisor. The figure that libvirt keeps itself comes with an event, of which QEMU sends one a second.
+func (h *domains) Balloon(ctx context.Context, uuid string) (int64, error) {
+	has, _, err := ask(ctx, &h.calls, func(conn *libvirtgo.Connect) (int64, error) {
+		d, err := lookup(conn, uuid)
+		if err != nil {
+			return 0, err
+		}
+		defer free(d)
+		stats, err := d.MemoryStats(uint32(libvirtgo.DOMAIN_MEMORY_STAT_NR), 0)
+		if err != nil {
+			return 0, err
+		}
+		for _, one := range stats {
+			if one.Tag == int32(libvirtgo.DOMAIN_MEMORY_STAT_ACTUAL_BALLOON) {
+				return int64(one.Val) << 10, nil
+			}
+		}
+		return 0, fmt.Errorf("%w: it has no balloon", hypervisor.ErrUnsupported)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the balloon of domain %s: %w", uuid, explain(err))
+	}
+	return has, nil
 }

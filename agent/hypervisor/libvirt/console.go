@@ -132,7 +132,7 @@ func (c *console) on(stream *libvirtgo.Stream, events libvirtgo.StreamEventType)
 func (c *console) end(stream *libvirtgo.Stream, err error) {
 	c.ended = io.EOF
 	if alive, aliveErr := c.conn.IsAlive(); aliveErr != nil || !alive {
-		c.ended = fmt.Errorf("%w: the connection to libvirtd broke: %w", hypervisor.ErrUnavailable, explain(err))
+		c.ended = unreachable("the connection to libvirtd broke", err)
 	}
 	_ = stream.EventUpdateCallback(0)
 	c.news.Broadcast()

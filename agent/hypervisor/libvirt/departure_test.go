@@ -13,6 +13,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/departures"
 	"berth/agent/hypervisor/processes"
 )
 
@@ -78,38 +79,38 @@ func TestDepartureByTheEndOfTheProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, dir := openTestDriver(t), t.TempDir()
 			guest := standIn(t, dir, "web-1")
-			life, err := findLife(dir, "web-1", guestUUID)
+			life, err := processes.FindLife(dir, "web-1", guestUUID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer life.close()
-			one := newDeparture()
-			h.departures.begin(guestUUID, one)
+			defer life.Close()
+			one := departures.New()
+			h.departures.Begin(guestUUID, one)
 			for i := range c.told {
-				h.departures.saw("another", &runsOn)
-				h.departures.saw(guestUUID, &c.told[i])
+				h.departures.Saw("another", stoppedForMove(&runsOn))
+				h.departures.Saw(guestUUID, stoppedForMove(&c.told[i]))
 			}
 			if c.missed {
-				h.departures.missed()
+				h.departures.Missed()
 			}
-			if h.departures.left(guestUUID) {
+			if h.departures.Gone(guestUUID) {
 				t.Error("it has left while its process lives")
 			}
 			end(guest)
-			if left := h.awaitDeparture(guestUUID, life); left != c.left || one.hasLeft() != c.left || h.departures.left(guestUUID) != c.left {
-				t.Errorf("it has left: %t, %t, %t; want %t", left, one.hasLeft(), h.departures.left(guestUUID), c.left)
+			if left := h.awaitDeparture(guestUUID, life); left != c.left || one.HasLeft() != c.left || h.departures.Gone(guestUUID) != c.left {
+				t.Errorf("it has left: %t, %t, %t; want %t", left, one.HasLeft(), h.departures.Gone(guestUUID), c.left)
 			}
 			domain, lookErr := h.Lookup(t.Context(), guestUUID)
 			_, jobErr := h.Job(t.Context(), guestUUID, true)
 			if c.left && (lookErr != nil || domain.State != hypervisor.Absent || !domain.JobActive || !errors.Is(jobErr, hypervisor.ErrNotFound)) {
 				t.Errorf("libvirtd is asked, and it has left: %+v, %v, %v", domain, lookErr, jobErr)
 			}
-			h.departures.end(guestUUID, newDeparture())
-			if h.departures.left(guestUUID) != c.left {
+			h.departures.End(guestUUID, departures.New())
+			if h.departures.Gone(guestUUID) != c.left {
 				t.Error("another migration's end has ended this one")
 			}
-			h.departures.end(guestUUID, one)
-			if h.departures.left(guestUUID) {
+			h.departures.End(guestUUID, one)
+			if h.departures.Gone(guestUUID) {
 				t.Error("libvirtd has answered, and is not asked")
 			}
 		})
@@ -120,16 +121,16 @@ func TestDepartureByTheEndOfTheProcess(t *testing.T) {
 func TestNoDepartureWhileTheProcessLives(t *testing.T) {
 	h, dir := openTestDriver(t), t.TempDir()
 	standIn(t, dir, "web-1")
-	life, err := findLife(dir, "web-1", guestUUID)
+	life, err := processes.FindLife(dir, "web-1", guestUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.departures.begin(guestUUID, newDeparture())
-	h.departures.saw(guestUUID, &stopsForSwitchover)
+	h.departures.Begin(guestUUID, departures.New())
+	h.departures.Saw(guestUUID, stoppedForMove(&stopsForSwitchover))
 	left := make(chan bool)
 	go func() { left <- h.awaitDeparture(guestUUID, life) }()
-	life.close() // libvirtd has answered, that it failed
-	if <-left || h.departures.left(guestUUID) {
+	life.Close() // libvirtd has answered, that it failed
+	if <-left || h.departures.Gone(guestUUID) {
 		t.Error("it has left, and its process lives")
 	}
 }
@@ -137,13 +138,13 @@ func TestNoDepartureWhileTheProcessLives(t *testing.T) {
 func TestNoDepartureWhenLibvirtIsAway(t *testing.T) {
 	h, dir := openTestDriver(t), t.TempDir()
 	guest := standIn(t, dir, "web-1")
-	life, err := findLife(dir, "web-1", guestUUID)
+	life, err := processes.FindLife(dir, "web-1", guestUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer life.close()
-	h.departures.begin(guestUUID, newDeparture())
-	h.departures.saw(guestUUID, &stopsForSwitchover)
+	defer life.Close()
+	h.departures.Begin(guestUUID, departures.New())
+	h.departures.Saw(guestUUID, stoppedForMove(&stopsForSwitchover))
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,22 +157,22 @@ func TestNoDepartureWhenLibvirtIsAway(t *testing.T) {
 func TestLifeIsTheGuests(t *testing.T) {
 	dir := t.TempDir()
 	guest := standIn(t, dir, "web-1")
-	if _, err := findLife(dir, "web-1", "22222222-2222-4333-8444-555555555555"); !errors.Is(err, processes.ErrNotHere) {
+	if _, err := processes.FindLife(dir, "web-1", "22222222-2222-4333-8444-555555555555"); !errors.Is(err, processes.ErrNotHere) {
 		t.Errorf("somebody else's process was taken for the guest's: %v", err)
 	}
-	if _, err := findLife(dir, "web-2", guestUUID); !errors.Is(err, processes.ErrNotHere) {
+	if _, err := processes.FindLife(dir, "web-2", guestUUID); !errors.Is(err, processes.ErrNotHere) {
 		t.Errorf("a guest without a process: %v", err)
 	}
-	life, err := findLife(dir, "web-1", guestUUID)
+	life, err := processes.FindLife(dir, "web-1", guestUUID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer life.close()
+	defer life.Close()
 	end(guest)
-	if err := life.awaitEnd(); err != nil {
+	if err := life.AwaitEnd(); err != nil {
 		t.Error(err)
 	}
-	if _, err := findLife(dir, "web-1", guestUUID); !errors.Is(err, processes.ErrNotHere) {
+	if _, err := processes.FindLife(dir, "web-1", guestUUID); !errors.Is(err, processes.ErrNotHere) {
 		t.Errorf("of a process that has ended: %v", err)
 	}
 }

@@ -15,16 +15,20 @@ import (
 // out after guestFresh.
 func (h *watcher) watchDevices(ctx context.Context, folder string) {
 	var ran hypervisor.RanNews
-	wrote := func(file statusfiles.File) {
-		if event, news := ran.In(file.Name, file.Text, file.Found); news {
-			h.Publish(event)
-		}
+	tell := statusfiles.Teller{
+		Wrote: func(file statusfiles.File) {
+			if event, news := ran.In(file.Name, file.Text, file.Found); news {
+				h.Publish(event)
+			}
+		},
+		Ask: func(name string) string { return h.documentOf(ctx, name) },
+		Changed: func(name string) {
+			h.look(ctx, false, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
+		},
 	}
 	for told := false; ctx.Err() == nil; {
 		began := time.Now()
-		err := statusfiles.Watch(ctx, folder, wrote, func(name string) {
-			h.look(ctx, false, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
-		})
+		err := statusfiles.Watch(ctx, folder, tell)
 		if !told && ctx.Err() == nil {
 			told = true
 			h.log.Warn("changed devices are noticed minutes later: libvirt's files cannot be watched", "folder", folder, "error", err)
@@ -37,6 +41,19 @@ func (h *watcher) watchDevices(ctx context.Context, folder string) {
 		case <-time.After(maxPause):
 		}
 	}
+}
+
+// documentOf is libvirt's document of a domain that runs; empty: it has ended, or libvirtd does not tell.
+func (h *watcher) documentOf(ctx context.Context, name string) string {
+	text, _ := query(ctx, h.connection, func(conn *libvirtgo.Connect) (string, error) { // what cannot be told now is asked for again
+		d, err := conn.LookupDomainByName(name)
+		if err != nil {
+			return "", err
+		}
+		defer free(d)
+		return d.GetXMLDesc(0)
+	})
+	return text
 }
 
 // askJobs is between two looks at domains that others have jobs of. libvirt writes down that a job ends a moment before it has ended.
@@ -55,8 +72,8 @@ func (h *watcher) watchJobs(ctx context.Context) {
 	}
 }
 
-// look tells of the devices and jobs of a domain if they have changed, and it is known already or Berth's. A guest that has just come may
-// not have been listed yet.
+// look tells of the devices and jobs of a domain if they have changed, and it is known already or Berth's. One that has just come is not
+// known yet, but was listed perhaps: what is told of Berth's then is what it has now.
 func (h *watcher) look(ctx context.Context, due bool, find func(*libvirtgo.Connect) (*libvirtgo.Domain, error)) {
 	now, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (now hypervisor.Domain, err error) {
 		d, err := find(conn)
@@ -82,7 +99,10 @@ func (h *watcher) look(ctx context.Context, due bool, find func(*libvirtgo.Conne
 	}
 	h.guests.mu.Lock()
 	one := h.guests.known[now.UUID]
-	same := one == nil || slices.Equal(one.attached.Devices, now.Devices) && slices.Equal(one.attached.Bindings, now.Bindings)
+	same := !now.Managed
+	if one != nil {
+		same = slices.Equal(one.attached.Devices, now.Devices) && slices.Equal(one.attached.Bindings, now.Bindings)
+	}
 	h.guests.mu.Unlock()
 	if now.Managed {
 		h.markJobsOf(ctx, &now)

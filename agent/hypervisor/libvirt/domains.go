@@ -132,7 +132,7 @@ func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervis
 
 // Lookup implements hypervisor.Hypervisor.
 func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, error) {
-	if h.migrations.departures.left(uuid) {
+	if h.migrations.departures.Gone(uuid) {
 		return hypervisor.Domain{UUID: uuid, State: hypervisor.Absent, JobActive: true}, nil
 	}
 	_, startingBefore := h.starting.Load(uuid)

@@ -45,7 +45,7 @@ func is(err error, numbers ...libvirtgo.ErrorNumber) bool {
 	return ok && slices.Contains(numbers, e.Code)
 }
 
-// explain wraps the cause that an error of libvirt has, if it has one, and keeps libvirt's own words.
+// explain says an error of libvirt in our words, with its cause if it has one, and keeps libvirt's own behind them.
 func explain(err error) error {
 	e, ok := errors.AsType[libvirtgo.Error](err)
 	if !ok {
@@ -53,15 +53,23 @@ func explain(err error) error {
 	}
 	for cause, numbers := range causes {
 		if slices.Contains(numbers, e.Code) {
-			return fmt.Errorf("%w: %s", cause, e.Message)
+			return hypervisor.Said(cause, e.Message)
 		}
 	}
 	// These are QEMU's or the kernel's words, and they have no number.
 	if strings.Contains(e.Message, "Cannot allocate memory") {
-		return fmt.Errorf("%w: %s", hypervisor.ErrNoMemory, e.Message)
+		return hypervisor.Said(hypervisor.ErrNoMemory, e.Message)
 	}
 	if strings.Contains(e.Message, "No space left on device") || strings.Contains(e.Message, "Disk quota exceeded") {
-		return fmt.Errorf("%w: %s", hypervisor.ErrNoSpace, e.Message)
+		return hypervisor.Said(hypervisor.ErrNoSpace, e.Message)
 	}
 	return processes.Refused(e.Message)
+}
+
+// unreachable is explain for a call that failed because libvirtd cannot be asked, whatever number libvirt gives that.
+func unreachable(doing string, err error) error {
+	if e, ok := errors.AsType[libvirtgo.Error](err); ok {
+		return hypervisor.SaidOf(hypervisor.ErrUnavailable, doing, e.Message)
+	}
+	return fmt.Errorf("%w: %s: %w", hypervisor.ErrUnavailable, doing, err)
 }

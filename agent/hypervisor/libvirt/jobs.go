@@ -26,7 +26,7 @@ func (h *migrations) Job(ctx context.Context, uuid string, done bool) (hyperviso
 	if err := h.watch.state(); err != nil {
 		return hypervisor.Job{}, err
 	}
-	if h.departures.left(uuid) { // its figures come when libvirtd is done, and a question for them waits as long
+	if h.departures.Gone(uuid) { // its figures come when libvirtd is done, and a question for them waits as long
 		return hypervisor.Job{}, fmt.Errorf("%w: domain %s has left", hypervisor.ErrNotFound, uuid)
 	}
 	var flags libvirtgo.DomainGetJobStatsFlags

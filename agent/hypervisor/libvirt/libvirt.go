@@ -87,7 +87,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	}
 	c.watch.init(uri)
 	runDir := cmp.Or(options.RunDir, defaultRunDir)
-	leaving := &migrations{connection: c, runDir: runDir, logDir: cmp.Or(options.LogDir, guestlog.DefaultDir)}
+	leaving := &migrations{connection: c, runDir: runDir, logs: guestlog.At(cmp.Or(options.LogDir, guestlog.DefaultDir), guestlog.DefaultNote)}
 	h := &Hypervisor{
 		connection: c, migrations: leaving, domains: &domains{connection: c, migrations: leaving, runDir: runDir},
 		volumes: &volumes{connection: c, rootDir: options.RootDir}, virt: options.VirtType,

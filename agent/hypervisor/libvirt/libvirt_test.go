@@ -242,9 +242,33 @@ func TestExplain(t *testing.T) {
 			t.Errorf("code %d: got %v, want %v", c.code, err, c.want)
 		}
 	}
-	plain := explain(libvirtgo.Error{Code: libvirtgo.ERR_OPERATION_FAILED, Message: "some words"})
-	if plain.Error() != "some words" {
+}
+
+// libvirt's words never reach a user bare: ours are before them, with what can be done, whatever its number is.
+func TestNoUserReadsLibvirtsWordsAlone(t *testing.T) {
+	const words = "some words"
+	for number := libvirtgo.ERR_OK; number < 200; number++ {
+		for _, err := range []error{
+			explain(libvirtgo.Error{Code: number, Message: words}),
+			unanswered(libvirtgo.Error{Code: number, Message: words}), // on its way to explain
+			unreachable("connecting", libvirtgo.Error{Code: number, Message: words}),
+			untouched(libvirtgo.Error{Code: number, Message: words}),
+		} {
+			ours, theirs, is := strings.Cut(explain(err).Error(), "; libvirt says: ")
+			cause, step, advised := strings.Cut(ours, ": ")
+			if !is || theirs != words || !advised || cause == "" || step == "" || strings.Contains(ours, "virError") {
+				t.Errorf("number %d: %q", number, explain(err))
+			}
+		}
+	}
+	plain := explain(libvirtgo.Error{Code: libvirtgo.ERR_OPERATION_FAILED, Message: words})
+	if !errors.Is(plain, hypervisor.ErrFailed) {
 		t.Errorf("got %q: this number means nothing by itself", plain)
+	}
+	for cause := range causes {
+		if err := hypervisor.Said(cause, words); !strings.Contains(err.Error(), ": ") {
+			t.Errorf("%q has no next step", err)
+		}
 	}
 }
 

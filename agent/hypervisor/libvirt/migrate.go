@@ -11,6 +11,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/departures"
 	"berth/agent/hypervisor/domainjobs"
 	"berth/agent/hypervisor/guestlog"
 	"berth/shared/domxml"
@@ -30,8 +31,8 @@ const (
 type migrations struct {
 	*connection
 	runDir     string
-	logDir     string // of the guests
-	departures departures
+	logs       *guestlog.Logs
+	departures departures.Departures
 	quiet      domainjobs.Quiet
 	others     domainjobs.Others
 	done       domainjobs.Completed
@@ -46,19 +47,19 @@ func (h *migrations) Migrate(ctx context.Context, uuid string, options hyperviso
 	}
 	h.done.Drop(uuid)
 	h.quiet.Set(uuid, false)
-	one := newDeparture()
+	one := departures.New()
 	answered := make(chan error, 1)
 	go func() {
 		defer h.others.Migrating(uuid)()
 		err := h.move(ctx, uuid, dataURI, options, one)
-		if err != nil && one.hasLeft() {
+		if err != nil && one.HasLeft() {
 			h.log.Warn("libvirtd failed to clean up after a guest that has left", "error", err)
 		}
 		answered <- err
 	}()
 	select {
 	case err = <-answered:
-	case <-one.left:
+	case <-one.Left:
 		return nil
 	}
 	if err == nil {
@@ -68,7 +69,7 @@ func (h *migrations) Migrate(ctx context.Context, uuid string, options hyperviso
 }
 
 // move is Migrate without an end before libvirtd answers, unless the departure tells it.
-func (h *migrations) move(ctx context.Context, uuid, dataURI string, options hypervisor.MigrateOptions, one *departure) error {
+func (h *migrations) move(ctx context.Context, uuid, dataURI string, options hypervisor.MigrateOptions, one *departures.Departure) error {
 	return h.on(ctx, &h.moves, "migrate", uuid, nil, func(d *libvirtgo.Domain) error {
 		flags := libvirtgo.MIGRATE_LIVE | libvirtgo.MIGRATE_PEER2PEER | libvirtgo.MIGRATE_TLS |
 			libvirtgo.MIGRATE_ABORT_ON_ERROR | libvirtgo.MIGRATE_AUTO_CONVERGE
@@ -163,5 +164,5 @@ func (h *migrations) awaitFigures(uuid string) {
 
 // Left implements hypervisor.Hypervisor.
 func (h *migrations) Left(_ context.Context, uuid, name string) bool {
-	return guestlog.Left(h.logDir, uuid, name)
+	return h.logs.Left(uuid, name)
 }

@@ -159,7 +159,7 @@ func ask[T any](ctx context.Context, p *pool, do func(*libvirtgo.Connect) (T, er
 		defer p.leave(c)
 		conn, err := p.take()
 		if err != nil {
-			done <- answer{err: fmt.Errorf("%w: %w", hypervisor.ErrUnavailable, explain(err))}
+			done <- answer{err: unreachable("connecting to "+p.uri, err)}
 			return
 		}
 		defer p.give(conn)
@@ -169,7 +169,7 @@ func ask[T any](ctx context.Context, p *pool, do func(*libvirtgo.Connect) (T, er
 		value, err := do(conn)
 		if err != nil {
 			if alive, aliveErr := conn.IsAlive(); aliveErr != nil || !alive {
-				err = fmt.Errorf("%w: the connection to libvirtd broke: %w", hypervisor.ErrUnavailable, explain(err))
+				err = unreachable("the connection to libvirtd broke", err)
 			}
 		}
 		done <- answer{value, err}

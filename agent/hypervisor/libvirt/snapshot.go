@@ -95,7 +95,7 @@ func whileOpen(conn *libvirtgo.Connect, text string, call func(*libvirtgo.Domain
 	if err != nil {
 		if e, ok := errors.AsType[libvirtgo.Error](err); ok && slices.ContainsFunc(disksnapshot.HeldElsewhere,
 			func(words string) bool { return strings.Contains(e.Message, words) }) {
-			return fmt.Errorf("%w: %s", hypervisor.ErrInUse, e.Message)
+			return hypervisor.Said(hypervisor.ErrInUse, e.Message)
 		}
 		return untouched(err)
 	}
@@ -147,10 +147,26 @@ func (h *domains) Thaw(ctx context.Context, uuid string, epoch uint64) error {
 	return h.on(ctx, &h.calls, "thaw", uuid, &epoch, func(d *libvirtgo.Domain) error { return unanswered(d.FSThaw(nil, 0)) })
 }
 
+// IsFrozen implements hypervisor.Snapshots. libvirt keeps no note of it, so it passes the question on.
+func (h *domains) IsFrozen(ctx context.Context, uuid string) (bool, error) {
+	const limit = libvirtgo.DomainQemuAgentCommandTimeout(1) // seconds
+	said, err := h.migrations.atMost(ctx, uuid+" frozen", func(d *libvirtgo.Domain) (any, error) {
+		return d.QemuAgentCommand(`{"execute":"guest-fsfreeze-status"}`, limit, 0)
+	}, uuid)
+	if err != nil {
+		return false, fmt.Errorf("ask the guest of domain %s whether it is frozen: %w", uuid, explain(unanswered(err)))
+	}
+	return strings.Contains(said.(string), `"frozen"`), nil
+}
+
 // unanswered names the cause of what was not done because no agent in the guest answers, or the guest stands still.
 func unanswered(err error) error {
-	if is(err, libvirtgo.ERR_AGENT_UNRESPONSIVE, libvirtgo.ERR_ARGUMENT_UNSUPPORTED, libvirtgo.ERR_OPERATION_INVALID) {
-		return fmt.Errorf("%w: %s", hypervisor.ErrUnsupported, err.Error()) // else libvirt's number would say another cause
+	if !is(err, libvirtgo.ERR_AGENT_UNRESPONSIVE, libvirtgo.ERR_ARGUMENT_UNSUPPORTED, libvirtgo.ERR_OPERATION_INVALID) {
+		return err
+	}
+	if e, ok := errors.AsType[libvirtgo.Error](err); ok { // libvirt's number would say another cause
+		const ours = "no agent answers in the guest: start qemu-guest-agent there"
+		return fmt.Errorf("%w: %s; libvirt says: %s", hypervisor.ErrUnsupported, ours, e.Message)
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func TestNoRestoreBeginsLate(t *testing.T) {
 
 func TestWhatIsUntouchedKeepsItsCause(t *testing.T) {
 	err := explain(untouched(untouched(libvirtgo.Error{Code: libvirtgo.ERR_NO_MEMORY, Message: "m"})))
-	const words = "nothing was changed: not enough memory on the node: m"
+	const words = "nothing was changed: not enough memory on the node: free memory on the node, or choose another one; libvirt says: m"
 	if !errors.Is(err, hypervisor.ErrUntouched) || !errors.Is(err, hypervisor.ErrNoMemory) || err.Error() != words {
 		t.Errorf("got %v", err)
 	}

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +140,7 @@ func lookAt(pool *libvirtgo.StoragePool, name string) (*libvirtgo.StorageVol, hy
 	}
 	text, err := volume.GetXMLDesc(0)
 	if err == nil {
-		found, err = readVolume(text)
+		found, err = hypervisor.VolumeIn(text)
 	}
 	if err == nil {
 		found.Pool, err = pool.GetName()
@@ -149,30 +150,6 @@ func lookAt(pool *libvirtgo.StoragePool, name string) (*libvirtgo.StorageVol, hy
 		return nil, found, err
 	}
 	return volume, found, nil
-}
-
-func readVolume(text string) (hypervisor.Volume, error) {
-	var model libvirtxml.StorageVolume
-	if err := model.Unmarshal(text); err != nil {
-		return hypervisor.Volume{}, err
-	}
-	volume := hypervisor.Volume{Name: model.Name, Path: model.Key}
-	if model.Target != nil {
-		volume.Path = model.Target.Path
-		if model.Target.Format != nil {
-			volume.Format = model.Target.Format.Type
-		}
-	}
-	if model.Capacity != nil {
-		volume.CapacityBytes = int64(model.Capacity.Value)
-	}
-	if model.Allocation != nil {
-		volume.AllocationBytes = int64(model.Allocation.Value)
-	}
-	if model.BackingStore != nil {
-		volume.BackingPath = model.BackingStore.Path
-	}
-	return volume, nil
 }
 
 // LookupVolume implements hypervisor.Storage.
@@ -197,6 +174,40 @@ func (h *volumes) lookupVolume(ctx context.Context, conn *libvirtgo.Connect, poo
 		return volume.Free()
 	})
 	return found, err
+}
+
+// VolumesBeside implements hypervisor.Storage.
+func (h *volumes) VolumesBeside(ctx context.Context, file string) ([]hypervisor.Volume, error) {
+	return browse(ctx, h.connection, func(ctx context.Context, conn *libvirtgo.Connect) (found []hypervisor.Volume, err error) {
+		name, err := poolAt(conn, path.Dir(file))
+		if err != nil {
+			return nil, err
+		}
+		return found, h.within(ctx, conn, name, func(pool *libvirtgo.StoragePool) error {
+			if err := refresh(ctx, pool); err != nil {
+				return err
+			}
+			all, err := pool.ListAllStorageVolumes(0)
+			for i := range all {
+				if text, gone := all[i].GetXMLDesc(0); gone == nil && err == nil && ctx.Err() == nil {
+					var one hypervisor.Volume
+					one, err = hypervisor.VolumeIn(text)
+					found = append(found, one)
+				}
+				_ = all[i].Free()
+			}
+			return cmp.Or(err, ctx.Err())
+		})
+	})
+}
+
+func poolAt(conn *libvirtgo.Connect, folder string) (string, error) {
+	pool, err := conn.LookupStoragePoolByTargetPath(folder)
+	if err != nil {
+		return "", fmt.Errorf("%w: none has the folder %s: %w", hypervisor.ErrNoPool, folder, err)
+	}
+	defer func() { _ = pool.Free() }()
+	return pool.GetName()
 }
 
 // change runs a call that changes a volume of an active pool.

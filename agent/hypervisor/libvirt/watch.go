@@ -98,7 +98,7 @@ func (w *watch) hold() (*libvirtgo.Connect, error) {
 // eventLoop runs libvirt's own loop. It must stand before the first connection is opened, and there is one a process.
 var eventLoop = sync.OnceValue(func() error {
 	if err := libvirtgo.EventRegisterDefaultImpl(); err != nil {
-		return fmt.Errorf("%w: %w: install libvirt on this node", hypervisor.ErrUnavailable, explain(err))
+		return unreachable("install libvirt on this node", err)
 	}
 	go func() {
 		for {
@@ -128,9 +128,10 @@ func (h *watcher) keepWatch(ctx context.Context) {
 			h.log.Info("connected to libvirt", "uri", h.watch.uri)
 			h.guests.news.reconnected()
 			h.quiet.Reset()
-			h.departures.missed()
+			h.departures.Missed()
 			h.watch.set(nil, w.conn)
 			if !first {
+				h.logs.Missed()
 				h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected})
 			}
 			pause = minPause
@@ -189,7 +190,7 @@ func (h *watcher) openWatch() (*watched, error) {
 	}
 	conn, err := dial(h.watch.uri)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", hypervisor.ErrUnavailable, h.watch.uri, explain(err))
+		return nil, unreachable(h.watch.uri, err)
 	}
 	w := &watched{conn: conn, lost: make(chan string, 1)}
 	if err := h.register(w); err != nil {
@@ -214,11 +215,11 @@ func (h *watcher) register(w *watched) error {
 		}
 	})
 	if err != nil && !is(err, libvirtgo.ERR_NO_SUPPORT) {
-		return fmt.Errorf("%w: watch the connection: %w", hypervisor.ErrUnavailable, explain(err))
+		return unreachable("watch the connection", err)
 	}
 	lifecycle, err := w.conn.DomainEventLifecycleRegister(nil, h.onLifecycle)
 	if err != nil {
-		return fmt.Errorf("%w: register for lifecycle events: %w", hypervisor.ErrUnavailable, explain(err))
+		return unreachable("register for lifecycle events", err)
 	}
 	w.callbacks = append(w.callbacks, lifecycle)
 	for what, register := range map[string]func() (int, error){
@@ -296,11 +297,11 @@ func (h *watcher) heard(d *libvirtgo.Domain) {
 func (h *watcher) checkVersion(conn *libvirtgo.Connect) error {
 	daemon, err := conn.GetLibVersion()
 	if err != nil {
-		return fmt.Errorf("%w: ask for the version: %w", hypervisor.ErrUnavailable, explain(err))
+		return unreachable("ask for the version", err)
 	}
 	library, err := libvirtgo.GetVersion()
 	if err != nil {
-		return fmt.Errorf("%w: ask for the library's version: %w", hypervisor.ErrUnavailable, explain(err))
+		return unreachable("ask for the library's version", err)
 	}
 	return judgeVersions(daemon, library, h.minimum)
 }
@@ -321,13 +322,15 @@ func versionText(version uint32) string {
 func (h *watcher) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *libvirtgo.DomainEventLifecycle) {
 	uuid, err := d.GetUUIDString()
 	if err != nil {
-		h.departures.missed()
+		h.departures.Missed()
+		h.logs.Missed()
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected, Detail: "an event without a domain"})
 		return
 	}
 	h.guests.news.heard(uuid)
 	h.quiet.Set(uuid, false)
-	h.departures.saw(uuid, event)
+	h.departures.Saw(uuid, stoppedForMove(event))
+	h.logs.Heard(uuid)
 	name, _ := d.GetName() // only for people
 	kind, detail := eventWords(event)
 	h.Publish(hypervisor.Event{UUID: uuid, Name: name, Kind: kind, Detail: detail})

@@ -22,12 +22,12 @@ type held struct{ image string }
 func (h held) Error() string { return fmt.Sprintf("disk %s is %s", h.image, hypervisor.ErrHeld) }
 func (h held) Unwrap() error { return hypervisor.ErrHeld }
 
-// Refused is the error that words of QEMU tell of: another process has locked the image of a disk, or just these words.
+// Refused is the error that words of QEMU tell of: another process has locked the image of a disk, or no more than these words.
 func Refused(words string) error {
 	if image := lockedImage.FindStringSubmatch(words); image != nil {
 		return held{image[1]}
 	}
-	return errors.New(words)
+	return hypervisor.Said(hypervisor.ErrFailed, words)
 }
 
 // WithHolder adds to an error that a disk is held which process of this host has it, as far as command lines tell.

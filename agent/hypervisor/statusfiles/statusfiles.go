@@ -25,10 +25,20 @@ type File struct {
 	Found bool   // it was there when the watch began
 }
 
-// Watch calls wrote, in one goroutine, with each guest's file that is in the folder and each that is written anew or taken away, and
-// changed a little later, in another one, with the names of those that were written anew, until the context ends. So what a file says is
-// read at once, however long libvirt takes to answer about the guests before. The error says why it cannot.
-func Watch(ctx context.Context, folder string, wrote func(File), changed func(name string)) error {
+// Teller is told what becomes of the files.
+type Teller struct {
+	// Wrote is called, in one goroutine, with each guest's file that is in the folder and each that is written anew or taken away.
+	Wrote func(File)
+	// Ask is what libvirt itself says of a guest whose file this process may not read; empty: nothing. It is root's, and an agent is not
+	// root. One guest after the other is asked about, without waiting, and what is said is passed to Wrote.
+	Ask func(name string) string
+	// Changed is called a little later, in another goroutine, with the names of those that were written anew.
+	Changed func(name string)
+}
+
+// Watch tells of the files in the folder until the context ends. What a file says is read at once, however long libvirt takes to answer
+// about the guests before. The error says why it cannot.
+func Watch(ctx context.Context, folder string, tell Teller) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return err
@@ -41,23 +51,31 @@ func Watch(ctx context.Context, folder string, wrote func(File), changed func(na
 	if err != nil {
 		return err
 	}
-	for _, one := range there {
-		if file, read := fileAt(filepath.Join(folder, one.Name())); read {
-			file.Found = true
-			wrote(file)
-		}
-	}
+	ctx, end := context.WithCancel(ctx)
+	hidden := questions{wake: make(chan struct{}, 1), answers: make(chan File)}
 	batches := make(chan map[string]bool)
 	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { hidden.ask(ctx, tell.Ask) })
 	asking.Go(func() {
 		for batch := range batches {
 			for name := range batch {
-				changed(name)
+				tell.Changed(name)
 			}
 		}
 	})
-	defer asking.Wait()
+	defer end()
 	defer close(batches)
+	for _, one := range there {
+		file, is := fileAt(filepath.Join(folder, one.Name()))
+		file.Found = true
+		switch is {
+		case read:
+			tell.Wrote(file)
+		case unreadable:
+			hidden.put(file)
+		}
+	}
 	due := map[string]bool{}
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
@@ -72,17 +90,21 @@ func Watch(ctx context.Context, folder string, wrote func(File), changed func(na
 			if !event.Has(fsnotify.Create | fsnotify.Write | fsnotify.Remove) { // a new file takes the place of the old one
 				continue
 			}
-			file, read := fileAt(event.Name)
-			switch {
-			case !read && file.Name != "":
-				wrote(file)
-			case read:
-				wrote(file)
+			file, is := fileAt(event.Name)
+			switch is {
+			case gone, read:
+				tell.Wrote(file)
+			case unreadable:
+				hidden.put(file)
+			}
+			if is == read || is == unreadable {
 				if len(due) == 0 {
 					timer.Reset(settle)
 				}
 				due[file.Name] = true
 			}
+		case file := <-hidden.answers:
+			tell.Wrote(file)
 		case err := <-watcher.Errors:
 			return err // what was missed shows when everything is read anew
 		case <-timer.C:
@@ -99,12 +121,84 @@ func Watch(ctx context.Context, folder string, wrote func(File), changed func(na
 	}
 }
 
-// fileAt reads a guest's file. It is false for another file, which has no name, and for one whose guest has ended meanwhile.
-func fileAt(path string) (File, bool) {
+// condition is what was found where a guest's file may be.
+type condition int
+
+const (
+	noFile condition = iota // it is no guest's
+	read
+	unreadable
+	gone // and so is its guest, or it is being written
+)
+
+// fileAt reads a guest's file.
+func fileAt(path string) (File, condition) {
 	name, guest := strings.CutSuffix(filepath.Base(path), ".xml")
 	if !guest {
-		return File{}, false
+		return File{}, noFile
 	}
 	text, err := os.ReadFile(path)
-	return File{Name: name, Text: string(text)}, err == nil && len(text) > 0
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return File{Name: name}, unreadable
+	case err != nil || len(text) == 0:
+		return File{Name: name}, gone
+	default:
+		return File{Name: name, Text: string(text)}, read
+	}
+}
+
+// questions are about the guests whose files may not be read: each at most once at a time, however often its file is written.
+type questions struct {
+	mu      sync.Mutex
+	due     map[string]File
+	wake    chan struct{}
+	answers chan File
+}
+
+func (q *questions) put(about File) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.due == nil {
+		q.due = map[string]File{}
+	}
+	q.due[about.Name] = about
+	select {
+	case q.wake <- struct{}{}:
+	default: // it is awake, or will be
+	}
+}
+
+// take is one of them.
+func (q *questions) take() (File, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name, about := range q.due {
+		delete(q.due, name)
+		return about, true
+	}
+	return File{}, false
+}
+
+// ask passes on what is answered, until the context ends.
+func (q *questions) ask(ctx context.Context, answer func(name string) string) {
+	for {
+		about, is := q.take()
+		if !is {
+			select {
+			case <-ctx.Done():
+				return
+			case <-q.wake:
+				continue
+			}
+		}
+		if about.Text = answer(about.Name); about.Text == "" {
+			continue // it has ended meanwhile: that its file is gone is told too
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case q.answers <- about:
+		}
+	}
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // libvirt writes a new file beside the old one and renames it.
@@ -28,7 +31,7 @@ func TestWatchTellsWhichGuestsHaveChanged(t *testing.T) {
 	told, ended := make(chan string, 100), make(chan error, 1)
 	texts := make(chan File, 100)
 	go func() {
-		ended <- Watch(ctx, folder, func(file File) { texts <- file }, func(name string) { told <- name })
+		ended <- Watch(ctx, folder, Teller{Wrote: func(file File) { texts <- file }, Changed: func(name string) { told <- name }})
 	}()
 	if first := <-texts; first.Name != "before" || !first.Found || first.Text != "<domstatus/>" {
 		t.Errorf("what is there is told as %+v", first)
@@ -76,10 +79,10 @@ func TestWhatFilesSayIsReadWhileLibvirtIsAsked(t *testing.T) {
 	ended := make(chan error, 1)
 	rewrite(t, folder, "before.xml")
 	go func() {
-		ended <- Watch(ctx, folder, func(file File) { texts <- file }, func(name string) {
+		ended <- Watch(ctx, folder, Teller{Wrote: func(file File) { texts <- file }, Changed: func(name string) {
 			asked <- name
 			<-answers
-		})
+		}})
 	}()
 	<-texts
 	rewrite(t, folder, "slow.xml")
@@ -99,7 +102,52 @@ func TestWhatFilesSayIsReadWhileLibvirtIsAsked(t *testing.T) {
 }
 
 func TestWatchSaysWhyItCannot(t *testing.T) {
-	if err := Watch(t.Context(), filepath.Join(t.TempDir(), "none"), func(File) {}, func(string) {}); !errors.Is(err, os.ErrNotExist) {
+	if err := Watch(t.Context(), filepath.Join(t.TempDir(), "none"), Teller{}); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// The files are root's, and the agent is not root: what they would have said libvirt is asked for at once.
+func TestLibvirtIsAskedWhereItsFilesMayNotBeRead(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Chmod(filepath.Dir(folder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, folder, "before.xml")
+	texts, changed := make(chan File, 100), make(chan string, 100)
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		// The thread reads files as nobody from here on. It ends with this goroutine, which keeps it for itself.
+		runtime.LockOSThread()
+		if err := unix.Setfsuid(65534); err != nil {
+			ended <- err
+			return
+		}
+		ended <- Watch(ctx, folder, Teller{
+			Wrote: func(file File) { texts <- file }, Changed: func(name string) { changed <- name },
+			Ask: func(name string) string { return "<domain>" + name + "</domain>" },
+		})
+	}()
+	next := func() (file File) {
+		select {
+		case file = <-texts:
+		case <-time.After(time.Minute):
+			t.Fatal("nothing is told")
+		}
+		return file
+	}
+	if first := next(); first != (File{Name: "before", Text: "<domain>before</domain>", Found: true}) {
+		t.Errorf("what is there is told as %+v", first)
+	}
+	rewrite(t, folder, "web.xml")
+	for next() != (File{Name: "web", Text: "<domain>web</domain>"}) {
+	}
+	for name := ""; name != "web"; {
+		name = <-changed
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
 	}
 }

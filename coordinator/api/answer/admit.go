@@ -3,13 +3,13 @@ package answer
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"berth/coordinator/admission"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/model"
 	"berth/shared/domxml/guard"
 	"berth/shared/rpc"
+	"berth/shared/units"
 )
 
 // Permitted is what may be put onto the hosts of a cluster; empty: of every one.
@@ -63,12 +63,9 @@ func (p *Moment) Unpermitted(subject, cluster string, found []guard.Finding) err
 	if len(found) == 0 {
 		return nil
 	}
-	texts := make([]string, 0, mostTold+1)
-	for i := range found[:min(len(found), mostTold)] {
+	texts := make([]string, 0, len(found))
+	for i := range found {
 		texts = append(texts, found[i].Text())
-	}
-	if more := len(found) - mostTold; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	clusters := cluster
 	if cluster == "" {
@@ -82,5 +79,5 @@ func (p *Moment) Unpermitted(subject, cluster string, found []guard.Finding) err
 	if slices.Equal(needs, []guard.Permission{guard.HostPaths}) {
 		next += fmt.Sprintf("; files in the folders of 'berth cluster set %s --image-folders LIST' and of declared pools need none", cluster)
 	}
-	return refusal.New(rpc.Denied, subject, next, "not permitted: %s", strings.Join(texts, "; "))
+	return refusal.New(rpc.Denied, subject, next, "not permitted: %s", units.Some(texts, mostTold, "; "))
 }

@@ -52,7 +52,7 @@ func (p *Moment) GroupsOf(vm model.VM, clusterName string) []string {
 // Where tells on which node each VM is, or is on its way to.
 func (p *Moment) Where() affinity.Where {
 	where := make(affinity.Where)
-	for _, vm := range p.VMs() {
+	for vm := range p.SharedVMs() {
 		if vm.Holder != "" {
 			where[vm.ID] = vm.Holder
 		}

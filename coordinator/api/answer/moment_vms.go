@@ -10,35 +10,21 @@ import (
 	"berth/shared/rpc"
 )
 
-// Running tells, by UUID, the names of the nodes that show a running domain of it. What a node showed before it fell
-// silent does not count.
-func (p *Moment) Running() map[string][]string {
-	return p.shown(func(state model.DomainState) bool { return state == model.DomainRunning })
+// Living are the names of the nodes that show a domain of a VM which runs, or stands still and runs on as soon as somebody lets it. The
+// half of a migration is none. What a node showed before it fell silent does not count.
+func (p *Moment) Living(vm string) []string {
+	var names []string
+	for _, node := range p.View().ShownOn(vm, lives) {
+		names = append(names, node.Node.Name)
+	}
+	return names
 }
-
-// Living is the same of domains that run, or stand still and run on as soon as somebody lets them. The half of a migration is none.
-func (p *Moment) Living() map[string][]string { return p.shown(lives) }
 
 func lives(state model.DomainState) bool {
 	return state == model.DomainRunning || state == model.DomainPaused
 }
 
-func (p *Moment) shown(counts func(model.DomainState) bool) map[string][]string {
-	found := make(map[string][]string)
-	for _, node := range p.View().Nodes {
-		if node.Facts.Liveness == model.Unreachable || !node.Facts.DomainsKnown {
-			continue
-		}
-		for i := range node.Facts.Domains {
-			if domain := &node.Facts.Domains[i]; counts(domain.State) {
-				found[domain.UUID] = append(found[domain.UUID], node.Node.Name)
-			}
-		}
-	}
-	return found
-}
-
-// LivingOn are the names of the nodes that Living has for a VM. For one VM it costs less.
+// LivingOn is Living as of now, and not of the view: for who waits for an end.
 func (p *Moment) LivingOn(uuid string) []string {
 	var found []string
 	for _, node := range p.Nodes() {

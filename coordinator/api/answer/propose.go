@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 )
 
@@ -69,7 +70,7 @@ func (s *Source) Propose(
 // tell that, so a loss of the leadership meanwhile leaves it unknown.
 func (s *Source) commit(ctx context.Context, command state.Command) (state.Result, error) {
 	result, err := s.Consensus.Propose(ctx, command)
-	for try := 1; try < maxTries && errors.Is(err, consensus.ErrUnknown) && gate.Pause(ctx, unknownPause); try++ {
+	for try := 1; try < maxTries && errors.Is(err, consensus.ErrUnknown) && pause.For(ctx, unknownPause); try++ {
 		again, secondErr := s.Consensus.Propose(ctx, command)
 		if errors.Is(secondErr, consensus.ErrNotLeader) {
 			break
@@ -118,7 +119,7 @@ func WhenLeading[T any](ctx context.Context, s *Source, do func() (T, error)) (T
 	for {
 		done, err := do()
 		var refused *lead.Error
-		if !errors.As(err, &refused) || refused.Code != lead.NoLeader || !s.Consensus.IsLeader() || !gate.Pause(waiting, gate.LeaderPoll) {
+		if !errors.As(err, &refused) || refused.Code != lead.NoLeader || !s.Consensus.IsLeader() || !pause.For(waiting, gate.LeaderPoll) {
 			return done, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/consensus"
+	"berth/coordinator/history"
 	"berth/coordinator/inventory"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
@@ -37,7 +38,7 @@ type Consensus interface {
 	Transfer(ctx context.Context) error
 
 	SaveSnapshot(ctx context.Context, to io.Writer) error
-	RestoreSnapshot(ctx context.Context, from io.Reader) error
+	RestoreSnapshot(ctx context.Context, from io.Reader, unproved bool) error
 }
 
 // Inventory knows the soft facts. Package inventory implements it.
@@ -57,18 +58,22 @@ type Inventory interface {
 
 // Config is what a source stands on.
 type Config struct {
-	Self      string // ID of this member
-	SelfName  string
-	Authority *pki.Authority
+	Self     string // ID of this member
+	SelfName string
+	Vault    *Vault // has the cluster's authorities
 	// Hypervisors are the authorities of the nodes' libvirt and QEMU. Every coordinator has them, as it has the one above.
 	Hypervisors pki.Hypervisors
 	Store       *state.Store
 	Consensus   Consensus
 	Inventory   Inventory
+	History     *history.Keeper   // nil: it keeps none
 	Transport   http.RoundTripper // to the APIs of other members, by mutual TLS as a peer
 	Now         func() time.Time
 	Log         hclog.Logger
 }
+
+// Authority is the one that signs now.
+func (c *Config) Authority() *pki.Authority { return c.Vault.Issuing() }
 
 // Source is where the handlers of all nouns read, and where they propose their changes.
 type Source struct {

@@ -20,7 +20,7 @@ import (
 	"berth/shared/rpc"
 )
 
-const groupHelp = "see 'berth group create --help'"
+const groupHelp = "see 'berth group add --help'"
 
 // ListGroups answers with the groups of one cluster, or of all, and whether they hold now.
 func (s *GroupCalls) ListGroups(
@@ -125,7 +125,7 @@ func (s *GroupCalls) CreateGroup(
 				return there, there, command, answer.ErrUnchanged
 			}
 			return before, after, command, refusal.New(rpc.Exists, subject, fmt.Sprintf(
-				"change it with 'berth group edit %s', or choose another name", there.Name,
+				"change it with 'berth group set %s', or choose another name", there.Name,
 			),
 				"there is a group %q already, in cluster %s: no two groups of a site have one name", there.Name, p.ClusterOfGroup(&there))
 		}

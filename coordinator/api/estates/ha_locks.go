@@ -115,8 +115,8 @@ func sidesOf(sides [][]string) string {
 // haIn are the VMs with ha that have disks in a pool.
 func haIn(p *answer.Moment, pool *model.Resource) []string {
 	var names []string
-	for _, vm := range p.VMs() {
-		if vm.HA && liesIn(p, &vm, pool) {
+	for vm := range p.SharedVMs() {
+		if vm.HA && liesIn(p, vm, pool) {
 			names = append(names, vm.Name)
 		}
 	}

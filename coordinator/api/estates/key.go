@@ -31,7 +31,7 @@ func (s *ResourceCalls) SetKey(
 	keys, err := s.changeKeys(ctx, message.GetKind(), message.GetName(), message.GetRequestId(), keyChange{
 		event: "key.set",
 		edit: func(kind model.Kind, keys []model.Key) ([]model.Key, string, error) {
-			after, err := estate.SetKey(kind, keys, wanted)
+			after, err := schema.SetKey(kind, keys, wanted)
 			return after, answer.Because(schema.KeyField(wanted), schema.KeyText(wanted)), err
 		},
 	})
@@ -50,15 +50,18 @@ func (s *ResourceCalls) UnsetKey(
 	subject := message.GetKind() + "/" + message.GetName()
 	keys, err := s.changeKeys(ctx, message.GetKind(), message.GetName(), message.GetRequestId(), keyChange{
 		event: "key.unset",
-		edit: func(_ model.Kind, keys []model.Key) ([]model.Key, string, error) {
+		edit: func(kind model.Kind, keys []model.Key) ([]model.Key, string, error) {
 			class, err := classOf(keys, model.KeyClass(message.GetClass()), message.GetKey())
 			if err != nil {
 				return nil, "", err
 			}
 			gone := model.Key{Class: class, Name: message.GetKey()}
-			after, there := estate.UnsetKey(keys, gone.Class, gone.Name)
+			after, there := schema.UnsetKey(kind, keys, gone.Class, gone.Name)
 			if !there {
 				return nil, "", refusal.New(rpc.NotFound, subject, "see 'berth key list "+subject+"'", "%s has no %s", subject, schema.KeyField(gone))
+			}
+			if len(after) == len(keys) {
+				return after, schema.KeyField(gone) + " has the weight 0: it counts no more", nil
 			}
 			return after, schema.KeyField(gone) + " taken away", nil
 		},

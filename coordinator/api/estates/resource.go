@@ -19,14 +19,20 @@ import (
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
+	"berth/shared/units"
 )
 
 // resourceMessage is the message of one resource without what uses it.
 func resourceMessage(p *answer.Moment, r model.Resource) *berthv1.Resource {
-	return wire.Resource(wire.ResourceReport{
+	report := wire.ResourceReport{
 		Resource: r, Name: p.ResourceName, Effective: effectiveSettings(r), EffectiveLists: effectiveLists(r),
 		NodeName: p.NodeName,
-	})
+	}
+	if planner, from := plannerOf(p, &r); planner != "" {
+		report.Effective[model.SettingPlanner] = planner
+		report.From = map[string]string{model.SettingPlanner: from}
+	}
+	return wire.Resource(report)
 }
 
 // effectiveSettings are those of a resource with every default filled in.
@@ -186,9 +192,11 @@ func (s *ResourceCalls) AddResource(
 	if err != nil {
 		return nil, err // somebody took it away again
 	}
-	return connect.NewResponse(&berthv1.AddResourceResponse{
-		SchemaVersion: wire.SchemaVersion, Resource: resourceMessage(p, made),
-	}), nil
+	response := &berthv1.AddResourceResponse{SchemaVersion: wire.SchemaVersion, Resource: resourceMessage(p, made)}
+	if form.Kind == model.KindNetwork {
+		response.Warnings = p.NetworksNowhere("", made.Settings[schema.SettingSource])
+	}
+	return connect.NewResponse(response), nil
 }
 
 // exists refuses a second resource of a name.
@@ -394,12 +402,8 @@ func undeclared(r model.Resource) error {
 // inUse refuses to forget what other things link to, and names some of them.
 func inUse(kind model.Kind, name string, users []string) error {
 	const most = 5
-	named := strings.Join(users[:min(len(users), most)], ", ")
-	if more := len(users) - most; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
 	return refusal.New(rpc.Conflict, string(kind)+"/"+name, fmt.Sprintf(
 		"change or delete what uses it first: 'berth %s show %s' lists it", kind, name,
 	),
-		"%s %q is in use by %s", kind, name, named)
+		"%s %q is in use by %s", kind, name, units.Some(users, most, ", "))
 }

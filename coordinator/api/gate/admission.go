@@ -83,10 +83,10 @@ func (a *Admission) Wrap(next http.Handler) http.Handler {
 		}
 		ctx, cancel := withDeadline(r)
 		defer cancel()
-		switch admitted, err := through.enter(ctx, as); {
-		case err != nil: // nobody waits for an answer any more
-			refusal.Write(w, r, refusal.New(rpc.Timeout, "", "try again later", "the call's time was over before its turn came: %w", err))
-		case !admitted:
+		queued, leave := inTime(ctx)
+		defer leave()
+		switch admitted, err := through.enter(queued, as); {
+		case err != nil || !admitted: // it was told in time, or nobody waits for an answer any more
 			overloaded(
 				w, r, time.Second+time.Duration(4*through.fill()*float64(time.Second)),
 				"the coordinators have more to do than they can take on",
@@ -167,6 +167,18 @@ func withDeadline(r *http.Request) (context.Context, context.CancelFunc) {
 		return context.WithCancel(r.Context())
 	}
 	return context.WithTimeout(r.Context(), left)
+}
+
+// answerTime is how long before a caller's deadline a call leaves the queue, so that the caller still hears why.
+const answerTime = time.Second
+
+// inTime is a call's context while it waits for its turn: it ends a little before the caller's time is over, or a tenth of it.
+func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, set := ctx.Deadline()
+	if !set {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(answerTime, time.Until(deadline)/10)))
 }
 
 // grpcUnits are the units of a Grpc-Timeout, by the gRPC protocol over HTTP/2.

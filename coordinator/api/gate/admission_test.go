@@ -135,7 +135,7 @@ func TestOnlySoManyWritesAreTakenOn(t *testing.T) {
 		if d.most.Load() != 3 || d.served.Load() != 6 {
 			t.Errorf("%d were inside at a time, and %d served", d.most.Load(), d.served.Load())
 		}
-		if codes[http.StatusOK] != 6 || codes[http.StatusTooManyRequests] != 12 || retry == "" || retry == "0" {
+		if codes[http.StatusOK] != 6 || codes[http.StatusTooManyRequests] != 14 || retry == "" || retry == "0" {
 			t.Errorf("the answers are %v, to be repeated after %q s", codes, retry)
 		}
 	})

@@ -96,6 +96,9 @@ func (c Caller) header() string {
 	values := url.Values{
 		"role": {string(c.Role)}, "id": {c.ID}, "name": {c.Name}, "cluster": {c.ClusterID}, "address": {c.Address}, "key": {c.Key},
 	}
+	if c.Authority != "" {
+		values.Set("authority", c.Authority)
+	}
 	if !c.Until.IsZero() {
 		values.Set("until", c.Until.UTC().Format(time.RFC3339))
 	}
@@ -119,7 +122,7 @@ func parseForwarded(text string) (Caller, bool) {
 				Role: pki.Role(values.Get("role")), ID: values.Get("id"),
 				Name: values.Get("name"), ClusterID: values.Get("cluster"),
 			},
-			Key: values.Get("key"), Until: until,
+			Key: values.Get("key"), Until: until, Authority: values.Get("authority"),
 		},
 		Address:   values.Get("address"),
 		Forwarded: true,

@@ -18,6 +18,7 @@ import (
 
 	"berth/coordinator/api/refusal"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 )
 
@@ -88,7 +89,7 @@ func (f *Forwarder) Wrap(next http.Handler) http.Handler {
 				return
 			case lead.Self:
 				if f.leads(ctx) != nil { // it was elected, and another one after it: nobody has begun with the call
-					if Pause(ctx, LeaderPoll) {
+					if pause.For(ctx, LeaderPoll) {
 						continue
 					}
 					refusal.Write(w, r, refusal.NoLeader(errNoLeader))
@@ -117,7 +118,7 @@ func (f *Forwarder) Wrap(next http.Handler) http.Handler {
 			if try.failed == nil {
 				return
 			}
-			if !Pause(ctx, LeaderPoll) {
+			if !pause.For(ctx, LeaderPoll) {
 				refusal.Write(w, r, lead.lost(try.failed))
 				return
 			}
@@ -166,21 +167,9 @@ func (f *Forwarder) Await(ctx context.Context) (Leader, *connect.Error) {
 			return lead, nil
 		case lead.Removed:
 			return lead, refusal.Removed(rpc.Unavailable, lead.Name)
-		case !Pause(ctx, LeaderPoll):
+		case !pause.For(ctx, LeaderPoll):
 			return lead, refusal.NoLeader(errNoLeader)
 		}
-	}
-}
-
-// Pause reports false when the context ended first.
-func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -303,7 +292,7 @@ func Relay[Q, A any](
 				rpc.Unavailable, "coordinator/"+lead.Name, refusal.RepeatStep, "the leader %s went away before it answered", lead.Name,
 			)
 		}
-		if !Pause(waiting, LeaderPoll) {
+		if !pause.For(waiting, LeaderPoll) {
 			return nil, lead.lost(err)
 		}
 	}

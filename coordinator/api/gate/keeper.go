@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pause"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -86,7 +87,7 @@ func (k *Keeper) leave(v *visit) {
 // Watch ends the calls of those that do not count any more, until the context ends.
 func (k *Keeper) Watch(ctx context.Context) {
 	looked, changed := k.records.Snapshot(), false
-	for Pause(ctx, lookAgain) {
+	for pause.For(ctx, lookAgain) {
 		x := k.records.Snapshot()
 		again := changed // for a call that was judged by what was before, and began in the moment of the change
 		changed = !x.SameIdentities(looked.Records)
@@ -176,6 +177,9 @@ func (k *Keeper) admit(r *http.Request, who *pki.Bearer) (identities.Standing, *
 		k.note(*who)
 		return standing, nil
 	case standing.Counts():
+		if _, newer := identities.Renewed(k.records.Snapshot(), *who, k.now()); newer {
+			k.note(*who)
+		}
 		return standing, nil
 	case standing == identities.Gone && r.URL.Path == berthv1connect.AgentServiceSessionProcedure:
 		return standing, nil // it gets no orders there

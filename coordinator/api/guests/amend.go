@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 
+	"connectrpc.com/connect"
+
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/control/lifecycle"
@@ -23,6 +25,9 @@ func attach(action *berthv1.AttachAction) asked {
 	return func(p *answer.Moment, vm *model.VM) (lifecycle.ActOnVM, error) {
 		return amended(p, vm, operation.Attach, func(g *drift.Guest) (model.DeviceEdit, error) {
 			if _, network := action.GetDevice().(*berthv1.AttachAction_Network); network {
+				if err := networkThere(p, vm, action.GetNetwork()); err != nil {
+					return model.DeviceEdit{}, err
+				}
 				return g.AttachInterface(action.GetNetwork())
 			}
 			wanted := action.GetDisk()
@@ -36,6 +41,22 @@ func attach(action *berthv1.AttachAction) asked {
 			return g.AttachDisk(disk)
 		})
 	}
+}
+
+// networkThere refuses a network that the node of a VM does not have, or no node if the VM does not run.
+func networkThere(p *answer.Moment, vm *model.VM, network string) error {
+	if vm.Holder == "" {
+		if nowhere := p.NetworksNowhere(p.ClusterOf(vm), network); len(nowhere) > 0 {
+			return refusal.New(rpc.Conflict, "vm/"+vm.Name, answer.NetworkStep(network),
+				"VM %q would not start with it: no node of its cluster has %s", vm.Name, answer.NetworkText(network))
+		}
+		return nil
+	}
+	if facts := p.Soft.Facts(vm.Holder, p.At); facts.NetworksKnown && !answer.HasNetwork(&facts, network) {
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, answer.NetworkStep(network), "VM %q runs on node %s, which does not have %s",
+			vm.Name, p.NodeName(vm.Holder), answer.NetworkText(network))
+	}
+	return nil
 }
 
 // detach takes a device from a VM. A MAC address has colons, and a target has none.
@@ -95,7 +116,10 @@ func amended(
 	}
 	edit, err := change(&guest)
 	var none *drift.NotThereError
+	var refused *connect.Error
 	switch {
+	case errors.As(err, &refused):
+		return wanted, err
 	case errors.As(err, &none) && kind == operation.Media:
 		return wanted, refusal.New(rpc.NotFound, subject, "name one of its drives with --target; a VM gets a drive with its XML",
 			"VM %q has no such drive for media: %s", vm.Name, none)

@@ -111,6 +111,7 @@ func (s *DocumentCalls) SetVMDocument(
 		if err != nil {
 			return state.Command{}, err
 		}
+		response.Warnings = p.NetworkWarnings(&after)
 		if len(changes) > 0 {
 			if err := snapshotsKept(&vm, &after); err != nil {
 				return state.Command{}, err

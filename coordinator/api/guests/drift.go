@@ -2,6 +2,7 @@ package guests
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -26,7 +27,12 @@ func (s *DeviceCalls) AcceptDrift(
 		if vm.Drift == nil {
 			return vm, nil
 		}
-		return drift.Accepted(vm)
+		after, err := drift.Accepted(vm)
+		if errors.Is(err, drift.ErrNotStartable) {
+			return vm, refusal.New(rpc.Conflict, "vm/"+vm.Name, "write what it needs back with virsh while it runs, or give the change up with "+
+				"'berth vm revert "+vm.Name+"'", "%v", err)
+		}
+		return after, err
 	}
 	vm, err := s.settleDrift(ctx, message.GetRequestId(), message.GetVm(), keeps, accept)
 	if err != nil {
@@ -43,6 +49,10 @@ func (s *DeviceCalls) RevertDrift(
 	revert := func(vm model.VM) (model.VM, error) {
 		for _, edit := range vm.Drift.Edits {
 			if edit.Kind == "disk" && edit.Was != "" && edit.Is != "" && !edit.Media && !message.GetWithoutWrites() {
+				if edit.Found {
+					return vm, refusal.New(rpc.Conflict, "vm/"+vm.Name, "write it back first with 'qemu-img commit "+model.Argument(edit.Is)+
+						"' on a node that has the file, and give --without-writes then, or to do without", "%s", edit.Text())
+				}
 				return vm, refusal.New(rpc.Conflict, "vm/"+vm.Name, "write a snapshot back with 'virsh blockcommit "+vm.Name+" "+edit.Key+
 					" --active --pivot --wait' while it runs, or give --without-writes", "%s: what the guest has written there is not in %s",
 					edit.Text(), edit.Was)

@@ -115,10 +115,8 @@ func nowhere(p *answer.Moment, control Readiness) string {
 
 // neverStarted names the VMs with ha that nothing starts again by itself, ascending.
 func neverStarted(p *answer.Moment) (names []string) {
-	for _, vm := range p.VMs() {
-		if vm.HA && !vm.Guarded() && vm.Desired == model.Running {
-			names = append(names, vm.Name)
-		}
+	for _, vm := range p.VMsMarked(model.MarkLeft) {
+		names = append(names, vm.Name)
 	}
 	slices.Sort(names)
 	return names

@@ -28,7 +28,7 @@ func snapshot(action *berthv1.SnapshotAction) asked {
 		switch {
 		case err != nil:
 		case freeze != model.FreezeAuto && freeze != model.FreezeAlways && freeze != model.FreezeNever:
-			err = refusal.Invalid("vm/"+vm.Name, "see 'berth vm snapshot create --help'", errFreeze)
+			err = refusal.Invalid("vm/"+vm.Name, "see 'berth vm snapshot add --help'", errFreeze)
 		case utf8.RuneCountInString(action.GetDescription()) > model.MaxDescription:
 			err = refusal.Invalid("vm/"+vm.Name, "say less", errDescription)
 		}

@@ -16,6 +16,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/authorities"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -24,9 +25,6 @@ import (
 )
 
 const (
-	// certificateLife is long because certificates are not renewed yet: one that ran out would cut a node off.
-	certificateLife = 5 * 365 * 24 * time.Hour
-
 	// MaxRequest is how long a certificate request may be, in bytes.
 	MaxRequest   = 8 << 10
 	maxAddresses = 32 // in one certificate
@@ -66,13 +64,13 @@ func (s *Calls) Enrol(
 		if err != nil {
 			return state.Command{}, err
 		}
-		identity := pki.Identity{Role: role, ID: try.id, Name: request.Msg.GetName(), ClusterID: s.Authority.ClusterID()}
-		certificate, err = s.Authority.Sign(request.Msg.GetCsrPem(), identity, try.addresses, p.At, certificateLife)
+		identity := pki.Identity{Role: role, ID: try.id, Name: request.Msg.GetName(), ClusterID: s.Authority().ClusterID()}
+		certificate, err = s.Authority().Sign(request.Msg.GetCsrPem(), identity, try.addresses, p.At, try.life(p))
 		if err != nil {
 			return state.Command{}, refused(try, err)
 		}
 		token.Use(try.id, request.Msg.GetName(), p.At)
-		if err := keep(p, &command, certificate); err != nil {
+		if err := keep(ctx, p, &command, certificate); err != nil {
 			return state.Command{}, err
 		}
 		command.Tokens = []model.Token{token}
@@ -92,16 +90,16 @@ func (s *Calls) Enrol(
 func (s *Calls) enrolled(p *answer.Moment, try enrolment, certificate []byte) (*berthv1.EnrolResponse, error) {
 	response := &berthv1.EnrolResponse{
 		Id:             try.id,
-		ClusterId:      s.Authority.ClusterID(),
+		ClusterId:      s.Authority().ClusterID(),
 		CertificatePem: certificate,
-		CaPem:          s.Authority.CertificatePEM(),
+		CaPem:          s.Vault.Trusted(),
 	}
 	for _, member := range p.Members() {
 		response.ApiAddresses = append(response.ApiAddresses, member.APIAddress)
 		response.AgentAddresses = append(response.AgentAddresses, member.AgentAddress)
 	}
 	if _, isMember := p.Member(try.id); isMember {
-		key, err := s.Authority.KeyPEM()
+		key, err := s.Authority().KeyPEM()
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +117,7 @@ func refused(try enrolment, err error) *connect.Error {
 
 // usable finds the token and judges it.
 func usable(p *answer.Moment, try enrolment) (model.Token, error) {
-	const another = "create another one with 'berth token create'"
+	const another = "create another one with 'berth token add'"
 	deny := func(format string, args ...any) error {
 		return refusal.New(rpc.Denied, "token", another, format, args...)
 	}
@@ -158,6 +156,13 @@ func (e *enrolment) record(
 		if err != nil {
 			return "", err
 		}
+		if node.Revision > 0 { // it is on record, and its certificate has ended
+			e.id = node.ID
+			command.Events = []model.Event{
+				p.Event(ctx, "node.enrolled", "node/"+name, "got a new certificate; its last one had ended"),
+			}
+			return pki.RoleAgent, nil
+		}
 		command.Expect = append(command.Expect, answer.ExpectNode(node))
 		command.Nodes = []model.Node{node}
 		command.Events = []model.Event{p.Event(ctx, "node.enrolled", "node/"+name, "joined as %s", e.id)}
@@ -177,8 +182,8 @@ func (e *enrolment) record(
 	}
 }
 
-// node is the record of a new node. libvirt refuses to migrate between two nodes of one host UUID, and two nodes of one
-// machine ID are one machine twice, or a copied disk image.
+// node is the record of a new node, or the one that is there of the same machine if its certificate has ended. libvirt refuses to
+// migrate between two nodes of one host UUID, and two nodes of one machine ID are one machine twice, or a copied disk image.
 func (e *enrolment) node(p *answer.Moment) (model.Node, error) {
 	node := model.Node{
 		ID: e.id, Name: e.message.GetName(), Cluster: model.DefaultCluster,
@@ -192,23 +197,34 @@ func (e *enrolment) node(p *answer.Moment) (model.Node, error) {
 	if len(node.MachineID) > maxMachineID {
 		return node, refused(*e, fmt.Errorf("a machine ID of %d characters is longer than %d", len(node.MachineID), maxMachineID))
 	}
-	for _, other := range p.Nodes() {
-		subject := "node/" + other.Name
-		again := fmt.Sprintf("if this is the same machine, run 'berth node remove %s' first", other.Name)
-		switch {
-		case other.Name == node.Name:
-			return node, refusal.New(rpc.Exists, subject, again+"; else join under another name with --name",
-				"there is a node %q already", other.Name)
-		case other.HostUUID == node.HostUUID:
-			return node, refusal.New(rpc.Conflict, subject, again+"; else give libvirtd.conf another host_uuid and restart libvirtd",
-				"node %q has the same host UUID %s", other.Name, node.HostUUID)
-		case node.MachineID != "" && other.MachineID == node.MachineID:
-			return node, refusal.New(rpc.Conflict, subject,
-				again+"; else make a new /etc/machine-id with 'systemd-machine-id-setup' after removing the copied one",
-				"node %q has the same machine ID %s", other.Name, node.MachineID)
+	again := func(other *model.Node) string {
+		return fmt.Sprintf("if this is the same machine, run 'berth node delete %s' first", other.Name)
+	}
+	if other, known := p.NodeByName(node.Name); known {
+		if other.HostUUID == node.HostUUID && other.MachineID == node.MachineID && lapsed(p, other.ID) {
+			return other, nil
 		}
+		return node, refusal.New(rpc.Exists, "node/"+other.Name, again(&other)+"; else join under another name with --name",
+			"there is a node %q already", other.Name)
+	}
+	if other, known := p.NodeByHostUUID(node.HostUUID); known {
+		return node, refusal.New(rpc.Conflict, "node/"+other.Name,
+			again(&other)+"; else give libvirtd.conf another host_uuid and restart libvirtd",
+			"node %q has the same host UUID %s", other.Name, node.HostUUID)
+	}
+	if other, known := p.NodeByMachineID(node.MachineID); known {
+		return node, refusal.New(rpc.Conflict, "node/"+other.Name,
+			again(&other)+"; else make a new /etc/machine-id with 'systemd-machine-id-setup' after removing the copied one",
+			"node %q has the same machine ID %s", other.Name, node.MachineID)
 	}
 	return node, nil
+}
+
+// lapsed tells that the last certificate of a node has ended, or that nobody trusts its authority any more. Then it needs a token to come
+// back.
+func lapsed(p *answer.Moment, node string) bool {
+	identity, known := p.Identity(node)
+	return known && (!ended(p, &identity).IsZero() || identity.Live() && authorities.Lost(p.Snapshot, &identity))
 }
 
 // member is the record of a new coordinator.
@@ -224,7 +240,7 @@ func (e *enrolment) member(p *answer.Moment) (model.Member, error) {
 	e.addresses = addresses
 	for _, other := range p.Members() {
 		subject := "coordinator/" + other.Name
-		again := fmt.Sprintf("if this is the same machine, run 'berth coordinator remove %s' first", other.Name)
+		again := fmt.Sprintf("if this is the same machine, run 'berth coordinator delete %s' first", other.Name)
 		switch {
 		case other.Name == member.Name:
 			return member, refusal.New(rpc.Exists, subject, again+"; else join under another name with --name",

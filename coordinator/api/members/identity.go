@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -24,7 +25,7 @@ import (
 const maxReason = 256
 
 // keep adds to an enrolment the record of who is enrolled. Without it the certificate would be good for nothing.
-func keep(p *answer.Moment, command *state.Command, certificate []byte) error {
+func keep(ctx context.Context, p *answer.Moment, command *state.Command, certificate []byte) error {
 	if p.FeatureLevel() < state.IdentityLevel {
 		return nil // it is recorded at its first call, once all coordinators know of records
 	}
@@ -33,7 +34,12 @@ func keep(p *answer.Moment, command *state.Command, certificate []byte) error {
 		return err
 	}
 	if who.Role == pki.RoleOperator {
-		if other, taken := p.IdentityByName(model.IdentityOperator, who.Name); taken {
+		other, taken := p.IdentityByName(model.IdentityOperator, who.Name)
+		switch until := ended(p, &other); {
+		case taken && !until.IsZero():
+			identities.Put(command, other.Revoke(p.At, gate.CallerOf(ctx).String(),
+				"its certificate ended at "+until.UTC().Format(time.RFC3339)+", and its name was enrolled anew"))
+		case taken:
 			return refusal.New(rpc.Exists, "operator/"+who.Name,
 				fmt.Sprintf("take another name with --name, or run 'berth identity revoke operator/%s' first", who.Name),
 				"there is an operator %q already (ID %s); the token is still good", who.Name, other.ID)
@@ -43,7 +49,12 @@ func keep(p *answer.Moment, command *state.Command, certificate []byte) error {
 		return refusal.New(rpc.Conflict, identities.Subject(&holder), "make a new key and run the command again; the token is still good",
 			"%s %s has the same key", holder.Kind, holder.Name)
 	}
-	identities.Put(command, identities.New(who, p.At))
+	identity := identities.New(who, p.At)
+	if before, known := p.Identity(who.ID); known { // a node whose certificate has ended
+		before.Keys = identity.Keys
+		identity = before
+	}
+	identities.Put(command, identity)
 	return nil
 }
 
@@ -152,7 +163,7 @@ func (s *Calls) RevokeIdentity(
 func revocable(p *answer.Moment, identity *model.Identity) error {
 	subject := identities.Subject(identity)
 	if _, member := p.Member(identity.ID); member {
-		return refusal.New(rpc.Conflict, subject, fmt.Sprintf("run 'berth coordinator remove %s': it is revoked with that", identity.Name),
+		return refusal.New(rpc.Conflict, subject, fmt.Sprintf("run 'berth coordinator delete %s': it is revoked with that", identity.Name),
 			"coordinator %s has a part in every decision", identity.Name)
 	}
 	if identity.Kind != model.IdentityOperator {
@@ -163,7 +174,7 @@ func revocable(p *answer.Moment, identity *model.Identity) error {
 			return nil
 		}
 	}
-	return refusal.New(rpc.Conflict, subject, "let another operator in first with 'berth token create --for operator'",
+	return refusal.New(rpc.Conflict, subject, "let another operator in first with 'berth token add --for operator'",
 		"operator %s is the last one: nobody could give orders any more", identity.Name)
 }
 

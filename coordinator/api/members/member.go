@@ -19,6 +19,7 @@ import (
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pause"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -85,7 +86,7 @@ func (s *Calls) ListMembers(
 		return nil, err
 	}
 	return connect.NewResponse(&berthv1.ListMembersResponse{
-		SchemaVersion: wire.SchemaVersion, ClusterId: s.Authority.ClusterID(), Members: Messages(s.Source, p),
+		SchemaVersion: wire.SchemaVersion, ClusterId: s.Authority().ClusterID(), Members: Messages(s.Source, p),
 	}), nil
 }
 
@@ -163,7 +164,7 @@ func (s *Calls) stepAside(ctx context.Context, member model.Member) error {
 			return lost
 		case !lead.Self:
 			return nil
-		case !gate.Pause(ctx, gate.LeaderPoll):
+		case !pause.For(ctx, gate.LeaderPoll):
 			return refusal.New(rpc.Unavailable, "coordinator/"+member.Name, refusal.RepeatStep,
 				"coordinator %s leads the cluster and could not hand that on", member.Name)
 		}
@@ -245,6 +246,7 @@ func (s *Calls) Report(
 		Version: message.GetVersion(), FeatureLevel: message.GetFeatureLevel(),
 		Index: message.GetStateIndex(), Hash: message.GetStateHash(), LogSize: units.Bytes(message.GetLogBytes()),
 		Write: time.Duration(message.GetWriteSeconds() * float64(time.Second)), Asking: int(message.GetAgentsAsking()),
+		MetricsPort: int(message.GetMetricsPort()), History: message.GetHistoryProblem(),
 		Backup: consensus.Backup{
 			Every: time.Duration(message.GetBackupEverySeconds() * float64(time.Second)), Problem: message.GetBackupProblem(),
 		},

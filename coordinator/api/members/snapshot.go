@@ -56,7 +56,11 @@ func (c chunks) Write(data []byte) (int, error) {
 func (s *Calls) RestoreSnapshot(
 	ctx context.Context, stream *connect.ClientStream[berthv1.RestoreSnapshotRequest],
 ) (*connect.Response[berthv1.RestoreSnapshotResponse], error) {
-	if err := s.Consensus.RestoreSnapshot(ctx, &parts{stream: stream}); err != nil {
+	backup := &parts{stream: stream}
+	if err := backup.begin(); err != nil {
+		return nil, err
+	}
+	if err := s.Consensus.RestoreSnapshot(ctx, backup, backup.unproved); err != nil {
 		return nil, err
 	}
 	s.Log.Warn("the state was restored from a backup", "caller", gate.CallerOf(ctx))
@@ -64,8 +68,8 @@ func (s *Calls) RestoreSnapshot(
 	return connect.NewResponse(&berthv1.RestoreSnapshotResponse{
 		SchemaVersion: wire.SchemaVersion,
 		Index:         p.Index(),
-		Nodes:         int32(len(p.Nodes())),
-		Vms:           int32(len(p.VMs())),
+		Nodes:         int32(p.CountNodes()),
+		Vms:           int32(p.CountVMs()),
 	}), nil
 }
 
@@ -74,24 +78,43 @@ type parts struct {
 	stream *connect.ClientStream[berthv1.RestoreSnapshotRequest]
 	rest   []byte
 	total  int64
+	// unproved is said in the first message.
+	unproved bool
+}
+
+// begin reads the first message.
+func (p *parts) begin() error {
+	if err := p.receive(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	} else if err == nil {
+		p.unproved = p.stream.Msg().GetUnproved()
+	}
+	return nil
 }
 
 var errBackupTooLarge = errors.New("the backup is larger than any state")
 
 func (p *parts) Read(into []byte) (int, error) {
 	for len(p.rest) == 0 {
-		if !p.stream.Receive() {
-			if err := p.stream.Err(); err != nil {
-				return 0, err
-			}
-			return 0, io.EOF
-		}
-		p.rest = p.stream.Msg().GetChunk()
-		if p.total += int64(len(p.rest)); p.total > maxBackup {
-			return 0, refusal.New(rpc.Invalid, "snapshot", "give the file that 'berth coordinator snapshot save' wrote", "%w", errBackupTooLarge)
+		if err := p.receive(); err != nil {
+			return 0, err
 		}
 	}
 	n := copy(into, p.rest)
 	p.rest = p.rest[n:]
 	return n, nil
+}
+
+func (p *parts) receive() error {
+	if !p.stream.Receive() {
+		if err := p.stream.Err(); err != nil {
+			return err
+		}
+		return io.EOF
+	}
+	p.rest = p.stream.Msg().GetChunk()
+	if p.total += int64(len(p.rest)); p.total > maxBackup {
+		return refusal.New(rpc.Invalid, "snapshot", "give the file that 'berth coordinator snapshot save' wrote", "%w", errBackupTooLarge)
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -17,6 +18,7 @@ import (
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
+	"berth/shared/rpc"
 )
 
 const (
@@ -32,7 +34,7 @@ const (
 func (s *Calls) CreateToken(
 	ctx context.Context, request *connect.Request[berthv1.CreateTokenRequest],
 ) (*connect.Response[berthv1.CreateTokenResponse], error) {
-	const usage = "see 'berth token create --help'"
+	const usage = "see 'berth token add --help'"
 	message := request.Msg
 	purpose := model.Purpose(message.GetPurpose())
 	switch purpose {
@@ -50,7 +52,7 @@ func (s *Calls) CreateToken(
 	if err != nil {
 		return nil, refusal.Invalid("token", usage, err)
 	}
-	fingerprint, err := pki.Fingerprint(s.Authority.CertificatePEM())
+	fingerprint, err := pki.Fingerprint(s.Authority().CertificatePEM())
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's own authority: %w", err)
 	}
@@ -128,6 +130,41 @@ func (s *Calls) ListTokens(
 		response.Tokens = append(response.Tokens, tokenMessage(&part[i]))
 	}
 	return connect.NewResponse(response), nil
+}
+
+// RevokeToken forgets a token. Its next use is refused as that of a token that never was.
+func (s *Calls) RevokeToken(
+	ctx context.Context, request *connect.Request[berthv1.RevokeTokenRequest],
+) (*connect.Response[berthv1.RevokeTokenResponse], error) {
+	id := request.Msg.GetId()
+	var revoked model.Token
+	_, err := s.Propose(ctx, request.Msg.GetRequestId(), func(p *answer.Moment) (state.Command, error) {
+		all := p.Tokens()
+		at := slices.IndexFunc(all, func(t model.Token) bool { return tokenID(&t) == id })
+		if at < 0 {
+			return state.Command{}, refusal.New(rpc.NotFound, "token/"+id, "'berth token list' shows those that are good",
+				"there is no token %q: it was revoked, or has expired long ago", id)
+		}
+		revoked = all[at]
+		return state.Command{
+			Kind:   "revoke token",
+			Expect: []state.Expectation{expectToken(revoked)},
+			Delete: []state.Record{{Table: state.Tokens, ID: revoked.Hash}},
+			Events: []model.Event{p.Event(ctx, "token.revoked", "token/"+id, "%s: it lets nobody in any more", revokedText(&revoked))},
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.RevokeTokenResponse{SchemaVersion: wire.SchemaVersion, Token: tokenMessage(&revoked)}), nil
+}
+
+func revokedText(token *model.Token) string {
+	text := "for " + string(token.Purpose)
+	if token.Name != "" {
+		text += " named " + token.Name
+	}
+	return fmt.Sprintf("%s, with %d of %d uses left", text, token.Left(), max(1, token.Uses))
 }
 
 func tokenMessage(token *model.Token) *berthv1.Token {

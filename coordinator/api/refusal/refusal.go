@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
+	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -143,6 +144,11 @@ func Of(err error) *connect.Error {
 	case errors.Is(err, state.ErrLevel):
 		const next = "install the release that it names on every coordinator, and try again: nothing was changed"
 		return New(rpc.Invalid, "snapshot", next, "%w", err)
+	case errors.Is(err, seal.ErrUnsealed), errors.Is(err, seal.ErrKey):
+		const next = "give a file that a coordinator of this cluster wrote, or, if you know where this one has been, say --unproved"
+		return New(rpc.Invalid, "snapshot", next, "%w", err)
+	case errors.Is(err, seal.ErrChanged):
+		return New(rpc.Invalid, "snapshot", "take another copy of it, or an older backup: nothing was changed", "%w", err)
 	case errors.Is(err, consensus.ErrForeign), errors.Is(err, state.ErrSnapshot):
 		return New(rpc.Invalid, "snapshot", "give a file that 'berth coordinator snapshot save' wrote in this cluster", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded):

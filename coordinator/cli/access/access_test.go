@@ -78,7 +78,7 @@ func TestLoginRefusals(t *testing.T) {
 		exit                 term.Exit
 		say                  string
 	}{
-		{"cut token", address, token[:len(token)-3], term.Failed, "the token is cut or mistyped; run 'berth token create' again"},
+		{"cut token", address, token[:len(token)-3], term.Failed, "the token is cut or mistyped; run 'berth token add' again"},
 		{"another purpose", address, w.Token(pki.PurposeAgent), term.Failed, "this token is for an agent, not for an operator"},
 		{"another cluster", address, other.Token(pki.PurposeOperator), term.Failed, "it belongs to another cluster than the token"},
 		{"nobody there", clitest.ClosedAddress(t), token, term.Unreachable, "connection refused"},

@@ -19,7 +19,8 @@ func IdentityCommand(a *term.App) *cobra.Command {
 	return term.Noun("identity COMMAND", "See and revoke whose certificates count", `
 An identity is a coordinator, a node or an operator that may speak to the cluster. Its certificate counts only as long
 as its key is on record here: a certificate alone, also one that was signed by the cluster's own authority, makes
-nobody. NAME is a name, KIND/NAME where several have it (operator/alice), or an ID.`,
+nobody. Certificates are good for 30 days and renew themselves. NAME is a name, KIND/NAME where several have it
+(operator/alice), or an ID.`,
 		identityListCommand(a), identityShowCommand(a), identityRevokeCommand(a), identityConfirmCommand(a))
 }
 
@@ -147,7 +148,7 @@ func identityRevokeCommand(a *term.App) *cobra.Command {
 		Use: "revoke NAME", Short: "End all rights of an identity, within a second and for ever", Args: term.Arguments(1, "NAME"),
 		Long: `End all rights of an identity. Its next call is refused by every coordinator, without a leader too, and what it has open
 ends within a second. This is never taken back: who was revoked needs a new token. A coordinator is revoked by
-'berth coordinator remove'. A node that is revoked and not removed is a node that does not report any more: its guests
+'berth coordinator delete'. A node that is revoked and not removed is a node that does not report any more: its guests
 run on, and count as those of a silent node.`,
 		Example: `  berth identity revoke operator/alice --reason lost`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -26,7 +26,7 @@ func LoginCommand(a *term.App) *cobra.Command {
 		Use: "login HOST[:PORT] TOKEN", Short: "Become an operator of a cluster", Args: term.Arguments(2, "HOST", "TOKEN"),
 		Long: `Become an operator of a cluster: a key is made here and never leaves this machine, a coordinator signs the certificate,
 and a context with both is written and made the current one. An administrator makes the token with
-'berth token create --for operator'. TOKEN may be @FILE or - to be read from a file or the standard input: other
+'berth token add --for operator'. TOKEN may be @FILE or - to be read from a file or the standard input: other
 accounts see what is on a command line.`,
 		Example: `  berth login coord1.example.com berth1.operator...
   berth login coord1 - --context prod < token.txt`,
@@ -44,7 +44,7 @@ accounts see what is on a command line.`,
 				return term.Failf(rpc.Invalid, "copy the whole token, it is one word in four parts", "%w", err)
 			}
 			if token.Purpose != pki.PurposeOperator {
-				return term.Failf(rpc.Invalid, "make one with 'berth token create --for operator'",
+				return term.Failf(rpc.Invalid, "make one with 'berth token add --for operator'",
 					"this token is for %s, not for an operator", term.Article(token.Purpose))
 			}
 			return login(a, cmd, address, token, name)
@@ -69,7 +69,7 @@ func login(a *term.App, cmd *cobra.Command, address string, token pki.Token, nam
 		return err
 	}
 	answer, err := enrol(cmd.Context(), address, token, &berthv1.EnrolRequest{
-		TokenSecret: token.Secret, Name: name, CsrPem: csr,
+		TokenSecret: token.Secret, Name: name, CsrPem: csr, Renews: true,
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package access
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ func TokenCommand(a *term.App) *cobra.Command {
 	return term.Noun("token COMMAND", "Let further machines and people in", `
 A token lets machines or people in, once or as often as was asked for, and for a short time. It carries the fingerprint
 of the cluster's authority, so that its user speaks to the right cluster.`,
-		tokenCreateCommand(a), tokenListCommand(a))
+		tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
 }
 
 func tokenCreateCommand(a *term.App) *cobra.Command {
@@ -35,14 +36,15 @@ func tokenCreateCommand(a *term.App) *cobra.Command {
 		uses          int32
 	)
 	cmd := &cobra.Command{
-		Use: "create --for agent|coordinator|operator", Short: "Make a token and print the line to run on the other machine",
-		Args: term.Arguments(0),
+		Use: "add --for agent|coordinator|operator", Aliases: []string{"create"},
+		Short: "Make a token and print the line to run on the other machine",
+		Args:  term.Arguments(0),
 		Long: `Make a token and print the line to run on the other machine: 'berth-agent join' for a hypervisor, 'berth coordinator
 join' for a further coordinator, 'berth login' for a person. The token works once, or --uses times. It is shown here and
 nowhere else. The line hands it over on standard input, because other accounts see what is on a command line.`,
-		Example: `  berth token create --for agent
-  berth token create --for agent --uses 20 --name 'hv*'
-  berth token create --for operator --name alice --ttl 10m`,
+		Example: `  berth token add --for agent
+  berth token add --for agent --uses 20 --name 'hv*'
+  berth token add --for operator --name alice --ttl 10m`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case purpose == "":
@@ -108,6 +110,32 @@ hash of a token is kept.`,
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func tokenRevokeCommand(a *term.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke ID", Short: "End a token at once", Args: term.Arguments(1, "ID"),
+		Long: `End a token at once: from now on it lets nobody in. Who has come in with it stays; 'berth identity revoke' ends that. A
+restored snapshot brings no token back.`,
+		Example: `  berth token revoke 0a1b2c3d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			answer, err := term.AskOnce(a, cmd, term.Client.RevokeToken, &berthv1.RevokeTokenRequest{
+				Id: strings.TrimPrefix(args[0], "token/"), RequestId: term.RequestID(),
+			})
+			if err != nil {
+				return err
+			}
+			id := answer.GetToken().GetId()
+			return a.Print(cmd, term.Result{
+				Message: answer, Names: []string{"token/" + id},
+				Text: func(p *term.Page, _ bool) { p.Line("token %s is revoked: it lets nobody in any more", id) },
+			})
+		},
+		ValidArgsFunction: term.CompleteFirst(a.CompleteFrom(func(ctx context.Context, s *term.Session) (names []string, err error) {
+			answer, err := term.AskAll(ctx, s, term.Client.ListTokens, &berthv1.ListTokensRequest{}, term.Everything)
+			return term.Prefixed("", answer.GetTokens(), (*berthv1.Token).GetId), err
+		})),
 	}
 }
 

@@ -188,3 +188,18 @@ func Store(path, name string, coordinators []string, credentials Credentials) er
 	c.Contexts[name], c.Current = added, name
 	return c.Save(path)
 }
+
+// SetCoordinators changes the coordinators of a context, and nothing else.
+func SetCoordinators(path, name string, coordinators []string) error {
+	c, err := Load(path)
+	if err != nil {
+		return err
+	}
+	context, there := c.Contexts[name]
+	if !there {
+		return fmt.Errorf("%w: %q in %s", ErrContext, name, path)
+	}
+	context.Coordinators = coordinators
+	c.Contexts[name] = context
+	return c.Save(path)
+}

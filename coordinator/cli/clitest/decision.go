@@ -18,6 +18,7 @@ type decisionFake struct {
 	whyVM         func(*berthv1.WhyVMRequest) (*berthv1.WhyVMResponse, error)
 	whyNot        func(*berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error)
 	OnRoomFor     func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error)
+	history       func(*berthv1.ListHistoryRequest) (*berthv1.ListHistoryResponse, error)
 	spread        func(*berthv1.SpreadRequest) (*berthv1.SpreadResponse, error)
 }
 
@@ -29,6 +30,7 @@ func (f *decisionFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceWhyNotProcedure, &f.whyNot)
 	unary(l, berthv1connect.BerthServiceCapacityProcedure, &f.OnRoomFor)
 	unary(l, berthv1connect.BerthServiceSpreadProcedure, &f.spread)
+	unary(l, berthv1connect.BerthServiceListHistoryProcedure, &f.history)
 }
 
 func cannedDecisionAnswers() decisionFake {
@@ -36,6 +38,7 @@ func cannedDecisionAnswers() decisionFake {
 		decisions: func(*berthv1.ListDecisionsRequest) (*berthv1.ListDecisionsResponse, error) {
 			return &berthv1.ListDecisionsResponse{SchemaVersion: "1", Decisions: []*berthv1.Decision{CannedRefusal(), CannedDecision()}}, nil
 		},
+		history: cannedHistory,
 		OnGetDecision: func(r *berthv1.GetDecisionRequest) (*berthv1.GetDecisionResponse, error) {
 			decision := CannedDecision()
 			switch r.GetId() {
@@ -244,6 +247,9 @@ func cannedRanked() *berthv1.Decision {
 	} {
 		d.Ranks = append(d.Ranks, &berthv1.RankRow{Weigher: row.weigher, Factor: row.factor, Cells: row.cells})
 	}
+	d.Ranks = append(d.Ranks, &berthv1.RankRow{
+		Weigher: "preferred-nodes", Factor: 99, Cells: []*berthv1.RankCell{{Rank: 1}, {Rank: 1}}, Silent: true,
+	})
 	return d
 }
 

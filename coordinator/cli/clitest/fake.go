@@ -54,7 +54,11 @@ func unary[Q, A any](l listener, procedure string, how *func(*Q) (*A, error)) {
 			if *how == nil {
 				return nil, unexpected(r.Msg)
 			}
-			return response((*how)(r.Msg))
+			answer, err := response((*how)(r.Msg))
+			if err == nil && l.Taint != nil {
+				l.Taint(answer.Any())
+			}
+			return answer, err
 		},
 	))
 }
@@ -67,7 +71,12 @@ func serverStream[Q, A any](l listener, procedure string, how *func(context.Cont
 			if *how == nil {
 				return unexpected(r.Msg)
 			}
-			return (*how)(ctx, r.Msg, stream.Send)
+			return (*how)(ctx, r.Msg, func(a *A) error {
+				if l.Taint != nil {
+					l.Taint(a)
+				}
+				return stream.Send(a)
+			})
 		},
 	))
 }
@@ -103,6 +112,9 @@ func unexpected(request any) error {
 type recording struct {
 	mu    sync.Mutex
 	calls []any // the requests, in order
+
+	// Taint, unless nil, changes every answer before it is sent.
+	Taint func(answer any)
 }
 
 func (r *recording) record(message any) {

@@ -15,7 +15,7 @@ import (
 type memberFake struct {
 	OnStatus  func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error)
 	OnEvents  func(context.Context, *berthv1.WatchEventsRequest, func(*berthv1.WatchEventsResponse) error) error
-	members   func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error)
+	OnMembers func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error)
 	OnRemove  func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error)
 	OnSave    func(send func(*berthv1.SaveSnapshotResponse) error) error
 	OnRestore func(data []byte) (*berthv1.RestoreSnapshotResponse, error)
@@ -23,18 +23,20 @@ type memberFake struct {
 	token     func(*berthv1.CreateTokenRequest) (*berthv1.CreateTokenResponse, error)
 	tokens    func(*berthv1.ListTokensRequest) (*berthv1.ListTokensResponse, error)
 
-	identities func(*berthv1.ListIdentitiesRequest) (*berthv1.ListIdentitiesResponse, error)
-	identity   func(*berthv1.GetIdentityRequest) (*berthv1.GetIdentityResponse, error)
-	revoke     func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error)
-	confirm    func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error)
+	identities  func(*berthv1.ListIdentitiesRequest) (*berthv1.ListIdentitiesResponse, error)
+	identity    func(*berthv1.GetIdentityRequest) (*berthv1.GetIdentityResponse, error)
+	revokeToken func(*berthv1.RevokeTokenRequest) (*berthv1.RevokeTokenResponse, error)
+	revoke      func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error)
+	confirm     func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error)
 
 	OnEnrol func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
+	OnRenew func(*berthv1.RenewCertificateRequest) (*berthv1.RenewCertificateResponse, error) // nil: it is of an earlier release
 }
 
 func (f *memberFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceStatusProcedure, &f.OnStatus)
 	serverStream(l, berthv1connect.BerthServiceWatchEventsProcedure, &f.OnEvents)
-	unary(l, berthv1connect.BerthServiceListMembersProcedure, &f.members)
+	unary(l, berthv1connect.BerthServiceListMembersProcedure, &f.OnMembers)
 	unary(l, berthv1connect.BerthServiceRemoveMemberProcedure, &f.OnRemove)
 	save := func(_ context.Context, _ *berthv1.SaveSnapshotRequest, send func(*berthv1.SaveSnapshotResponse) error) error {
 		return f.OnSave(send)
@@ -55,9 +57,13 @@ func (f *memberFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListTokensProcedure, &f.tokens)
 	unary(l, berthv1connect.BerthServiceListIdentitiesProcedure, &f.identities)
 	unary(l, berthv1connect.BerthServiceGetIdentityProcedure, &f.identity)
+	unary(l, berthv1connect.BerthServiceRevokeTokenProcedure, &f.revokeToken)
 	unary(l, berthv1connect.BerthServiceRevokeIdentityProcedure, &f.revoke)
 	unary(l, berthv1connect.BerthServiceConfirmIdentityProcedure, &f.confirm)
 	unary(l, berthv1connect.EnrolmentServiceEnrolProcedure, &f.OnEnrol)
+	if f.OnRenew != nil {
+		unary(l, berthv1connect.BerthServiceRenewCertificateProcedure, &f.OnRenew)
+	}
 }
 
 func cannedMemberAnswers() memberFake {
@@ -71,7 +77,7 @@ func cannedMemberAnswers() memberFake {
 			}
 			return nil
 		},
-		members: func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error) {
+		OnMembers: func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error) {
 			return &berthv1.ListMembersResponse{SchemaVersion: "1", ClusterId: "3nqk7d2m0c1aa", Members: cannedMembers()}, nil
 		},
 		OnRemove: func(*berthv1.RemoveMemberRequest) (*berthv1.RemoveMemberResponse, error) {
@@ -102,6 +108,9 @@ func cannedMemberAnswers() memberFake {
 					CreatedBy: "operator/admin",
 				},
 			}}, nil
+		},
+		revokeToken: func(r *berthv1.RevokeTokenRequest) (*berthv1.RevokeTokenResponse, error) {
+			return &berthv1.RevokeTokenResponse{SchemaVersion: "1", Token: &berthv1.Token{Id: r.GetId(), Purpose: "agent"}}, nil
 		},
 		identities: func(r *berthv1.ListIdentitiesRequest) (*berthv1.ListIdentitiesResponse, error) {
 			all := cannedIdentities()
@@ -148,6 +157,7 @@ func cannedMembers() []*berthv1.Member {
 		{
 			Id: "m1", Name: "coord1", Address: "coord1:7422", ApiAddress: "coord1:7420", AgentAddress: "coord1:7421", Voter: true,
 			Leader: true, Self: true, Reachable: true, LastIndex: 1042, Healthy: true, Version: "1.2.3", FeatureLevel: 2,
+			MetricsAddress: "coord1:7424",
 		},
 		{
 			Id: "m2", Name: "coord2", Address: "coord2:7422", ApiAddress: "coord2:7420", AgentAddress: "coord2:7421", Voter: true,

@@ -14,7 +14,7 @@ import (
 // nodeFake answers about nodes.
 type nodeFake struct {
 	OnListNodes func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)
-	getNode     func(*berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error)
+	OnGetNode   func(*berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error)
 	setNode     func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error)
 	maintenance func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error)
 	OnFenceNode func(*berthv1.FenceNodeRequest) (*berthv1.FenceNodeResponse, error)
@@ -25,7 +25,7 @@ type nodeFake struct {
 
 func (f *nodeFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListNodesProcedure, &f.OnListNodes)
-	unary(l, berthv1connect.BerthServiceGetNodeProcedure, &f.getNode)
+	unary(l, berthv1connect.BerthServiceGetNodeProcedure, &f.OnGetNode)
 	unary(l, berthv1connect.BerthServiceSetNodeProcedure, &f.setNode)
 	unary(l, berthv1connect.BerthServiceSetNodeMaintenanceProcedure, &f.maintenance)
 	unary(l, berthv1connect.BerthServiceFenceNodeProcedure, &f.OnFenceNode)
@@ -39,7 +39,7 @@ func cannedNodeAnswers() nodeFake {
 		OnListNodes: func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
 			return &berthv1.ListNodesResponse{SchemaVersion: "1", Nodes: cannedNodes()}, nil
 		},
-		getNode: func(r *berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error) {
+		OnGetNode: func(r *berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error) {
 			for _, node := range cannedNodes() {
 				if node.GetName() == r.GetNode() {
 					return &berthv1.GetNodeResponse{SchemaVersion: "1", Node: node, Domains: cannedDomains()}, nil
@@ -107,7 +107,7 @@ func settings() *berthv1.NodeSettings {
 func cannedNodes() []*berthv1.Node {
 	return []*berthv1.Node{
 		{
-			Id: "3nqk7d2m0n1aa", Name: "node1", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UP,
+			Id: "3nqk7d2m0n1aa", Name: "node1", Cluster: "default", State: berthv1.NodeState_NODE_STATE_UP, MetricsAddress: "node1:7425",
 			Settings: settings(), OwnSettings: &berthv1.NodeSettings{RamRatio: proto.Float64(1.5)},
 			Inventory: &berthv1.NodeInventory{
 				HostName: "node1", HostUuid: "11111111-2222-3333-4444-555555555555", AgentVersion: "1.2.3", LibvirtVersion: "9.0.0",
@@ -124,7 +124,7 @@ func cannedNodes() []*berthv1.Node {
 				KsmSavedBytes: proto.Int64(Gib / 2), Load1: proto.Float64(1.25), Load5: proto.Float64(0.9), Load15: proto.Float64(0.5),
 				CpuBusyRatio: proto.Float64(0.31), CpuStealRatio: proto.Float64(0), CpuPressure: &berthv1.Pressure{SomeAvg10: 1.5},
 			},
-			TelemetryAgeSeconds: proto.Float64(1.2),
+			TelemetryAgeSeconds: proto.Float64(1.2), VcpuDelayPercent: proto.Float64(4.2),
 			Ledgers: &berthv1.NodeLedgers{
 				PromisedLimitBytes: 96 * Gib, PromisedUsedBytes: 20*Gib + Gib/2, PromisedFreeBytes: 75*Gib + Gib/2,
 				PhysicalFreeBytes: proto.Int64(40 * Gib), VcpusLimit: 128, VcpusUsed: 11, Vms: 3,

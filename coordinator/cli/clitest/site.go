@@ -68,6 +68,7 @@ type Site struct {
 	In        io.Reader
 	Env       map[string]string
 	Patience  time.Duration // long, because a machine that tests is a busy one
+	Busy      time.Duration // how long overload is waited out; 0: that of the product
 
 	NextInterrupt func(context.Context) (context.Context, context.CancelFunc) // nil: that of the product
 }
@@ -189,6 +190,9 @@ func (w *Site) RunTo(ctx context.Context, out, errOut io.Writer, args ...string)
 	a := term.New("1.2.3")
 	a.Now = func() time.Time { return noon }
 	a.Patience = w.Patience
+	if w.Busy > 0 {
+		a.Busy = w.Busy
+	}
 	if w.NextInterrupt != nil {
 		a.NextInterrupt = w.NextInterrupt
 	}
@@ -238,6 +242,36 @@ func SilentAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+// SlowAddress leads to another address, but for the first connections, which it takes and leaves without a word.
+func SlowAddress(t *testing.T, to string, first int) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", to[:strings.LastIndex(to, ":")]+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for n := 1; ; n++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			if n <= first {
+				continue
+			}
+			there, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = conn.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(there, conn); _ = there.Close() }()
+			go func() { _, _ = io.Copy(conn, there); _ = conn.Close() }()
+		}
+	}()
 	return listener.Addr().String()
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"berth/coordinator/cli/term"
+	"berth/shared/pause"
 )
 
 // Until collects what is written, and calls then when a word has come.
@@ -86,7 +86,7 @@ func (s *Screen) String() string {
 // Await returns when the screen has shown the text, or the context ends.
 func (s *Screen) Await(ctx context.Context, text string) error {
 	for !strings.Contains(s.String(), text) {
-		if !term.Pause(ctx, 10*time.Millisecond) {
+		if !pause.For(ctx, 10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

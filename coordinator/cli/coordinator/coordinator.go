@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 )
 
 // Command is the noun coordinator. Snapshot has further verbs of its noun snapshot.
@@ -20,9 +21,10 @@ more than half have to run.`,
 func listCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List coordinators", Args: term.Arguments(0),
+		Long:    `List coordinators. Without a leader it is what one of them knows by itself.`,
 		Example: `  berth coordinator list -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			answer, err := term.AskOnce(a, cmd, term.Client.ListMembers, &berthv1.ListMembersRequest{})
+			answer, err := list(a, cmd)
 			if err != nil {
 				return err
 			}
@@ -36,13 +38,38 @@ func listCommand(a *term.App) *cobra.Command {
 	}
 }
 
+// list asks the leader, and without one any coordinator: who is lost is looked for when there is no leader.
+func list(a *term.App, cmd *cobra.Command) (*berthv1.ListMembersResponse, error) {
+	s, err := a.Connect()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	answer, err := term.Ask(cmd.Context(), s, term.Client.ListMembers, &berthv1.ListMembersRequest{})
+	if code := rpc.Detail(err).GetCode(); code != rpc.NoLeader && code != rpc.Unreachable {
+		if err == nil {
+			err = a.KeepCoordinators(s, answer.GetMembers())
+		}
+		return answer, err
+	}
+	known, staleErr := term.Ask(cmd.Context(), s, term.Client.Status, &berthv1.StatusRequest{Stale: true})
+	if staleErr != nil {
+		return nil, err
+	}
+	if !a.Quiet {
+		fmt.Fprintf(cmd.ErrOrStderr(), "berth: the coordinators have no leader: this is what %s knows\n", term.Clean(known.GetAnsweredBy()))
+	}
+	return &berthv1.ListMembersResponse{SchemaVersion: known.GetSchemaVersion(), Members: known.GetMembers()}, nil
+}
+
 func removeCommand(a *term.App) *cobra.Command {
 	var force, yes bool
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "Take a coordinator out of the cluster", Args: term.Arguments(1, "NAME"),
+		Use: "delete NAME", Aliases: []string{"remove"},
+		Short: "Take a coordinator out of the cluster", Args: term.Arguments(1, "NAME"),
 		Long: `Take a coordinator out of the cluster, for good: to come back it has to join again, with an empty data folder. It is
 refused when those that remain and can be reached would be no majority; --force does it all the same.`,
-		Example: `  berth coordinator remove coord3`,
+		Example: `  berth coordinator delete coord3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Remove coordinator/%s for good?", args[0])); err != nil {
 				return err

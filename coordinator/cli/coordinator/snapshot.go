@@ -103,7 +103,7 @@ func saveSnapshot(ctx context.Context, s *term.Session, w io.Writer) (length int
 }
 
 func snapshotRestoreCommand(a *term.App) *cobra.Command {
-	var yes bool
+	var yes, unproved bool
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Replace everything that the coordinators know by a snapshot", Args: term.Arguments(1, "FILE"),
 		Long: `Replace everything that the coordinators know by a snapshot, - for the standard input. What was changed since the
@@ -112,7 +112,11 @@ snapshot is forgotten, but for coordinators and nodes that came since. No guest 
 Until every node has reported what it runs there is a quarantine: no VM is started, stopped or moved. What they report
 then counts for more than the snapshot. 'berth status' names the nodes that have not reported; of one whose machine is
 off say so with 'berth node fence NODE --confirmed-off'. A VM that is newer than the snapshot runs on without a record:
-'berth status' names it, and 'berth vm adopt' makes one.`,
+'berth status' names it, and 'berth vm adopt' makes one.
+
+A snapshot has a seal that only coordinators of its cluster can make: one that was changed is refused. Releases before
+0.7 made none, and the key may be lost. With --unproved such a snapshot is taken too: whoever could write the file may
+have put anything into it.`,
 		Example: `  berth coordinator snapshot restore /var/backups/berth-2026-11-20.snapshot`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Replace everything that the coordinators know by %s?", args[0])); err != nil {
@@ -127,14 +131,15 @@ off say so with 'berth node fence NODE --confirmed-off'. A VM that is newer than
 				defer file.Close()
 				in = file
 			}
-			return restore(a, cmd, in)
+			return restore(a, cmd, in, unproved)
 		},
 	}
 	term.ConfirmFlag(cmd, &yes)
+	cmd.Flags().BoolVar(&unproved, "unproved", false, "take a snapshot also if nothing proves who wrote it")
 	return cmd
 }
 
-func restore(a *term.App, cmd *cobra.Command, in io.Reader) error {
+func restore(a *term.App, cmd *cobra.Command, in io.Reader, unproved bool) error {
 	s, err := a.Connect()
 	if err != nil {
 		return err
@@ -144,9 +149,13 @@ func restore(a *term.App, cmd *cobra.Command, in io.Reader) error {
 	if _, err := term.Ask(cmd.Context(), s, term.Client.ListMembers, &berthv1.ListMembersRequest{}); err != nil {
 		return err
 	}
+	if unproved && !a.Quiet {
+		fmt.Fprintln(cmd.ErrOrStderr(),
+			"warning: a snapshot without a good seal may hold what anybody has written into it: look through it afterwards")
+	}
 	var answer *berthv1.RestoreSnapshotResponse
 	err = s.Call(cmd.Context(), func(ctx context.Context, c term.Client) error {
-		answer, err = sendSnapshot(ctx, c, in)
+		answer, err = sendSnapshot(ctx, c, in, unproved)
 		return err
 	})
 	if err != nil {
@@ -165,14 +174,14 @@ func restore(a *term.App, cmd *cobra.Command, in io.Reader) error {
 	})
 }
 
-func sendSnapshot(ctx context.Context, c term.Client, in io.Reader) (*berthv1.RestoreSnapshotResponse, error) {
+func sendSnapshot(ctx context.Context, c term.Client, in io.Reader, unproved bool) (*berthv1.RestoreSnapshotResponse, error) {
 	stream := c.RestoreSnapshot(ctx)
 	buffer := make([]byte, snapshotChunk)
 	for {
 		n, err := io.ReadFull(in, buffer)
 		if n > 0 {
 			// A refusal shows here as the end of the stream; its reason comes with the answer.
-			if sendErr := stream.Send(&berthv1.RestoreSnapshotRequest{Chunk: buffer[:n]}); errors.Is(sendErr, io.EOF) {
+			if sendErr := stream.Send(&berthv1.RestoreSnapshotRequest{Chunk: buffer[:n], Unproved: unproved}); errors.Is(sendErr, io.EOF) {
 				break
 			} else if sendErr != nil {
 				return nil, sendErr

@@ -20,7 +20,10 @@ func StatusCommand(a *term.App) *cobra.Command {
 		Long: `Show at a glance whether the cluster is well: the leader and the coordinators, how many nodes are up and VMs are
 running, and what is wrong, most urgent first.
 
-Without a leader, what one coordinator last knew is shown instead and the exit code is 5. --stale asks for that at once.`,
+Without a leader, what one coordinator last knew is shown instead and the exit code is 5. --stale asks for that at once.
+What only a leader hears, which nodes are up and which VMs run, is unknown then, with what it was and how long ago.
+
+The context's list of coordinators follows what the leader says, as with 'berth coordinator list'.`,
 		Example: `  berth status
   berth status --stale --coordinator coord2`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return status(a, cmd, stale) },
@@ -50,6 +53,11 @@ func status(a *term.App, cmd *cobra.Command, stale bool) error {
 	if err != nil {
 		return err
 	}
+	if !stale {
+		if err := a.KeepCoordinators(s, answer.GetMembers()); err != nil {
+			return err
+		}
+	}
 	if err := printStatus(a, cmd, answer); err != nil || stale || answer.GetLeader() != "" {
 		return err
 	}
@@ -61,24 +69,29 @@ func printStatus(a *term.App, cmd *cobra.Command, answer *berthv1.StatusResponse
 	return a.Print(cmd, term.Result{
 		Message: answer,
 		Names:   term.Prefixed("coordinator/", answer.GetMembers(), (*berthv1.Member).GetName),
-		Text:    func(p *term.Page, wide bool) { statusText(p, answer, wide) },
+		Text:    func(p *term.Page, wide bool) { statusText(p, a, answer, wide) },
 	})
 }
 
-func statusText(p *term.Page, answer *berthv1.StatusResponse, wide bool) {
+func statusText(p *term.Page, a *term.App, answer *berthv1.StatusResponse, wide bool) {
 	by := "answered by " + cmp.Or(answer.GetAnsweredBy(), term.None)
 	if answer.GetStale() {
 		by += " without the leader: it may be out of date"
 	}
-	p.Fields("",
-		[2]string{"cluster", fmt.Sprintf("%s (version %s, %s)", answer.GetClusterId(), cmp.Or(answer.GetVersion(), term.None), by)},
-		[2]string{"leader", fmt.Sprintf(
+	fields := [][2]string{
+		{"cluster", fmt.Sprintf("%s (version %s, %s)", answer.GetClusterId(), cmp.Or(answer.GetVersion(), term.None), by)},
+		{"leader", fmt.Sprintf(
 			"%s (term %d, index %d)", cmp.Or(answer.GetLeader(), "none"), answer.GetTerm(), answer.GetAppliedIndex(),
 		)},
-		[2]string{"nodes", fmt.Sprintf("%d of %d up", answer.GetNodesUp(), answer.GetNodesTotal())},
-		[2]string{"VMs", fmt.Sprintf("%d of %d running", answer.GetVmsRunning(), answer.GetVmsTotal())},
-		[2]string{"operations", fmt.Sprintf("%d running", answer.GetOperationsRunning())},
-	)
+		{"nodes", heard(answer, answer.GetNodesUp(), answer.GetNodesTotal(), "up")},
+		{"VMs", heard(answer, answer.GetVmsRunning(), answer.GetVmsTotal(), "running")},
+		{"operations", fmt.Sprintf("%d running", answer.GetOperationsRunning())},
+	}
+	if first := answer.GetCertificatesFirst(); first != "" {
+		fields = append(fields, [2]string{"certificates", fmt.Sprintf("until %s at least (%s); they renew themselves",
+			a.At(answer.GetCertificatesUntil()), first)})
+	}
+	p.Fields("", fields...)
 	p.Blank()
 	memberTable(p, answer.GetMembers(), wide)
 	if len(answer.GetProblems()) > 0 {
@@ -87,6 +100,18 @@ func statusText(p *term.Page, answer *berthv1.StatusResponse, wide bool) {
 		for _, problem := range answer.GetProblems() {
 			p.Line("  %s", problem)
 		}
+	}
+}
+
+// heard is how many of all are as the nodes tell. Only a leader hears them: without one it is what was last known, or nothing.
+func heard(answer *berthv1.StatusResponse, are, all int32, as string) string {
+	switch {
+	case !answer.GetStale() || answer.GetLeader() != "" && answer.GetLeader() == answer.GetAnsweredBy():
+		return fmt.Sprintf("%d of %d %s", are, all, as)
+	case answer.HeardSeconds == nil:
+		return fmt.Sprintf("unknown, of %d", all)
+	default:
+		return fmt.Sprintf("unknown, of %d (%d %s %s ago)", all, are, as, term.Span(term.Seconds(answer.GetHeardSeconds())))
 	}
 }
 

@@ -43,3 +43,37 @@ func TestStatusWithoutLeader(t *testing.T) {
 		}
 	}
 }
+
+// Without a leader nobody hears the nodes: how many are up is unknown, and what it was is told with its age.
+func TestWithoutALeaderWhatNodesTellIsUnknown(t *testing.T) {
+	f := clitest.Refuses(connect.CodeUnavailable, &berthv1.ErrorDetail{Code: rpc.NoLeader, NextStep: "start the others"}, "no leader")
+	age := 40.0
+	f.OnMembers = func(*berthv1.ListMembersRequest) (*berthv1.ListMembersResponse, error) {
+		return nil, rpc.Errorf(connect.CodeUnavailable, &berthv1.ErrorDetail{Code: rpc.NoLeader, NextStep: "start the others"}, "no leader")
+	}
+	known := &berthv1.StatusResponse{
+		Stale: true, AnsweredBy: "coord2", NodesTotal: 3, VmsTotal: 25, Members: []*berthv1.Member{{Name: "coord2", Voter: true}},
+	}
+	f.OnStatus = func(r *berthv1.StatusRequest) (*berthv1.StatusResponse, error) {
+		if !r.GetStale() {
+			return nil, rpc.Errorf(connect.CodeUnavailable, &berthv1.ErrorDetail{Code: rpc.NoLeader, NextStep: "start the others"}, "no leader")
+		}
+		return known, nil
+	}
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("status")
+	if said.Exit != term.Unreachable || !strings.Contains(said.Out, "unknown, of 3\n") || !strings.Contains(said.Out, "unknown, of 25\n") {
+		t.Errorf("exit %d, %s", said.Exit, said.Out)
+	}
+	known.NodesUp, known.VmsRunning, known.HeardSeconds = 3, 25, &age
+	said = w.Run("status")
+	if !strings.Contains(said.Out, "unknown, of 3 (3 up 40s ago)\n") ||
+		!strings.Contains(said.Out, "unknown, of 25 (25 running 40s ago)\n") {
+		t.Errorf("exit %d, %s", said.Exit, said.Out)
+	}
+	said = w.Run("coordinator", "list")
+	if said.Exit != term.Done || !strings.Contains(said.Out, "coord2") ||
+		!strings.Contains(said.ErrOut, "no leader: this is what coord2 knows") {
+		t.Errorf("exit %d, %s, %s", said.Exit, said.Out, said.ErrOut)
+	}
+}

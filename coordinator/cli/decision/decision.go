@@ -2,11 +2,13 @@ package decision
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/explanation"
 	"berth/coordinator/cli/term"
+	"berth/coordinator/placement"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -19,36 +21,33 @@ node won by how much, and what would have changed it.`,
 }
 
 func listCommand(a *term.App) *cobra.Command {
-	var (
-		limit int32
-		vm    string
-	)
-	cmd := &cobra.Command{
-		Use: "list", Short: "List decisions, newest first", Args: term.Arguments(0),
-		Example: `  berth decision list --vm web1
-  berth decision list --limit 5 -o json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := term.CheckLimit(cmd, limit); err != nil {
-				return err
-			}
-			answer, err := term.AskAllOnce(a, cmd, term.Client.ListDecisions,
-				&berthv1.ListDecisionsRequest{Vm: vm}, limit)
-			if err != nil {
-				return err
-			}
-			a.NoteIfEmpty(cmd, len(answer.GetDecisions()), "no decisions")
-			return a.Print(cmd, term.Result{
-				Message: answer,
-				Names:   term.Prefixed("decision/", answer.GetDecisions(), (*berthv1.Decision).GetId),
-				Text:    func(p *term.Page, wide bool) { table(a, p, answer.GetDecisions(), wide) },
-			})
+	var limit int32
+	list := &term.Lister[*berthv1.Decision]{
+		What: "decision", Empty: "no decisions", Limit: &limit,
+		Ask: func(ctx context.Context, s *term.Session, filter *berthv1.Filter, limit int32) (term.Filtered, []*berthv1.Decision, error) {
+			answer, err := term.AskAll(ctx, s, term.Client.ListDecisions, &berthv1.ListDecisionsRequest{Filter: filter}, limit)
+			return answer, answer.GetDecisions(), err
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Name:  func(d *berthv1.Decision) string { return "decision/" + d.GetId() },
+		State: (*berthv1.Decision).GetReason,
+		Table: func(p *term.Page, decisions []*berthv1.Decision, wide bool) { table(a, p, decisions, wide) },
 	}
-	cmd.Flags().Int32Var(&limit, "limit", term.DefaultLimit, "how many at most")
-	cmd.Flags().StringVar(&vm, "vm", "", "only those about the VM `NAME`")
-	term.Complete(cmd, "limit", cobra.NoFileCompletions)
-	term.Complete(cmd, "vm", a.VMNames())
+	cmd := list.Command(a, &cobra.Command{
+		Use: "list", Short: "List decisions, newest first",
+		Example: `  berth decision list --vm web1
+  berth decision list --limit 5 -o json
+  berth decision list --state refused --customer acme
+  berth decision list --kind drain,balance --since 2026-01-31T15:04:05Z --until 1h`,
+	})
+	list.VMFlags(cmd, a, "that chose", "VMs of ")
+	list.StateFlags(cmd, a, "VMs", "placed", "stay", "refused")
+	list.PastFlags(cmd, a, "only those made for `KIND`, for instance start, drain", placement.PurposeNames()...)
+	list.Flag(cmd,
+		term.ByText("name", (*berthv1.Decision).GetVm),
+		term.ByText("node", (*berthv1.Decision).GetWinner),
+		term.ByText("state", func(d *berthv1.Decision) string { return term.Enum(d.GetOutcome(), "DECISION_OUTCOME_") }),
+		term.ByMost("age", func(d *berthv1.Decision) int64 { return -d.GetMadeAt().AsTime().UnixNano() }),
+	)
 	return cmd
 }
 

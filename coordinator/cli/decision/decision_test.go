@@ -63,11 +63,16 @@ func TestADrawSaysAmongHowMany(t *testing.T) {
 		{Node: "c", Admitted: true, Rank: 3, Band: 1},
 		{Node: "d", Admitted: true, Rank: 4, Band: 1, Score: -1},
 	}}
+	if said := explanation.Placement(decision); said != "decision d1; 4 nodes, round 1, one of 3 equals, drawn" {
+		t.Error(said)
+	}
+	decision.Nodes[0].Current = true
 	if said := explanation.Placement(decision); said != "decision d1; 4 nodes, round 1, one of 3 equals" {
 		t.Error(said)
 	}
+	decision.Nodes[0].Current = false
 	decision.Omitted = 100
-	if said := explanation.Placement(decision); said != "decision d1; 4 nodes, round 1, equal to b" {
+	if said := explanation.Placement(decision); said != "decision d1; 4 nodes, round 1, equal to b, drawn" {
 		t.Error(said)
 	}
 }

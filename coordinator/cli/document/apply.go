@@ -18,7 +18,7 @@ import (
 )
 
 // maxDocument is the longest estate that is read: what one request may hold.
-const maxDocument = 4 * units.MiB
+const maxDocument = 16 * units.MiB
 
 // ApplyCommand is the command apply.
 func ApplyCommand(a *term.App) *cobra.Command {
@@ -136,10 +136,7 @@ func confirmPrune(cmd *cobra.Command, s *term.Session, request *berthv1.ApplyEst
 	if len(doomed) == 0 {
 		return nil
 	}
-	named := strings.Join(term.Prefixed("", doomed[:min(len(doomed), term.Brief)], changeRef), ", ")
-	if more := len(doomed) - term.Brief; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
+	named := units.Some(term.Prefixed("", doomed, changeRef), term.Brief, ", ")
 	return term.Confirm(cmd, false, fmt.Sprintf("Delete %s?", named))
 }
 

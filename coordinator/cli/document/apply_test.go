@@ -131,9 +131,9 @@ func TestApplyRefusesABadFile(t *testing.T) {
 	w, _ := clitest.NewSite(t, clitest.Steady())
 	folder := t.TempDir()
 	huge := filepath.Join(folder, "huge.yaml")
-	clitest.WriteFile(t, huge, make([]byte, 4<<20+1))
+	clitest.WriteFile(t, huge, make([]byte, 16<<20+1))
 	for path, say := range map[string]string{
-		filepath.Join(folder, "none.yaml"): "no such file", huge: "is longer than 4 MiB", "-": "is empty", folder: "is a directory",
+		filepath.Join(folder, "none.yaml"): "no such file", huge: "is longer than 16 MiB", "-": "is empty", folder: "is a directory",
 	} {
 		w.In = strings.NewReader(" \n")
 		if said := w.Run("apply", "-f", path); said.Exit != term.Failed || !strings.Contains(said.ErrOut, say) ||

@@ -13,6 +13,7 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 )
 
@@ -28,34 +29,68 @@ func Command(a *term.App) *cobra.Command {
 	var (
 		followOn bool
 		backlog  int32
+		filters  term.Filters
+		sorting  term.Sorting[*berthv1.Event]
 	)
 	cmd := &cobra.Command{
 		Use: "events", Short: "Show what happened, and follow what happens", Args: term.Arguments(0),
 		Long: `Show what happened, oldest first, and with --follow what happens from then on. -o json prints one event a line. When a
-coordinator goes away the events are followed on another one.`,
+coordinator goes away the events are followed on another one. With --since all are shown that are kept, and with other
+filters the last that they let through.`,
 		Example: `  berth events
+  berth events --vm web1 --since 2h
+  berth events --kind node --by alice --since 2026-01-31T15:04:05Z --until 1d
+  berth events --backlog 500 --sort kind
   berth events --follow --backlog 0
   berth events --follow -o json | jq --unbuffered .message`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if backlog < 0 || backlog > maxBacklog {
 				return term.Usagef(cmd, "--backlog %d: want 0 to %d", backlog, maxBacklog)
 			}
+			if followOn && cmd.Flags().Changed("until") {
+				return term.Usagef(cmd, "--follow and --until exclude each other")
+			}
+			if followOn && cmd.Flags().Changed("sort") {
+				return term.Usagef(cmd, "--follow and --sort exclude each other: what happens comes as it happens")
+			}
+			if err := sorting.Check(cmd); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("since") && !cmd.Flags().Changed("backlog") {
+				backlog = maxBacklog
+			}
 			s, err := a.Connect()
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			f := &follower{app: a, session: s, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), backlog: backlog}
+			f := &follower{
+				app: a, session: s, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), backlog: backlog, filters: &filters,
+			}
+			f.show = f.print
 			if followOn {
 				return f.follow(cmd.Context())
 			}
-			return f.once(cmd.Context(), false)
+			if err := f.list(cmd.Context(), &sorting); err != nil {
+				return err
+			}
+			a.NoteIfEmpty(cmd, len(f.printed), filters.Empty("event", "no events"))
+			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVarP(&followOn, "follow", "f", false, "go on with what happens, until it is interrupted")
 	cmd.Flags().Int32Var(&backlog, "backlog", defaultBacklog, "how many past events to show first")
 	term.Complete(cmd, "backlog", cobra.NoFileCompletions)
+	sorting.Flag(cmd,
+		term.ByText("name", (*berthv1.Event).GetSubject),
+		term.ByText("kind", (*berthv1.Event).GetKind),
+		term.ByText("caller", (*berthv1.Event).GetCaller),
+		term.ByMost("age", func(event *berthv1.Event) int64 { return -event.GetAt().AsTime().UnixNano() }),
+	)
+	filters.VMFlags(cmd, a, "about, from or to", "VMs of ")
+	filters.LabelFlag(cmd, a, "VMs")
+	filters.PastFlags(cmd, a, "only those of `KIND`, for instance vm.started, or vm for all about VMs", "vm", "node", "coordinator", "plan")
 	return cmd
 }
 
@@ -66,6 +101,8 @@ type follower struct {
 	out     io.Writer
 	notes   io.Writer
 	backlog int32
+	filters *term.Filters
+	show    func(*berthv1.Event) error // each event as it comes
 
 	printed map[eventKey]bool
 	last    eventKey // the newest one printed
@@ -79,18 +116,42 @@ type eventKey struct {
 	kind, subject, message string
 }
 
-// once prints what one stream has.
+// list prints what is past, in the order that was asked for.
+func (f *follower) list(ctx context.Context, sorting *term.Sorting[*berthv1.Event]) error {
+	var events []*berthv1.Event
+	f.show = func(event *berthv1.Event) error {
+		events = append(events, event)
+		return nil
+	}
+	err := f.once(ctx, false)
+	sorting.Sort(events)
+	for _, event := range events {
+		if err := f.print(event); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// once shows what one stream has.
 func (f *follower) once(ctx context.Context, follow bool) error {
 	return f.session.Call(ctx, func(ctx context.Context, c term.Client) error {
 		f.mark = f.last
-		stream, err := c.WatchEvents(ctx, connect.NewRequest(&berthv1.WatchEventsRequest{Follow: follow, Backlog: f.backlog}))
+		stream, err := c.WatchEvents(ctx, connect.NewRequest(&berthv1.WatchEventsRequest{
+			Follow: follow, Backlog: f.backlog, Filter: f.filters.Filter(),
+		}))
 		if err != nil {
 			return err
 		}
 		defer stream.Close()
-		for stream.Receive() {
+		for first := true; stream.Receive(); first = false {
+			if first {
+				if err := f.filters.Heeded(stream.Msg()); err != nil {
+					return err
+				}
+			}
 			if event := stream.Msg().GetEvent(); event != nil && f.isNew(event) {
-				if err := f.print(event); err != nil {
+				if err := f.show(event); err != nil {
 					return err
 				}
 			}
@@ -124,7 +185,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if len(f.printed) > 0 {
 			f.backlog = maxBacklog
 		}
-		if !term.Pause(ctx, term.RoundPause) {
+		if !pause.For(ctx, term.RoundPause) {
 			return nil
 		}
 	}
@@ -178,7 +239,7 @@ func (f *follower) structured(compact []byte) error {
 		_, err = fmt.Fprintf(f.out, "---\n%s", out)
 		return err
 	}
-	var event json.RawMessage = compact
+	var event json.RawMessage = term.Escaped(compact)
 	line, err := json.Marshal(event) // without the blanks that protojson strews in
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 // Clusters writes the clusters that a decision looked at, in the order in which they were tried. In brief those that it
@@ -26,8 +27,8 @@ func Clusters(p *term.Page, clusters []*berthv1.DecisionCluster, show Detail) {
 			continue
 		}
 		rows = append(rows, []string{
-			strconv.Itoa(i + 1), one.GetCluster(), cmp.Or(one.GetPod(), term.None), fmt.Sprintf("%s%%", term.Number(one.GetUsed()*100)),
-			fmt.Sprintf("%d of %d", one.GetAccountVms(), one.GetTotalVms()), term.Number(one.GetWeight()), clusterOutcome(one),
+			strconv.Itoa(i + 1), one.GetCluster(), cmp.Or(one.GetPod(), term.None), fmt.Sprintf("%s%%", units.Figure(one.GetUsed()*100)),
+			fmt.Sprintf("%d of %d", one.GetAccountVms(), one.GetTotalVms()), units.Figure(one.GetWeight()), clusterOutcome(one),
 		})
 	}
 	p.Indented("  ", []string{"#", "CLUSTER", "POD", "USED", "CUSTOMER'S VMS", "WEIGHT", "OUTCOME"}, rows)

@@ -42,21 +42,38 @@ func Placement(d *berthv1.Decision) string {
 	case d.GetRound() > 0:
 		parts = append(parts, fmt.Sprintf("round %d", d.GetRound()))
 		if winner.GetCustomerScore() != 0 {
-			parts = append(parts, "customer score "+term.Number(winner.GetCustomerScore()))
+			parts = append(parts, "customer score "+units.Figure(winner.GetCustomerScore()))
 		}
 	case len(winner.GetTerms()) > 0:
-		parts = append(parts, "score "+term.Number(winner.GetScore()))
+		parts = append(parts, "score "+units.Figure(winner.GetScore()))
 	}
 	if winner != nil && next != nil && winner.GetTier() == next.GetTier() && winner.GetBand() == next.GetBand() {
 		if d.GetMargin() > 0 {
 			parts = append(parts, fmt.Sprintf("next best %s by %s", next.GetNode(), margin(d.GetMargin())))
 		} else if d.GetOmitted() > 0 { // some of the equals may be among those
-			parts = append(parts, "equal to "+next.GetNode())
+			parts = append(parts, "equal to "+next.GetNode()+drawn(winner))
 		} else {
-			parts = append(parts, fmt.Sprintf("one of %d equals", equals(d, winner)))
+			parts = append(parts, fmt.Sprintf("one of %d equals%s", equals(d, winner), drawn(winner)))
 		}
 	}
 	return strings.TrimSuffix("decision "+d.GetId()+"; "+strings.Join(parts, ", "), "; ")
+}
+
+// drawn says that a winner was drawn of its equals: one that has the VM is not, because staying is better than that.
+func drawn(winner *berthv1.DecisionNode) string {
+	if winner.GetCurrent() {
+		return ""
+	}
+	return ", drawn"
+}
+
+// Differing are what would have to differ for another outcome, each line by itself.
+func Differing(d *berthv1.Decision) []string {
+	var lines []string
+	for _, text := range remedies(d) {
+		lines = append(lines, "what would have to differ: "+text)
+	}
+	return lines
 }
 
 // equals counts the nodes that are as good as the winner, itself included.
@@ -73,7 +90,7 @@ func equals(d *berthv1.Decision, winner *berthv1.DecisionNode) int {
 
 // margin prints a difference that is not zero.
 func margin(f float64) string {
-	if text := term.Number(f); text != "0" {
+	if text := units.Figure(f); text != "0" {
 		return text
 	}
 	return "less than 0.01"
@@ -150,11 +167,11 @@ func amount(f *float64, unit string) string {
 	case unit == "bytes":
 		return term.Size(int64(*f))
 	case unit == "score":
-		return term.Number(*f)
+		return units.Figure(*f)
 	case unit == "seconds":
 		return term.Span(term.Seconds(*f))
 	default:
-		return term.Number(*f) + unit
+		return units.Figure(*f) + unit
 	}
 }
 
@@ -181,6 +198,9 @@ func Write(a *term.App, p *term.Page, d *berthv1.Decision, show Detail) {
 		{"margin", MarginField(d)},
 		{"round", round(d)},
 	}
+	for _, warning := range d.GetWarnings() {
+		rows = append(rows, [2]string{"warning", warning})
+	}
 	for _, pool := range d.GetPools() {
 		rows = append(rows, [2]string{"disk " + pool.GetDisk(), "goes to pool " + pool.GetPool()})
 	}
@@ -194,6 +214,7 @@ func Write(a *term.App, p *term.Page, d *berthv1.Decision, show Detail) {
 		rows = append(rows, [][2]string{
 			{"policy", fmt.Sprintf("%s, seed %d", cmp.Or(d.GetPolicy(), term.None), d.GetSeed())},
 			{"order", d.GetOrder()},
+			{"prefer", d.GetPrefer()},
 			{"gate", d.GetGate()},
 			{"select", d.GetSelector()},
 		}...)

@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 // Scores writes a line for each candidate, and in full one for each term of its score. Decisions of the first release have
@@ -20,16 +21,25 @@ func Scores(p *term.Page, candidates []*berthv1.DecisionNode, show Detail) {
 	rounds := has(func(n *berthv1.DecisionNode) bool {
 		return n.GetBand() > 0 || n.GetSystemScore() != 0 || n.GetCustomerScore() != 0
 	})
-	headings := []string{"RANK", "NODE"}
+	headings := []string{"RANK", "NODE"} // and then what decides, in the order in which it does
+	tiers := show.Wide || has(func(n *berthv1.DecisionNode) bool { return n.GetTier() > 1 })
+	if tiers {
+		headings = append(headings, "TIER")
+	}
+	wished := has(func(n *berthv1.DecisionNode) bool { return n.GetWish() > 0 })
+	if wished {
+		headings = append(headings, "WISH")
+	}
+	// Without keys, for instance where the VM's disk says where, there is no score.
+	scored := !rounds && has(func(n *berthv1.DecisionNode) bool { return n.GetScore() != 0 })
 	switch {
 	case rounds:
 		headings = append(headings, "ROUND", "SYSTEM", "CUSTOMER")
-	case has(func(n *berthv1.DecisionNode) bool { return n.GetScore() != 0 }):
+	case scored:
 		headings = append(headings, "SCORE")
 	}
-	scored := len(headings) > 2 // without keys, for instance where the VM's disk says where, there is no score
 	if show.Wide {
-		headings = append(headings, "TIER", "NODE-ID")
+		headings = append(headings, "NODE-ID")
 	}
 	head := len(headings)
 	noted := has(func(n *berthv1.DecisionNode) bool {
@@ -41,14 +51,20 @@ func Scores(p *term.Page, candidates []*berthv1.DecisionNode, show Detail) {
 	var rows [][]string
 	for _, node := range candidates {
 		row := []string{position(node.GetRank()), nodeName(node)}
+		if tiers {
+			row = append(row, position(node.GetTier()))
+		}
+		if wished {
+			row = append(row, position(node.GetWish()))
+		}
 		switch {
 		case rounds:
-			row = append(row, position(node.GetBand()), term.Number(node.GetSystemScore()), term.Number(node.GetCustomerScore()))
+			row = append(row, position(node.GetBand()), units.Figure(node.GetSystemScore()), units.Figure(node.GetCustomerScore()))
 		case scored:
-			row = append(row, term.Number(node.GetScore()))
+			row = append(row, units.Figure(node.GetScore()))
 		}
 		if show.Wide {
-			row = append(row, position(node.GetTier()), cmp.Or(node.GetNodeId(), term.None))
+			row = append(row, cmp.Or(node.GetNodeId(), term.None))
 		}
 		if !show.Full || len(node.GetTerms()) == 0 {
 			rows = append(rows, row)
@@ -88,8 +104,8 @@ func termCells(part *berthv1.ScoreTerm, wide bool) []string {
 	cells := []string{
 		cmp.Or(
 			part.GetKey(), part.GetWeigher(),
-		), term.OptionalNumber(part.Wanted), term.Number(part.GetRaw()), term.OptionalNumber(part.Proximity),
-		term.Number(part.GetWeight()), position(part.GetCount()), term.Number(part.GetContribution()),
+		), term.OptionalNumber(part.Wanted), units.Figure(part.GetRaw()), term.OptionalNumber(part.Proximity),
+		units.Figure(part.GetWeight()), position(part.GetCount()), units.Figure(part.GetContribution()),
 	}
 	if wide {
 		cells = append(cells, cmp.Or(part.GetWeigher(), term.None), cmp.Or(part.GetClass(), term.None), cmp.Or(part.GetLevel(), term.None))

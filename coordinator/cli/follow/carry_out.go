@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 )
 
 // PlanNames is what -o name prints of one plan. One that was only tried out has no ID.
@@ -61,6 +62,10 @@ func CancelPlan(a *term.App, cmd *cobra.Command, s *term.Session, id string, abo
 	}
 	plan := answer.GetPlan()
 	t := TallyOf(plan)
+	back, err := undrained(cmd, s, plan)
+	if err != nil {
+		return err
+	}
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: PlanNames(plan),
 		Text: func(p *term.Page, _ bool) {
@@ -72,9 +77,25 @@ func CancelPlan(a *term.App, cmd *cobra.Command, s *term.Session, id string, abo
 				copying = fmt.Sprintf("%d that copy are let end", len(t.Moving))
 			}
 			p.Line("plan %s: no further move begins after %d of %s; %s", plan.GetId(), t.Moved+t.Gone, term.Count(t.Wanted, "VM"), copying)
-			if plan.GetKind() == string(model.PlanDrain) {
+			switch {
+			case plan.GetKind() != string(model.PlanDrain):
+			case back:
+				p.Line("%s is not in maintenance: nothing drains it", PlanSubject(plan))
+			default:
 				p.Line("%s stays in maintenance; 'berth node undrain %s' takes it back", PlanSubject(plan), plan.GetNode())
 			}
 		},
 	})
+}
+
+// undrained tells whether the node of a drain is out of maintenance, because somebody has taken it back meanwhile.
+func undrained(cmd *cobra.Command, s *term.Session, plan *berthv1.Plan) (bool, error) {
+	if plan.GetKind() != string(model.PlanDrain) {
+		return false, nil
+	}
+	answer, err := term.Ask(cmd.Context(), s, term.Client.GetNode, &berthv1.GetNodeRequest{Node: plan.GetNode()})
+	if rpc.Detail(err).GetCode() == rpc.NotFound { // it was removed meanwhile
+		return true, nil
+	}
+	return !answer.GetNode().GetMaintenance(), err
 }

@@ -64,11 +64,25 @@ func Await(a *term.App, cmd *cobra.Command, s *term.Session, op *berthv1.Operati
 		return nil, OperationError(last, rpc.Conflict,
 			fmt.Sprintf("'berth operation show %s' has what the nodes show, 'berth operation resolve %[1]s' decides", last.GetId()),
 			"%s is parked, an operator has to decide: %s", OperationPhrase(last), last.GetMessage())
-	default:
-		return nil, OperationError(last, rpc.Unavailable,
-			fmt.Sprintf("see 'berth operation show %s' for each step", last.GetId()),
-			"%s failed: %s", OperationPhrase(last), cmp.Or(last.GetMessage(), "no reason is recorded"))
+	case berthv1.OperationResult_OPERATION_RESULT_FAILED:
+		if !last.GetCancelled() {
+			break
+		}
+		return nil, OperationError(last, rpc.Conflict,
+			fmt.Sprintf("see 'berth operation show %s' for each step", last.GetId()), "%s was cancelled%s", OperationPhrase(last),
+			because(last.GetMessage()))
 	}
+	return nil, OperationError(last, rpc.Unavailable,
+		fmt.Sprintf("see 'berth operation show %s' for each step", last.GetId()),
+		"%s failed: %s", OperationPhrase(last), cmp.Or(last.GetMessage(), "no reason is recorded"))
+}
+
+// because puts a reason behind what it explains, unless there is none.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 // Through prints what came of a request that has begun an operation on a VM. If that is wanted it waits for the operation, which is
@@ -138,9 +152,11 @@ func followShown(
 
 // unended says why an operation was not followed to its end. Others tells that more would have been followed after it.
 func unended(err error, last *berthv1.Operation, timeout time.Duration, others bool) error {
-	watch, alone, on := fmt.Sprintf("watch it with 'berth operation watch %s'", last.GetId()), "it goes on without this command", "goes on"
+	watch := fmt.Sprintf("watch it with 'berth operation watch %s', cancel it with 'berth operation cancel %[1]s'", last.GetId())
+	alone, on := "it goes on without this command", "goes on"
 	if others {
-		watch, alone, on = "watch them with 'berth operation list --running'", alone+", and so do those after it", "and those after it go on"
+		watch = "see them with 'berth operation list --running', and cancel them with 'berth operation cancel ID'"
+		alone, on = alone+", and so do those after it", "and those after it go on"
 	}
 	switch {
 	case errors.Is(err, errTimeout):

@@ -38,7 +38,8 @@ func TestMigrateThatStays(t *testing.T) {
 	}
 	w, _ := clitest.NewSite(t, f)
 	said := w.Run("vm", "migrate", "web1", "--best")
-	want := "vm/web1 stays on node2 (decision 3nqk7d2m0d1ab; 2 of 3 nodes fit, round 1, next best node1 by 100)\n"
+	want := "vm/web1 stays on node2 (decision 3nqk7d2m0d1ab; 2 of 3 nodes fit, round 1, next best node1 by 100)\n" +
+		"  what would have to differ: without key Group1, node1 or node2 by lot\n"
 	if said.Out != want || said.Exit != term.Done {
 		t.Errorf("got %q, exit %d, want %q", said.Out, said.Exit, want)
 	}
@@ -187,7 +188,8 @@ func TestInterruptedWait(t *testing.T) {
 	}
 	w, _ := clitest.NewSite(t, f)
 	said := w.RunContext(ctx, "vm", "start", "web1")
-	if said.Exit != term.Interrupted || !strings.Contains(said.ErrOut, "operation 3nqk7d2m0x1ab) goes on, watch it with") {
+	if said.Exit != term.Interrupted || !strings.Contains(said.ErrOut, "operation 3nqk7d2m0x1ab) goes on, watch it with") ||
+		!strings.Contains(said.ErrOut, "cancel it with 'berth operation cancel 3nqk7d2m0x1ab'") {
 		t.Errorf("exit %d, %q", said.Exit, said.ErrOut)
 	}
 }

@@ -13,6 +13,9 @@ import (
 
 // OperationState is the phase while it runs, and how it ended afterwards.
 func OperationState(op *berthv1.Operation) string {
+	if op.GetCancelled() {
+		return "cancelled"
+	}
 	if Ended(op) {
 		return term.Enum(op.GetResult(), "OPERATION_RESULT_")
 	}

@@ -197,7 +197,7 @@ func (b *planBars) drop(vm string) {
 }
 
 func (b *planBars) note(text string) {
-	_, _ = b.progress.Write([]byte("note: " + term.Clean(text) + "\n")) // fails only after the end
+	_, _ = b.progress.Write([]byte(lineStart + "note: " + term.Clean(text) + "\n")) // fails only after the end
 }
 
 func (b *planBars) End() {

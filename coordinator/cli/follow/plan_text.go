@@ -189,9 +189,9 @@ func planEffect(plan *berthv1.Plan) string {
 	if plan.Before == nil || plan.Predicted == nil {
 		return ""
 	}
-	text := fmt.Sprintf("from %s to %s predicted", term.Number(plan.GetBefore()), term.Number(plan.GetPredicted()))
+	text := fmt.Sprintf("from %s to %s predicted", units.Figure(plan.GetBefore()), units.Figure(plan.GetPredicted()))
 	if plan.Observed != nil {
-		text += fmt.Sprintf(", %s observed", term.Number(plan.GetObserved()))
+		text += fmt.Sprintf(", %s observed", units.Figure(plan.GetObserved()))
 	}
 	return text
 }

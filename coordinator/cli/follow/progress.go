@@ -136,8 +136,11 @@ func share(stats *berthv1.MigrationStats) int64 {
 	return min(max(int64(whole*(1-left)), 0), whole-1)
 }
 
+// lineStart goes to the beginning of a terminal's line, and empties the line. A terminal that shows an interrupt as ^C has moved on.
+const lineStart = "\r\x1b[K"
+
 func (b *bar) note(text string) {
-	_, _ = b.progress.Write([]byte("note: " + text + "\n")) // fails only after the end
+	_, _ = b.progress.Write([]byte(lineStart + "note: " + text + "\n")) // fails only after the end
 }
 
 func (b *bar) end(well bool) {

@@ -103,6 +103,9 @@ func capacityText(p *term.Page, answer *berthv1.CapacityResponse, wide bool) {
 	if answer.GetRunsOutFirst() != "" {
 		p.Line("%s runs out first: %s", cmp.Or(answer.GetRunsOutOf(), "something"), answer.GetRunsOutFirst())
 	}
+	for _, warning := range answer.GetWarnings() {
+		p.Line("warning: %s", warning)
+	}
 	if !wide {
 		return
 	}

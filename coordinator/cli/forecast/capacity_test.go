@@ -29,6 +29,10 @@ func TestCapacityInWords(t *testing.T) {
 			&berthv1.CapacityResponse{More: 10, AtLeast: true, Nodes: []*berthv1.CapacityNode{{Node: "hv1", More: 10}}},
 			"at least 10 more fit: hv1 10\n",
 		},
+		{
+			&berthv1.CapacityResponse{More: 1, Nodes: []*berthv1.CapacityNode{{Node: "hv1", More: 1}}, Warnings: []string{"many vCPUs"}},
+			"1 more fit: hv1 1\nwarning: many vCPUs\n",
+		},
 		{&berthv1.CapacityResponse{More: 20, Nodes: many}, "20 more fit on 20 of 40 nodes\n"},
 	} {
 		f.OnRoomFor = func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) { return c.answer, nil }

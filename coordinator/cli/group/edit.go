@@ -104,13 +104,14 @@ func createCommand(a *term.App) *cobra.Command {
 		dryRun bool
 	)
 	cmd := &cobra.Command{
-		Use: "create NAME", Aliases: []string{"add"}, Short: "Make a group", Args: term.Arguments(1, "NAME"),
+		Use: "add NAME", Aliases: []string{"create"},
+		Short: "Make a group", Args: term.Arguments(1, "NAME"),
 		Long: `Make a group. A group that contradicts another one beyond repair is refused, naming both; what may be kept but is not
 sound, or cannot hold on the nodes that there are, is warned of.`,
-		Example: `  berth group create web --vm web-1,web-2 --vms-rule negative --vms-enforcing
-  berth group create rack-7 --vm-label acme --node-label rack-7 --nodes-rule positive
-  berth group create app --cluster prod --vm app,cache --vms-rule positive --node hv1 --nodes-rule negative --priority 2
-  berth group create web --vm web-1,web-2 --vms-rule negative --dry-run`,
+		Example: `  berth group add web --vm web-1,web-2 --vms-rule negative --vms-enforcing
+  berth group add rack-7 --vm-label acme --node-label rack-7 --nodes-rule positive
+  berth group add app --cluster prod --vm app,cache --vms-rule positive --node hv1 --nodes-rule negative --priority 2
+  berth group add web --vm web-1,web-2 --vms-rule negative --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := model.ValidateName("group", args[0]); err != nil {
 				return term.Usage(cmd, err)
@@ -176,14 +177,15 @@ func editCommand(a *term.App) *cobra.Command {
 		unset   []string
 	)
 	cmd := &cobra.Command{
-		Use: "edit NAME", Aliases: []string{"set"}, Short: "Change a group: its members and its rules", Args: term.Arguments(1, "NAME"),
+		Use: "set NAME", Aliases: []string{"edit"},
+		Short: "Change a group: its members and its rules", Args: term.Arguments(1, "NAME"),
 		Long: `Change a group: its members and its rules. What is not named stays as it is. --vm, --node and the labels replace all
 that there were; --add-vm, --remove-vm, --add-node and --remove-node change only those that they name. Nothing moves
 at once: a rule that does not hold then is repaired by the cluster's enforcement.`,
-		Example: `  berth group edit web --add-vm web-3
-  berth group edit web --vms-rule disabled
-  berth group edit rack-7 --nodes-enforcing=false --priority 5
-  berth group edit web --remove-vm web-1 --dry-run`,
+		Example: `  berth group set web --add-vm web-3
+  berth group set web --vms-rule disabled
+  berth group set rack-7 --nodes-enforcing=false --priority 5
+  berth group set web --remove-vm web-1 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request.Group, request.RequestId = args[0], term.RequestID()
 			if err := given.check(cmd); err != nil {

@@ -45,7 +45,7 @@ since when they do not.`,
 			if err != nil {
 				return err
 			}
-			note := "no groups: 'berth group create --help' shows how to make one"
+			note := "no groups: 'berth group add --help' shows how to make one"
 			if broken {
 				note = "no group is broken"
 			}
@@ -158,7 +158,7 @@ func groupsChecked(a *term.App, cmd *cobra.Command, answer *berthv1.CheckGroupsR
 		return err
 	}
 	return term.Failf(
-		rpc.Conflict, "do what each of them says; 'berth group edit' changes a group", "%s in groups", term.Count(severe, "error"),
+		rpc.Conflict, "do what each of them says; 'berth group set' changes a group", "%s in groups", term.Count(severe, "error"),
 	)
 }
 

@@ -24,13 +24,13 @@ func TestGoldenGroups(t *testing.T) {
 		"group-show":           "group show web",
 		"group-show-wide":      "group show rack-7 -o wide",
 		"group-show-json":      "group show web -o json",
-		"group-create":         "group create web --vm web1,web2 --vm web3 --vms-rule negative --vms-enforcing",
-		"group-create-dry-run": "group create web --vm web1 --vms-rule positive --dry-run",
-		"group-create-quiet":   "group create web --vm web1 --node node1 --nodes-rule negative -q",
-		"group-create-json":    "group create web --vm web1 -o json",
-		"group-edit":           "group edit web --add-vm web2",
-		"group-edit-dry-run":   "group edit web --add-vm web2 --dry-run",
-		"group-edit-same":      "group edit rack-7 --priority 2.5",
+		"group-create":         "group add web --vm web1,web2 --vm web3 --vms-rule negative --vms-enforcing",
+		"group-create-dry-run": "group add web --vm web1 --vms-rule positive --dry-run",
+		"group-create-quiet":   "group add web --vm web1 --node node1 --nodes-rule negative -q",
+		"group-create-json":    "group add web --vm web1 -o json",
+		"group-edit":           "group set web --add-vm web2",
+		"group-edit-dry-run":   "group set web --add-vm web2 --dry-run",
+		"group-edit-same":      "group set rack-7 --priority 2.5",
 		"group-delete":         "group delete web --yes",
 		"group-check":          "group check",
 		"group-check-clean":    "group check --cluster prod",
@@ -67,7 +67,7 @@ func TestARefusedGroup(t *testing.T) {
 		}, "%s", conflict.GetText())
 	}
 	w, _ := clitest.NewSite(t, f)
-	said := w.Run("group", "create", "app", "--vm", "web1,web2", "--vms-rule", "positive", "--vms-enforcing")
+	said := w.Run("group", "add", "app", "--vm", "web1,web2", "--vms-rule", "positive", "--vms-enforcing")
 	if said.Exit != term.Failed || said.Out != "" {
 		t.Errorf("exit %d, %q", said.Exit, said.Out)
 	}
@@ -89,7 +89,7 @@ func TestGroupVerbsSendWhatWasDescribed(t *testing.T) {
 		want proto.Message
 	}{
 		{
-			"group create web --cluster prod --vm a,b --vm c --node hv1 --vm-label x --node-label y " +
+			"group add web --cluster prod --vm a,b --vm c --node hv1 --vm-label x --node-label y " +
 				"--vms-rule negative --vms-enforcing --nodes-rule positive --priority 2 --unbalanced",
 			&berthv1.CreateGroupRequest{Group: &berthv1.Group{
 				Name: "web", Cluster: "prod", Vms: []string{"a", "b", "c"}, Hosts: []string{"hv1"}, VmLabels: []string{"x"}, HostLabels: []string{"y"},
@@ -100,25 +100,25 @@ func TestGroupVerbsSendWhatWasDescribed(t *testing.T) {
 			}},
 		},
 		{
-			"group create web --vms-rule disabled --dry-run",
+			"group add web --vms-rule disabled --dry-run",
 			&berthv1.CreateGroupRequest{DryRun: true, Group: &berthv1.Group{Name: "web", VmsRule: &berthv1.AffinityRule{Enabled: no}}},
 		},
 		{"group add web", &berthv1.CreateGroupRequest{Group: &berthv1.Group{Name: "web"}}},
 		{
-			"group edit web --add-vm a,b --remove-node hv2 --unset vm-label --name front",
+			"group set web --add-vm a,b --remove-node hv2 --unset vm-label --name front",
 			&berthv1.ChangeGroupRequest{
 				Group: "web", AddVms: []string{"a", "b"}, RemoveHosts: []string{"hv2"}, VmLabels: &berthv1.Names{}, Name: proto.String("front"),
 			},
 		},
 		{
-			"group edit web --vm a --unbalanced=false --priority 0.5 --nodes-rule disabled",
+			"group set web --vm a --unbalanced=false --priority 0.5 --nodes-rule disabled",
 			&berthv1.ChangeGroupRequest{
 				Group: "web", Vms: &berthv1.Names{Names: []string{"a"}}, Unbalanced: no, Priority: proto.Float64(0.5),
 				HostsRule: &berthv1.AffinityRule{Enabled: no},
 			},
 		},
 		{ // hardening a disabled rule does not enable it
-			"group edit rack-7 --vms-enforcing --nodes-enforcing=false",
+			"group set rack-7 --vms-enforcing --nodes-enforcing=false",
 			&berthv1.ChangeGroupRequest{
 				Group: "rack-7", VmsRule: &berthv1.AffinityRule{Enforcing: yes, Enabled: no},
 				HostsRule: &berthv1.AffinityRule{Enforcing: no, Enabled: yes},

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 )
 
 // Command is the noun key.
@@ -45,6 +46,31 @@ func parseRef(cmd *cobra.Command, ref string, kinds []string) (kind, name string
 	return kind, name, nil
 }
 
+// bearer is what a line means by KIND/NAME, or by NAME alone where one thing that can have keys has it.
+func bearer(a *term.App, cmd *cobra.Command, ref string, kinds []string) (kind, name string, err error) {
+	if ref == "" || strings.Contains(ref, "/") {
+		return parseRef(cmd, ref, kinds)
+	}
+	s, err := a.Connect()
+	if err != nil {
+		return "", "", err
+	}
+	defer s.Close()
+	all, err := term.Refs(cmd.Context(), s, slices.Contains(kinds, string(model.KindNode)))
+	if err != nil {
+		return "", "", err
+	}
+	named := slices.DeleteFunc(all, func(one string) bool { return !strings.HasSuffix(one, "/"+ref) })
+	switch len(named) {
+	case 0:
+		return "", "", term.Failf(rpc.NotFound, "see 'berth vm list'", "nothing that can have keys is named %q", ref)
+	case 1:
+		return parseRef(cmd, named[0], kinds)
+	default:
+		return "", "", term.Usagef(cmd, "%q may be each of %s: write which", ref, strings.Join(named, ", "))
+	}
+}
+
 // kinds are the kinds that keys are set on.
 func kinds() []string {
 	kinds := make([]string, 0, len(schema.Forms())+1)
@@ -65,12 +91,12 @@ placement. What runs stays where it is, and shows others the keys that it was st
 
 Names that begin with # are #RAM, #CPU and #LOAD and want quotes in a shell; they are system keys. Names that begin
 with _ ask for a key of nodes that customers may see; they are customer or billing-entity keys. Customer keys are for
-VMs, images, disks, networks and NICs.`,
+VMs, images, disks, networks and NICs. KIND/ may be left out where one thing alone has the NAME.`,
 		Example: `  berth key set vm/web-1 Group1=1 --weight -100 --class customer
   berth key set customer/acme Premium=1 --weight 200
   berth key set cluster/default '#RAM=0' --weight 60`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseRef(cmd, args[0], kinds())
+			kind, name, err := bearer(a, cmd, args[0], kinds())
 			if err != nil {
 				return err
 			}
@@ -141,11 +167,12 @@ func unsetCommand(a *term.App) *cobra.Command {
 		Use: "unset KIND/NAME KEY", Short: "Take a key away from a resource or a VM", Args: term.Arguments(2, "KIND/NAME", "KEY"),
 		Long: `Take a key away from a resource or a VM. A key of that name on a higher level counts then. The copy
 that a VM has of a node's sticky key is taken away the same way, and is made again by a start on such a node. --class is
-needed only where two classes have a key of that name.`,
+needed only where two classes have a key of that name. A cluster keeps its special keys #RAM, #CPU and
+#LOAD: they get the weight 0, with which they count nothing.`,
 		Example: `  berth key unset vm/web-1 Group1
   berth key unset cluster/default '#LOAD'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseRef(cmd, args[0], kinds())
+			kind, name, err := bearer(a, cmd, args[0], kinds())
 			if err != nil {
 				return err
 			}
@@ -159,8 +186,16 @@ needed only where two classes have a key of that name.`,
 				return err
 			}
 			return a.Print(cmd, term.Result{
-				Message: answer, Names: []string{args[0]},
-				Text: func(p *term.Page, _ bool) { p.Line("%s: key %s is gone", args[0], args[1]) },
+				Message: answer, Names: []string{kind + "/" + name},
+				Text: func(p *term.Page, _ bool) {
+					if slices.ContainsFunc(answer.GetKeys(), func(k *berthv1.Key) bool {
+						return model.Kind(kind) == model.KindCluster && k.GetName() == args[1] && model.IsSpecialKey(args[1])
+					}) {
+						p.Line("%s/%s: key %s has the weight 0 and counts no more", kind, name, args[1])
+						return
+					}
+					p.Line("%s/%s: key %s is gone", kind, name, args[1])
+				},
 			})
 		},
 		ValidArgsFunction: term.CompleteFirst(a.ResourceRefs(false)),
@@ -179,7 +214,7 @@ the keys that its cluster declares, each with the node's value.`,
   berth key list cluster/default
   berth key list node/hv1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseRef(cmd, args[0], append(kinds(), string(model.KindNode)))
+			kind, name, err := bearer(a, cmd, args[0], append(kinds(), string(model.KindNode)))
 			if err != nil {
 				return err
 			}
@@ -188,7 +223,7 @@ the keys that its cluster declares, each with the node's value.`,
 				return err
 			}
 			rows := len(answer.GetKeys()) + len(answer.GetSticky()) + len(answer.GetNodeKeys())
-			a.NoteIfEmpty(cmd, rows, fmt.Sprintf("%s has no keys of its own", args[0]))
+			a.NoteIfEmpty(cmd, rows, fmt.Sprintf("%s/%s has no keys of its own", kind, name))
 			return a.Print(cmd, term.Result{
 				Message: answer,
 				Names:   names(answer),

@@ -391,14 +391,14 @@ func (j *addition) join(ctx context.Context, host string, r *remote, found *fact
 		}
 		if is.Cluster != j.cluster {
 			return &trouble{
-				stepJoin, "remove it there first with 'berth node remove " + is.Name + "', and empty /var/lib/berth/agent on the host",
+				stepJoin, "remove it there first with 'berth node delete " + is.Name + "', and empty /var/lib/berth/agent on the host",
 				fmt.Errorf("it is node %s of another cluster, %s", is.Name, is.Cluster),
 			}
 		}
 		if _, err := j.node(ctx, is.ID); err != nil {
 			return &trouble{
 				stepJoin, "on the host, 'systemctl stop berth-agent', then 'berth-agent join --force HOST TOKEN' " +
-					"with a token of 'berth token create --for agent'",
+					"with a token of 'berth token add --for agent'",
 				fmt.Errorf("its agent was node %s, which the cluster does not have: %s", is.Name, term.Message(err)),
 			}
 		}

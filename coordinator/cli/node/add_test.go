@@ -190,7 +190,7 @@ func TestAddRefusesHostsThatCannotBeNodes(t *testing.T) {
 	for name, c := range map[string]struct{ fact, says, next string }{
 		"bare":    {"libvirt=", "there is no libvirt", "apt-get install libvirt-daemon-system"},
 		"late":    {"now=" + late, "its clock is off by 2m0s", "chrony"},
-		"foreign": {`identity={"node_id":"x","name":"n","cluster_id":"other"}`, "it is node n of another cluster, other", "berth node remove n"},
+		"foreign": {`identity={"node_id":"x","name":"n","cluster_id":"other"}`, "it is node n of another cluster, other", "berth node delete n"},
 		"gone":    {`identity={"node_id":"x","name":"n","cluster_id":"3nqk7d2m0c1aa"}`, "which the cluster does not have", "join --force"},
 		"arm":     {"arch=aarch64", "is for it (Debian GNU/Linux 12 (bookworm), aarch64)", "--package"},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 // Command is the noun node.
@@ -21,26 +22,30 @@ A node is a hypervisor host with an agent. 'berth node add' makes hosts nodes ov
 }
 
 func listCommand(a *term.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List nodes", Args: term.Arguments(0),
+	list := &term.Lister[*berthv1.Node]{
+		What: "node", Empty: "no nodes yet: 'berth node add HOST...' makes hosts nodes over ssh", Ask: term.AskNodes, Table: table,
+		Name: func(node *berthv1.Node) string { return "node/" + node.GetName() },
+		State: func(node *berthv1.Node) string {
+			ledgers := node.GetLedgers()
+			return fmt.Sprint(state(node), reasons(node), ledgers.GetVms(), ledgers.GetPromisedUsedBytes(), node.GetRevision())
+		},
+	}
+	cmd := list.Command(a, &cobra.Command{
+		Use: "list", Short: "List nodes",
 		Long: `List nodes. MEM-PROMISED is what all domains of the node and everything on its way there were promised, of what may be
 promised. MEM-FREE is what is physically free. AGE is that of the node's last telemetry.`,
 		Example: `  berth node list
-  berth node list -o wide`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			answer, err := term.AskAllOnce(a, cmd, term.Client.ListNodes, &berthv1.ListNodesRequest{}, term.Everything)
-			if err != nil {
-				return err
-			}
-			a.NoteIfEmpty(cmd, len(answer.GetNodes()), "no nodes yet: 'berth node add HOST...' makes hosts nodes over ssh")
-			return a.Print(cmd, term.Result{
-				Message: answer,
-				Names:   term.Prefixed("node/", answer.GetNodes(), (*berthv1.Node).GetName),
-				Text:    func(p *term.Page, wide bool) { table(p, answer.GetNodes(), wide) },
-			})
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
+  berth node list -o wide
+  berth node list --state maintenance,draining --label rack-7`,
+	})
+	list.StateFlags(cmd, a, "nodes", "up", "suspect", "unreachable", "degraded", "fenced", "maintenance", "draining")
+	list.Flag(cmd,
+		term.ByText("name", (*berthv1.Node).GetName),
+		term.ByMost("memory", func(node *berthv1.Node) int64 { return node.GetLedgers().GetPromisedUsedBytes() }),
+		term.ByText("state", state),
+		term.ByMost("age", func(node *berthv1.Node) int64 { return -node.GetEnrolledAt().AsTime().UnixNano() }),
+	)
+	return cmd
 }
 
 func table(p *term.Page, nodes []*berthv1.Node, wide bool) {
@@ -64,7 +69,7 @@ func table(p *term.Page, nodes []*berthv1.Node, wide bool) {
 		}
 		if wide {
 			settings, inventory := node.GetSettings(), node.GetInventory()
-			row = append(row, term.Number(settings.GetRamRatio()), term.Number(settings.GetCpuRatio()), term.Size(settings.GetOverheadBytes()),
+			row = append(row, units.Figure(settings.GetRamRatio()), units.Figure(settings.GetCpuRatio()), term.Size(settings.GetOverheadBytes()),
 				cmp.Or(strings.Join(node.GetLabels(), ","), term.None), cmp.Or(inventory.GetLibvirtVersion(), term.None),
 				cmp.Or(inventory.GetAgentVersion(), term.None), node.GetId(), cmp.Or(reasons(node), term.None))
 		}
@@ -155,12 +160,19 @@ func maintenanceWords(a *term.App) cobra.CompletionFunc {
 }
 
 func removeCommand(a *term.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "remove NODE", Short: "Forget a node that holds no VM, and refuse its agent from then on", Args: term.Arguments(1, "NODE"),
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete NODE", Aliases: []string{"remove"},
+		Short: "Forget a node that holds no VM, and refuse its agent from then on", Args: term.Arguments(1, "NODE"),
 		Long: `Forget a node that holds no VM, and refuse its agent from then on. The host and what runs on it are not touched. With a
 new token the host can join again, as a new node.`,
-		Example: `  berth node remove node3`,
+		Example: `  berth node delete node3
+  berth node delete node3 --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			question := fmt.Sprintf("Forget node/%s? Its agent is refused from then on; to come back, the host has to join again.", args[0])
+			if err := term.Confirm(cmd, yes, question); err != nil {
+				return err
+			}
 			answer, err := term.AskOnce(a, cmd, term.Client.RemoveNode,
 				&berthv1.RemoveNodeRequest{Node: args[0], RequestId: term.RequestID()})
 			if err != nil {
@@ -173,4 +185,6 @@ new token the host can join again, as a new node.`,
 		},
 		ValidArgsFunction: term.CompleteFirst(a.NodeNames()),
 	}
+	term.ConfirmFlag(cmd, &yes)
+	return cmd
 }

@@ -248,7 +248,7 @@ func settingsPhrase(node *berthv1.Node) string {
 		return " (default)"
 	}
 	return fmt.Sprintf("RAM ratio %s%s, CPU ratio %s%s, overhead %v%s",
-		term.Number(force.GetRamRatio()), from(own != nil && own.RamRatio != nil),
-		term.Number(force.GetCpuRatio()), from(own != nil && own.CpuRatio != nil),
+		units.Figure(force.GetRamRatio()), from(own != nil && own.RamRatio != nil),
+		units.Figure(force.GetCpuRatio()), from(own != nil && own.CpuRatio != nil),
 		units.Bytes(force.GetOverheadBytes()), from(own != nil && own.OverheadBytes != nil))
 }

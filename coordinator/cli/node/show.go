@@ -61,6 +61,9 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetNodeResponse, wide bool)
 		{"agent", agentPhrase(node)},
 	}...)
 	rows = append(rows, ledgerRows(node)...)
+	for _, warning := range node.GetWarnings() {
+		rows = append(rows, [2]string{"warning", warning})
+	}
 	rows = append(rows, telemetryRows(node)...)
 	rows = append(rows, [2]string{"VMs", cmp.Or(strings.Join(node.GetVms(), ", "), "none")})
 	if wide {
@@ -150,7 +153,7 @@ func telemetryRows(node *berthv1.Node) [][2]string {
 	} {
 		if pressure.value != nil {
 			rows = append(rows, [2]string{pressure.name, fmt.Sprintf("some %s%%, full %s%% of the last 10 s",
-				term.Number(pressure.value.GetSomeAvg10()), term.Number(pressure.value.GetFullAvg10()))})
+				units.Figure(pressure.value.GetSomeAvg10()), units.Figure(pressure.value.GetFullAvg10()))})
 		}
 	}
 	return append(rows, [2]string{"telemetry", term.OptionalAge(node.TelemetryAgeSeconds) + " old"})

@@ -2,6 +2,8 @@ package operation
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"berth/coordinator/cli/follow"
 	"berth/coordinator/cli/term"
+	"berth/coordinator/operation"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -26,30 +29,36 @@ func listCommand(a *term.App) *cobra.Command {
 		running bool
 		limit   int32
 	)
-	cmd := &cobra.Command{
-		Use: "list", Short: "List operations, newest first", Args: term.Arguments(0),
-		Example: `  berth operation list --running`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := term.CheckLimit(cmd, limit); err != nil {
-				return err
-			}
-			answer, err := term.AskAllOnce(a, cmd, term.Client.ListOperations,
-				&berthv1.ListOperationsRequest{RunningOnly: running}, limit)
-			if err != nil {
-				return err
-			}
-			a.NoteIfEmpty(cmd, len(answer.GetOperations()), "no operations")
-			return a.Print(cmd, term.Result{
-				Message: answer,
-				Names:   term.Prefixed("operation/", answer.GetOperations(), (*berthv1.Operation).GetId),
-				Text:    func(p *term.Page, wide bool) { table(a, p, answer.GetOperations(), wide) },
-			})
+	list := &term.Lister[*berthv1.Operation]{
+		What: "operation", Empty: "no operations", Limit: &limit,
+		Ask: func(ctx context.Context, s *term.Session, filter *berthv1.Filter, limit int32) (term.Filtered, []*berthv1.Operation, error) {
+			answer, err := term.AskAll(ctx, s, term.Client.ListOperations,
+				&berthv1.ListOperationsRequest{RunningOnly: running, Filter: filter}, limit)
+			return answer, answer.GetOperations(), err
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Name: func(op *berthv1.Operation) string { return "operation/" + op.GetId() },
+		State: func(op *berthv1.Operation) string {
+			return fmt.Sprint(follow.OperationState(op), op.GetTarget(), op.GetMessage())
+		},
+		Table: func(p *term.Page, operations []*berthv1.Operation, wide bool) { table(a, p, operations, wide) },
 	}
+	cmd := list.Command(a, &cobra.Command{
+		Use: "list", Short: "List operations, newest first",
+		Example: `  berth operation list --running
+  berth operation list --node node1 --state failed,parked
+  berth operation list --running --watch
+  berth operation list --vm web1 --kind migrate --since 2d`,
+	})
 	cmd.Flags().BoolVar(&running, "running", false, "only those that have not ended")
-	cmd.Flags().Int32Var(&limit, "limit", term.DefaultLimit, "how many at most")
-	term.Complete(cmd, "limit", cobra.NoFileCompletions)
+	list.VMFlags(cmd, a, "from or to", "VMs of ")
+	list.StateFlags(cmd, a, "VMs", "running", "done", "failed", "parked")
+	list.PastFlags(cmd, a, "only those of `KIND`, for instance start, migrate", operation.KindNames()...)
+	list.Flag(cmd,
+		term.ByText("name", (*berthv1.Operation).GetVm),
+		term.ByText("node", func(op *berthv1.Operation) string { return cmp.Or(op.GetTarget(), op.GetSource()) }),
+		term.ByText("state", follow.OperationState),
+		term.ByMost("age", func(op *berthv1.Operation) int64 { return -op.GetCreatedAt().AsTime().UnixNano() }),
+	)
 	return cmd
 }
 

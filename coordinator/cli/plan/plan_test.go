@@ -1,15 +1,19 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"berth/coordinator/cli/clitest"
 	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // What people read of plans and drains that go well.
 func TestGoldenPlans(t *testing.T) {
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	f := clitest.Steady()
+	maintained(f, true)
+	w, _ := clitest.NewSite(t, f)
 	for name, args := range map[string][]string{
 		"plan-list":             {"plan", "list"},
 		"plan-list-wide":        {"plan", "list", "-o", "wide"},
@@ -64,5 +68,24 @@ func TestANameMayHaveItsKind(t *testing.T) {
 	plain, kind := w.Run("node", "undrain", "node1"), w.Run("node", "undrain", "node/node1")
 	if plain.Exit != term.Done || kind.Exit != term.Done || plain.Out != kind.Out {
 		t.Errorf("%q and %q: %s", plain.Out, kind.Out, kind.ErrOut)
+	}
+}
+
+// A drain that is cancelled after its node was taken back keeps nothing in maintenance.
+func TestADrainIsCancelledAfterTheNodeWasTakenBack(t *testing.T) {
+	f := clitest.Steady()
+	maintained(f, false)
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("node", "drain", "node1", "--cancel")
+	if said.Exit != term.Done || !strings.Contains(said.Out, "node/node1 is not in maintenance: nothing drains it\n") ||
+		strings.Contains(said.Out, "stays in maintenance") {
+		t.Errorf("exit %d, %s", said.Exit, said.Out)
+	}
+}
+
+// maintained has the cluster answer that its nodes are in maintenance, or are not.
+func maintained(f *clitest.Fake, yes bool) {
+	f.OnGetNode = func(r *berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error) {
+		return &berthv1.GetNodeResponse{Node: &berthv1.Node{Name: r.GetNode(), Maintenance: yes}}, nil
 	}
 }

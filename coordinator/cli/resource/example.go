@@ -41,10 +41,10 @@ var addExamples = map[model.Kind][]string{
 
 func addExample(form schema.Form) string {
 	if lines := addExamples[form.Kind]; lines != nil {
-		start := fmt.Sprintf("  berth %s %s ", form.Kind, addVerb(form))
+		start := fmt.Sprintf("  berth %s %s ", form.Kind, verbAdd)
 		return start + strings.Join(lines, "\n"+start)
 	}
-	bare := fmt.Sprintf("  berth %s %s %s", form.Kind, addVerb(form), samples[form.Kind])
+	bare := fmt.Sprintf("  berth %s %s %s", form.Kind, verbAdd, samples[form.Kind])
 	full := bare
 	for _, link := range form.Links {
 		flag := " --" + flagName(link.Name) + " " + samples[link.To]
@@ -76,7 +76,7 @@ func addExample(form schema.Form) string {
 }
 
 func setExample(form schema.Form) string {
-	start := fmt.Sprintf("  berth %s %s %s", form.Kind, setVerb(form), samples[form.Kind])
+	start := fmt.Sprintf("  berth %s %s %s", form.Kind, verbSet, samples[form.Kind])
 	var lines []string
 	for _, link := range form.Links {
 		if link.Fixed {

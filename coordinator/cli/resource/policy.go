@@ -22,7 +22,7 @@ func policyCopyCommand(a *term.App, form schema.Form) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "copy POLICY NAME", Short: "Make a policy of your own from another one", Args: term.Arguments(2, "POLICY", "NAME"),
 		Long: `Make a policy of your own from another one, built in or not. The flags change the copy: --weigher and its likes replace
-the whole list, and 'berth policy edit' changes single entries afterwards. 'berth cluster set CLUSTER --policy NAME'
+the whole list, and 'berth policy set' changes single entries afterwards. 'berth cluster set CLUSTER --policy NAME'
 puts it to use.`,
 		Example: `  berth policy copy evenly-distributed mine
   berth policy copy vm-evenly-distributed mine --parameter MigrationThreshold=3`,

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 func poolListCommand(a *term.App) *cobra.Command {
@@ -62,7 +64,7 @@ func poolTable(p *term.Page, pools []*berthv1.Pool, wide bool) {
 			strconv.Itoa(int(pool.GetImages())), fmt.Sprintf("%d/%d", len(whole.GetNodes()), nodes),
 		}
 		if wide {
-			row = append(row, pool.GetSource(), term.Number(pool.GetOverProvisioning()))
+			row = append(row, pool.GetSource(), units.Figure(pool.GetOverProvisioning()))
 		}
 		rows = append(rows, row)
 	}
@@ -141,7 +143,7 @@ func poolText(a *term.App, p *term.Page, pool *berthv1.Pool) {
 		{"cluster", pool.GetCluster()},
 		{"scope", pool.GetScope()},
 		{"source", pool.GetSource()},
-		{"over_provisioning", term.Number(pool.GetOverProvisioning())},
+		{"over_provisioning", units.Figure(pool.GetOverProvisioning())},
 		{"disks", strconv.Itoa(int(pool.GetDisks()))},
 		{"images", strconv.Itoa(int(pool.GetImages()))},
 	}
@@ -178,4 +180,28 @@ func poolText(a *term.App, p *term.Page, pool *berthv1.Pool) {
 			p.Line("  %s", why)
 		}
 	}
+}
+
+// notePoolless tells at once that no node has what a pool that was just declared stands for: otherwise the first disk tells it. The pool
+// is declared all the same, because nodes may come, or have it later.
+func notePoolless(a *term.App, cmd *cobra.Command, name string) {
+	answer, err := pools(a, cmd, &berthv1.ListPoolsRequest{})
+	at := slices.IndexFunc(answer.GetPools(), func(pool *berthv1.Pool) bool { return pool.GetName() == name })
+	if err != nil || at < 0 {
+		return // it is declared, and what is told of it is only a help
+	}
+	pool := answer.GetPools()[at]
+	var missing []string
+	for _, share := range pool.GetShares() {
+		if len(share.GetNodes()) > 0 {
+			return
+		}
+		missing = append(missing, share.GetMissing()...)
+	}
+	if len(missing) == 0 {
+		a.Note(cmd, fmt.Sprintf("note: no node of cluster %s is known to have libvirt's pool %s yet", pool.GetCluster(), pool.GetSource()))
+		return
+	}
+	a.Note(cmd, fmt.Sprintf("note: no node of cluster %s has libvirt's pool %s in use (%s): define and start it there, or mend --source",
+		pool.GetCluster(), pool.GetSource(), units.Some(missing, term.Brief, "; ")))
 }

@@ -107,7 +107,8 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 func addCommand(a *term.App, form schema.Form) *cobra.Command {
 	line := declaration{form: form}
 	cmd := &cobra.Command{
-		Use: addVerb(form) + " NAME", Short: fmt.Sprintf("Declare a new %s", title(form)), Args: term.Arguments(1, "NAME"),
+		Use: verbAdd + " NAME", Aliases: formerly(form, "create"),
+		Short: fmt.Sprintf("Declare a new %s", title(form)), Args: term.Arguments(1, "NAME"),
 		Example: addExample(form),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := model.ValidateName(string(form.Kind), args[0]); err != nil {
@@ -126,31 +127,22 @@ func addCommand(a *term.App, form schema.Form) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	if cmd.Name() != verbAdd {
-		cmd.Aliases = []string{verbAdd}
-	}
 	line.flags(a, cmd, allFlags(form))
 	return cmd
 }
 
-// The verbs of most kinds. Policies have those of their design, and understand these too.
+// The verbs of all kinds.
 const (
 	verbAdd = "add"
 	verbSet = "set"
 )
 
-func addVerb(form schema.Form) string {
+// formerly is what a verb of policies was called; they understand that for one release more.
+func formerly(form schema.Form, verb string) []string {
 	if form.Kind == model.KindPolicy {
-		return "create"
+		return []string{verb}
 	}
-	return verbAdd
-}
-
-func setVerb(form schema.Form) string {
-	if form.Kind == model.KindPolicy {
-		return "edit"
-	}
-	return verbSet
+	return nil
 }
 
 func add(a *term.App, cmd *cobra.Command, form schema.Form, request *berthv1.AddResourceRequest) error {
@@ -158,6 +150,10 @@ func add(a *term.App, cmd *cobra.Command, form schema.Form, request *berthv1.Add
 	if err != nil {
 		return err
 	}
+	if form.Kind == model.KindPool {
+		notePoolless(a, cmd, request.GetName())
+	}
+	a.Cautions(cmd.ErrOrStderr(), answer.GetWarnings())
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{term.ResourceRef(answer.GetResource())},
 		Text: func(p *term.Page, _ bool) {
@@ -199,7 +195,8 @@ func setCommand(a *term.App, form schema.Form) *cobra.Command {
 	line := declaration{form: form}
 	var unset []string
 	cmd := &cobra.Command{
-		Use: setVerb(form) + " NAME", Short: fmt.Sprintf(
+		Use: verbSet + " NAME", Aliases: formerly(form, "edit"),
+		Short: fmt.Sprintf(
 			"Change %s: its %s", term.Article(title(form)), strings.Join(contents(form, false), " and "),
 		), Args: term.Arguments(1, "NAME"),
 		Long:    setLong(form),
@@ -226,9 +223,6 @@ func setCommand(a *term.App, form schema.Form) *cobra.Command {
 		},
 		ValidArgsFunction: term.CompleteFirst(a.ResourceNames(form.Kind)),
 	}
-	if cmd.Name() != verbSet {
-		cmd.Aliases = []string{verbSet}
-	}
 	line.flags(a, cmd, changeable(form))
 	line.stepFlags(cmd)
 	if names := removable(form); len(names) > 0 {
@@ -248,7 +242,7 @@ func fixedCommand(form schema.Form) *cobra.Command {
 			if form.Kind == model.KindOffer {
 				why = "VMs that its planner has placed are not placed anew"
 			}
-			return term.Failf(rpc.Conflict, fmt.Sprintf("declare another one with 'berth %s %s', and link to that", form.Kind, addVerb(form)),
+			return term.Failf(rpc.Conflict, fmt.Sprintf("declare another one with 'berth %s %s', and link to that", form.Kind, verbAdd),
 				"the %s of %s stay as they were made: %s", strings.Join(contents(form, false), " and "), term.Article(title(form)), why)
 		},
 	}

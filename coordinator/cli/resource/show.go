@@ -34,7 +34,7 @@ func listCommand(a *term.App, form schema.Form) *cobra.Command {
 			}
 			a.NoteIfEmpty(
 				cmd, len(answer.GetResources()),
-				fmt.Sprintf("no %s: 'berth %s %s --help' shows how to declare one", plural(form), form.Kind, addVerb(form)),
+				fmt.Sprintf("no %s: 'berth %s %s --help' shows how to declare one", plural(form), form.Kind, verbAdd),
 			)
 			return a.Print(cmd, term.Result{
 				Message: answer,
@@ -199,7 +199,7 @@ func text(a *term.App, p *term.Page, form schema.Form, r *berthv1.Resource, wide
 	for _, setting := range form.Settings {
 		value := cmp.Or(shownSetting(setting, effective(r, setting)), term.None)
 		if _, set := r.GetSettings()[setting.Name]; !set && value != term.None && !r.GetBuiltIn() {
-			value += " (default)"
+			value += " (" + cmp.Or(r.GetEffectiveFrom()[setting.Name], "default") + ")"
 		}
 		rows = append(rows, [2]string{setting.Name, value})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ type App struct {
 	Env     func(string) string
 	// Patience is how long to look for a coordinator that answers.
 	Patience time.Duration
+	// Busy is how long coordinators are asked again that have too much to do.
+	Busy time.Duration
 	// NextInterrupt makes a context that ends with the next interrupt from now on.
 	NextInterrupt func(context.Context) (context.Context, context.CancelFunc)
 	// Notes is where people are told what takes long.
@@ -32,6 +35,10 @@ type App struct {
 	Format       Format
 	NoHeaders    bool
 	Quiet        bool
+
+	renewal   sync.Mutex // of the two below
+	renewing  *beside    // the certificate; nil: it is not
+	unrenewed error      // what to say of it
 }
 
 // New is an invocation on this machine, of a release; without one, of the build's.
@@ -40,8 +47,8 @@ func New(version string) *App {
 		version = buildinfo.Version()
 	}
 	return &App{
-		Version: version, Now: time.Now, Env: os.Getenv, Patience: connectPatience, NextInterrupt: nextInterrupt, Format: AsTable,
-		Notes: io.Discard,
+		Version: version, Now: time.Now, Env: os.Getenv, Patience: connectPatience, Busy: busyPatience,
+		NextInterrupt: nextInterrupt, Format: AsTable, Notes: io.Discard,
 	}
 }
 

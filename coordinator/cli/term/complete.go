@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,15 +57,32 @@ func (a *App) CompleteFrom(list func(context.Context, *Session) ([]string, error
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer s.Close()
-		s.patience = completionPatience
+		s.patience, s.busy = completionPatience, 0
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 		defer cancel()
 		names, err := list(ctx, s)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return offered(names), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// offered leaves out names that a terminal would obey, or a shell run or take apart: they come from many machines. Descriptions are
+// only shown.
+func offered(names []string) []string {
+	kept := names[:0]
+	for _, one := range names {
+		name, about, described := strings.Cut(one, "\t")
+		if Clean(name) != name || strings.ContainsAny(name, " \"'`$\\;&|<>()") {
+			continue
+		}
+		if described {
+			name += "\t" + Clean(about)
+		}
+		kept = append(kept, name)
+	}
+	return kept
 }
 
 // VMNames completes with the names of VMs.
@@ -148,26 +166,29 @@ func (a *App) ResourceNames(kind model.Kind) cobra.CompletionFunc {
 
 // ResourceRefs completes with kind/name of everything that can have keys.
 func (a *App) ResourceRefs(withNodes bool) cobra.CompletionFunc {
-	return a.CompleteFrom(func(ctx context.Context, s *Session) ([]string, error) {
-		resources, err := AskAll(ctx, s, Client.ListResources, &berthv1.ListResourcesRequest{}, Everything)
-		if err != nil {
-			return nil, err
+	return a.CompleteFrom(func(ctx context.Context, s *Session) ([]string, error) { return Refs(ctx, s, withNodes) })
+}
+
+// Refs are all things that can have keys, as KIND/NAME; with nodes, whose clusters declare theirs, if they are wanted.
+func Refs(ctx context.Context, s *Session, withNodes bool) ([]string, error) {
+	resources, err := AskAll(ctx, s, Client.ListResources, &berthv1.ListResourcesRequest{}, Everything)
+	if err != nil {
+		return nil, err
+	}
+	var refs []string
+	for _, resource := range resources.GetResources() {
+		if model.Kind(resource.GetKind()).Keys() {
+			refs = append(refs, ResourceRef(resource))
 		}
-		var refs []string
-		for _, resource := range resources.GetResources() {
-			if model.Kind(resource.GetKind()).Keys() {
-				refs = append(refs, ResourceRef(resource))
-			}
-		}
-		vms, err := AskAll(ctx, s, Client.ListVMs, &berthv1.ListVMsRequest{}, Everything)
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, Prefixed("vm/", vms.GetVms(), (*berthv1.VM).GetName)...)
-		if !withNodes {
-			return refs, nil
-		}
-		nodes, err := AskAll(ctx, s, Client.ListNodes, &berthv1.ListNodesRequest{}, Everything)
-		return append(refs, Prefixed("node/", nodes.GetNodes(), (*berthv1.Node).GetName)...), err
-	})
+	}
+	vms, err := AskAll(ctx, s, Client.ListVMs, &berthv1.ListVMsRequest{}, Everything)
+	if err != nil {
+		return nil, err
+	}
+	refs = append(refs, Prefixed("vm/", vms.GetVms(), (*berthv1.VM).GetName)...)
+	if !withNodes {
+		return refs, nil
+	}
+	nodes, err := AskAll(ctx, s, Client.ListNodes, &berthv1.ListNodesRequest{}, Everything)
+	return append(refs, Prefixed("node/", nodes.GetNodes(), (*berthv1.Node).GetName)...), err
 }

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,13 +31,36 @@ func Confirm(cmd *cobra.Command, yes bool, question string) error {
 // AskFirst asks on the terminal that the command was typed on.
 func AskFirst(cmd *cobra.Command, question string) error {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
-	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("%w: no answer: %w", errDeclined, err)
+	type reply struct {
+		text string
+		err  error
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	replies := make(chan reply, 1)
+	go func() { // a terminal cannot be told to stop reading: the process ends while it waits
+		text, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		replies <- reply{text, err}
+	}()
+	select {
+	case <-cmd.Context().Done():
+		fmt.Fprintln(cmd.ErrOrStderr())
+		return errInterrupted
+	case got := <-replies:
+		if got.err != nil {
+			return fmt.Errorf("%w: no answer: %w", errDeclined, got.err)
+		}
+		switch strings.ToLower(strings.TrimSpace(got.text)) {
+		case "y", "yes":
+			return nil
+		}
+		return errDeclined
 	}
-	return errDeclined
 }
+
+// errInterrupted is the answer of somebody who interrupts instead.
+var errInterrupted error = interruption{}
+
+type interruption struct{}
+
+func (interruption) Error() string { return "interrupted: nothing was changed" }
+
+func (interruption) Unwrap() error { return context.Canceled }

@@ -1,8 +1,10 @@
 package term_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/coordinator/cli/clitest"
 	"berth/coordinator/cli/term"
@@ -28,5 +30,21 @@ func TestConfirmation(t *testing.T) {
 		if deleted := len(clitest.Asked[berthv1.DeleteVMRequest](f)) == 1; deleted != (want == term.Done) {
 			t.Errorf("%q: deleted is %v", reply, deleted)
 		}
+	}
+}
+
+// Who interrupts at the question gets the prompt back at once, and nothing is changed.
+func TestAnInterruptAnswersTheQuestion(t *testing.T) {
+	f := clitest.Steady()
+	w, _ := clitest.NewSite(t, f)
+	_, w.In = clitest.OpenTerminal(t) // nobody types anything
+	ctx, interrupt := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, interrupt)
+	said := w.RunContext(ctx, "node", "delete", "node1")
+	if said.Exit != term.Interrupted || !strings.HasSuffix(said.ErrOut, "[y/N] \nberth: interrupted: nothing was changed\n") {
+		t.Errorf("exit %d, %q", said.Exit, said.ErrOut)
+	}
+	if len(clitest.Asked[berthv1.RemoveNodeRequest](f)) > 0 {
+		t.Error("the node was removed")
 	}
 }

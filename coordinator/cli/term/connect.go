@@ -28,7 +28,7 @@ const (
 
 // LoginStep is the next step of a person without a valid certificate.
 const LoginStep = "log in with 'berth login HOST TOKEN'; an administrator makes the token with " +
-	"'berth token create --for operator'. On a coordinator, root has " + clientconfig.SystemPath + " from 'berth coordinator init'"
+	"'berth token add --for operator'. On a coordinator, root needs no token: 'berth coordinator login'"
 
 // target is which cluster is meant, and who we are there.
 type target struct {
@@ -98,13 +98,15 @@ func (a *App) Connect() (*Session, error) {
 		return nil, err
 	}
 	client := rpc.NewNames(a.cached("addresses.yaml")).Client(settings)
-	s := &Session{addresses: addresses, origin: origin, patience: a.Patience, tell: a.note, budget: newBudget()}
+	s := &Session{addresses: addresses, origin: origin, patience: a.Patience, busy: a.Busy, tell: a.note, budget: newBudget()}
+	trusted := func(authorities []string) { a.renewBeside(t.context.Files(), s, authorities) }
 	for _, address := range addresses {
 		s.clients = append(
-			s.clients, berthv1connect.NewBerthServiceClient(client, "https://"+address, connect.WithInterceptors(procedureNotes{})),
+			s.clients, berthv1connect.NewBerthServiceClient(client, "https://"+address, connect.WithInterceptors(procedureNotes{trusted: trusted})),
 		)
 	}
 	s.Close = client.CloseIdleConnections
+	a.renewBeside(t.context.Files(), s, nil)
 	return s, nil
 }
 

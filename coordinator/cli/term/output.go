@@ -122,6 +122,7 @@ func encode(f Format, message proto.Message) ([]byte, error) {
 // Indent lays out JSON, or the same as YAML. protojson's own layout varies from build to build on purpose.
 func Indent(f Format, compact []byte) ([]byte, error) {
 	var out bytes.Buffer
+	compact = Escaped(compact) // YAML would not even be read with some of it
 	if f == AsJSON {
 		if err := json.Indent(&out, compact, "", "  "); err != nil {
 			return nil, fmt.Errorf("encode the answer: %w", err)
@@ -139,12 +140,15 @@ func Indent(f Format, compact []byte) ([]byte, error) {
 	if err := encoder.Encode(&node); err != nil {
 		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
-	return out.Bytes(), nil
+	return Escaped(out.Bytes()), nil
 }
 
-// unquote takes JSON's brackets and quotes away. Where text needs quotes the encoder puts them back.
+// unquote takes JSON's brackets and quotes away. Where text needs quotes the encoder puts them back; what is escaped stands in quotes.
 func unquote(node *yaml.Node) {
 	node.Style = 0
+	if node.Kind == yaml.ScalarNode && strings.ContainsFunc(node.Value, steers) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
 	for _, child := range node.Content {
 		unquote(child)
 	}

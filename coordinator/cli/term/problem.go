@@ -64,6 +64,15 @@ func ConflictLines(p *Page, indent string, conflicts []*berthv1.Conflict) {
 	}
 }
 
+// Cautions are sentences about what was done all the same. In JSON they stand in the answer.
+func (a *App) Cautions(w io.Writer, texts []string) {
+	if !a.Quiet && !a.Format.Structured() {
+		for _, text := range texts {
+			(&Page{Out: w}).Line("warning: %s", text)
+		}
+	}
+}
+
 // Warnings are about what was done all the same. In JSON they stand in the answer.
 func (a *App) Warnings(w io.Writer, warnings []*berthv1.Conflict) {
 	if !a.Quiet && !a.Format.Structured() {

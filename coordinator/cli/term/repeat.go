@@ -2,8 +2,12 @@ package term
 
 import (
 	"context"
+	"strings"
 
 	"connectrpc.com/connect"
+
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/rpc"
 )
 
 const (
@@ -66,7 +70,9 @@ func noting(ctx context.Context, procedure *string) context.Context {
 }
 
 // procedureNotes is the interceptor that notes the procedure of a call. Its traits tell whether the call may be repeated.
-type procedureNotes struct{}
+type procedureNotes struct {
+	trusted func(authorities []string) // told whom the coordinators trust, the one that signs first
+}
 
 func (procedureNotes) note(ctx context.Context, spec connect.Spec) {
 	if procedure, wanted := ctx.Value(procedureKey{}).(*string); wanted {
@@ -77,7 +83,14 @@ func (procedureNotes) note(ctx context.Context, spec connect.Spec) {
 func (n procedureNotes) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		n.note(ctx, request.Spec())
-		return next(ctx, request)
+		response, err := next(ctx, request)
+		if err == nil {
+			renews := request.Spec().Procedure == berthv1connect.BerthServiceRenewCertificateProcedure
+			if ids := response.Header().Get(rpc.AuthoritiesHeader); ids != "" && !renews {
+				n.trusted(strings.Split(ids, ","))
+			}
+		}
+		return response, err
 	}
 }
 

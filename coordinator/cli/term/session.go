@@ -11,7 +11,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"net/http/httptrace"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pause"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -42,7 +42,9 @@ type Session struct {
 	origin    string // where the addresses come from
 	clients   []Client
 	preferred int
-	patience  time.Duration
+	patience  time.Duration // to find one that answers, all of them together
+	busy      time.Duration // how long overload is waited out
+	hangs     bool          // that was done in vain for coordinators that take connections and get no further
 	budget    budget
 	tell      func(string) // what it does meanwhile, for people
 	Close     func()
@@ -94,45 +96,32 @@ var (
 )
 
 // Call runs do against one coordinator after the other until one answers. A request whose outcome is not known, because
-// the connection broke, is repeated if the traits of its procedure allow it, as long as the budget does.
+// the connection broke, is repeated if the traits of its procedure allow it, as long as the budget does. Overload is waited out.
 func (s *Session) Call(ctx context.Context, do func(context.Context, Client) error) error {
-	began, tries := time.Now(), tries{session: s}
+	began, tries, load := time.Now(), tries{session: s}, overload{session: s, began: time.Now()}
 	for round := 1; ; round++ {
 		misses, err := s.round(ctx, &tries, do)
-		if wait, later := retryAfter(err); later && round < callRounds && tries.left() {
-			s.tell(fmt.Sprintf("the coordinators are busy: asking again in %s", Span(wait)))
-			if !Pause(ctx, wait) {
-				return ctx.Err()
+		if refused, later := retryAfter(err); later {
+			if err := load.waitOut(ctx, refused, err); err != nil {
+				return err
 			}
+			round--
 			continue
 		}
 		if err != nil || misses == nil {
 			return err
 		}
+		if crowded(misses) && tries.left() && load.bear(ctx) {
+			round--
+			continue
+		}
 		if round == callRounds || time.Since(began) > CallLimit || !worthRepeating(misses) || !tries.left() {
 			return s.unanswered(misses)
 		}
-		if !Pause(ctx, jittered(RoundPause)) {
+		if !pause.For(ctx, jittered(RoundPause)) {
 			return ctx.Err()
 		}
 	}
-}
-
-// longestWait bounds how long the command line waits because it was told to.
-const longestWait = 10 * time.Second
-
-// retryAfter is how long to wait before a request is repeated that was not taken on: as long as the answer says, and up to
-// half as long again, so that not all come back at once. It is repeated with the same request ID, and nothing was done.
-func retryAfter(err error) (wait time.Duration, later bool) {
-	var refused *connect.Error
-	if rpc.Detail(err).GetCode() != rpc.Overloaded || !errors.As(err, &refused) {
-		return 0, false
-	}
-	seconds, parsed := strconv.Atoi(refused.Meta().Get("Retry-After"))
-	if parsed != nil || seconds < 1 {
-		seconds = 1
-	}
-	return jittered(min(time.Duration(seconds)*time.Second, longestWait)), true
 }
 
 // jittered is a wait of up to half as long again, so that not all come back at once.
@@ -143,6 +132,7 @@ type miss struct {
 	address string
 	err     error
 	sent    bool // it may have got the request
+	slow    bool // it took the connection, and did not get as far as the request
 }
 
 // round asks every coordinator once, or as many as it may. It returns either the answer's error, nil for a good one, or what
@@ -156,21 +146,20 @@ func (s *Session) round(ctx context.Context, tries *tries, do func(context.Conte
 		}
 		i := (s.preferred + n) % len(s.clients)
 		var procedure string
-		sent, waited, err := attempt(noting(ctx, &procedure), s.clients[i], left/time.Duration(len(s.clients)-n), do)
-		left -= waited
+		try := attempt(noting(ctx, &procedure), s.clients[i], s.share(left, n), do)
+		err := try.err
+		left -= try.waited
 		switch {
 		case err == nil, Answered(err):
 			s.preferred = i
-			if _, later := retryAfter(err); later {
-				tries.sent = true
-			} else {
+			if _, later := retryAfter(err); !later {
 				s.budget.earn()
 			}
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		m := miss{address: s.addresses[i], err: err, sent: sent && !refusedIdentity(err)}
+		m := miss{address: s.addresses[i], err: err, sent: try.sent && !refusedIdentity(err), slow: try.slow}
 		misses = append(misses, m)
 		tries.sent = tries.sent || m.sent && rpc.Detail(err).GetCode() != rpc.NoLeader
 		if m.sent && !rpc.TraitsOf(procedure).Repeatable() && rpc.Detail(err).GetCode() != rpc.NoLeader {
@@ -181,17 +170,29 @@ func (s *Session) round(ctx context.Context, tries *tries, do func(context.Conte
 	return misses, nil
 }
 
-// attempt runs do against one coordinator. It gives up after patience if there is no connection by then; how long it
-// waited for one is returned. Sent tells whether the coordinator may have got the request.
-func attempt(
-	ctx context.Context, c Client, patience time.Duration, do func(context.Context, Client) error,
-) (sent bool, waited time.Duration, err error) {
+// share is how long the coordinator at a place of the row is given. The ones before it may have taken longer than their share, on a
+// machine that is busy itself, and it is asked all the same.
+func (s *Session) share(left time.Duration, place int) time.Duration {
+	return max(left/time.Duration(len(s.clients)-place), s.patience/time.Duration(2*len(s.clients)))
+}
+
+// tried is what came of asking one coordinator.
+type tried struct {
+	err    error
+	waited time.Duration // until there was a connection
+	sent   bool          // it may have got the request
+	slow   bool          // it took the connection, and the two have not come to an agreement
+}
+
+// attempt runs do against one coordinator. It gives up after patience if there is no connection by then.
+func attempt(ctx context.Context, c Client, patience time.Duration, do func(context.Context, Client) error) tried {
 	const (
 		waiting = iota
 		connected
 		givenUp
 	)
 	var state atomic.Int32
+	var reached atomic.Bool
 	var connectedAfter atomic.Int64
 	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -202,19 +203,22 @@ func attempt(
 		}
 	})
 	defer timer.Stop()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		if state.CompareAndSwap(waiting, connected) {
-			connectedAfter.Store(int64(time.Since(began)))
-		}
-	}})
-	err = do(ctx, c)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { reached.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) {
+			if state.CompareAndSwap(waiting, connected) {
+				connectedAfter.Store(int64(time.Since(began)))
+			}
+		},
+	})
+	err := do(ctx, c)
 	switch state.Load() {
 	case connected:
-		return true, time.Duration(connectedAfter.Load()), err
+		return tried{err: err, waited: time.Duration(connectedAfter.Load()), sent: true}
 	case givenUp:
 		err = fmt.Errorf("%w within %s", errSilent, Span(patience))
 	}
-	return false, time.Since(began), err
+	return tried{err: err, waited: time.Since(began), slow: reached.Load() && !refusedIdentity(err) && !otherCertificate(err)}
 }
 
 // Answered tells whether the cluster gave its answer, so that asking another coordinator would give the same.
@@ -247,7 +251,11 @@ func (s *Session) unanswered(misses []miss) error {
 			return m.err // somebody is there, and knows better what is wrong
 		}
 		identity = identity || refusedIdentity(m.err)
-		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, Reason(m.err)))
+		why := Reason(m.err)
+		if m.slow {
+			why += ", though it takes the connection: it is busy, or it hangs"
+		}
+		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, why))
 	}
 	list := strings.Join(lines, "\n")
 	if identity {
@@ -262,6 +270,9 @@ func (s *Session) unanswered(misses []miss) error {
 func refusedIdentity(err error) bool {
 	return errors.Is(err, pki.ErrPeer) || errors.As(err, new(*tls.CertificateVerificationError)) || remoteAlert(err) != ""
 }
+
+// otherCertificate tells whether the certificate that was shown is that of another host.
+func otherCertificate(err error) bool { return errors.As(err, new(x509.HostnameError)) }
 
 // remoteAlert is what the other side's TLS says it refuses for. It comes as text only.
 func remoteAlert(err error) string {
@@ -315,18 +326,6 @@ func deepest(err error) error {
 			return err
 		}
 		err = inner
-	}
-}
-
-// Pause reports false when the context ended first.
-func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

@@ -33,12 +33,12 @@ func TestNobodyAnswers(t *testing.T) {
 	w, _ := clitest.NewSite(t)
 	closed, silent := clitest.ClosedAddress(t), clitest.SilentAddress(t)
 	w.Context("lab", pki.RoleOperator, closed, silent, "no.such.host.invalid:7420")
-	w.Patience = 300 * time.Millisecond
+	w.Patience, w.Busy = 300*time.Millisecond, time.Second
 	said := w.Run("vm", "list")
 	if said.Exit != term.Unreachable {
 		t.Errorf("exit %d", said.Exit)
 	}
-	lines := strings.Split(said.ErrOut, "\n")
+	lines := strings.Split(said.ErrOut, "\n")[1:] // the first tells that it is tried again
 	for i, want := range []string{
 		"berth: no coordinator answers:", "  " + closed + ": connection refused", "  " + silent + ": no answer within ",
 		"  no.such.host.invalid:7420: ", "next step: check that the coordinators run",
@@ -131,18 +131,60 @@ func TestAnOverloadedAnswerIsRepeatedLater(t *testing.T) {
 	if said.Exit != term.Done || strings.Count(said.ErrOut, "berth: the coordinators are busy: asking again in ") != 2 {
 		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
 	}
-	f = clitest.Refuses(connect.CodeResourceExhausted, &berthv1.ErrorDetail{Code: rpc.Overloaded, NextStep: "try later"}, "too much to do")
-	always, _ := clitest.NewSite(t, f)
-	if said := always.Run("vm", "show", "web1"); said.Exit != term.Failed || len(
-		clitest.Asked[berthv1.GetVMRequest](f),
-	) != 3 || !strings.HasSuffix(
-		said.ErrOut, "berth: too much to do\nnext step: try later\n",
-	) {
-		t.Errorf("asked %d times, exit %d, %s", len(clitest.Asked[berthv1.GetVMRequest](f)), said.Exit, said.ErrOut)
-	}
 	all := clitest.Asked[berthv1.StartVMRequest](first)
 	if len(all) != 3 || all[0].GetRequestId() == "" || all[0].GetRequestId() != all[2].GetRequestId() {
 		t.Errorf("asked %v", all)
+	}
+}
+
+// Overload is waited out as long as the caller waits, and no longer. It is told as what it is.
+func TestOverloadIsWaitedOutUntilTheCallersTimeout(t *testing.T) {
+	refused := rpc.Errorf(connect.CodeResourceExhausted, &berthv1.ErrorDetail{Code: rpc.Overloaded, NextStep: "try later"}, "too much to do")
+	f := clitest.Steady()
+	f.OnStartVM = func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) { return nil, refused }
+	f.OnGetVM = func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) { return nil, refused }
+	for _, c := range []struct {
+		args []string
+		said string
+	}{
+		{[]string{"vm", "start", "web1", "--timeout", "4s"}, "4s"},
+		{[]string{"vm", "show", "web1"}, "3s"},
+		{[]string{"vm", "start", "web1", "--no-wait"}, "3s"},
+	} {
+		w, _ := clitest.NewSite(t, f)
+		w.Busy = 3 * time.Second
+		began := time.Now()
+		said := w.Run(c.args...)
+		want := "berth: the coordinators are busy, and have been for " + c.said +
+			": too much to do\nnext step: nothing was done: run it again later"
+		if said.Exit != term.Failed || !strings.Contains(said.ErrOut, want) || strings.Count(said.ErrOut, "asking again in ") < 2 {
+			t.Errorf("%v: exit %d, %s", c.args, said.Exit, said.ErrOut)
+		}
+		if took := time.Since(began); took < 3*time.Second || took > 20*time.Second {
+			t.Errorf("%v: waited %s", c.args, took)
+		}
+	}
+	if n := len(clitest.Asked[berthv1.GetVMRequest](f)); n < 2 || n > 5 {
+		t.Errorf("asked %d times in three seconds", n)
+	}
+}
+
+// A machine that is busy takes connections before anybody there can answer. It is asked again, as long as the caller waits.
+func TestACoordinatorThatIsSlowToSayHelloIsAskedAgain(t *testing.T) {
+	w, servers := clitest.NewSite(t, clitest.Steady())
+	slow := clitest.SlowAddress(t, servers[0].Address, 3)
+	w.Context("lab", pki.RoleOperator, slow)
+	w.Patience = 300 * time.Millisecond
+	said := w.Run("vm", "start", "web1")
+	if said.Exit != term.Done || strings.Count(said.ErrOut, "take connections and do not answer yet, they may be busy: asking again") != 1 {
+		t.Errorf("exit %d, %q, %q", said.Exit, said.Out, said.ErrOut)
+	}
+	w.Busy = time.Second
+	w.Context("lab", pki.RoleOperator, clitest.SilentAddress(t))
+	said = w.Run("vm", "show", "web1")
+	if said.Exit != term.Unreachable || !strings.Contains(said.ErrOut, "though it takes the connection: it is busy, or it hangs\n") ||
+		strings.Contains(said.ErrOut, "within 0ms") {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
 	}
 }
 
@@ -156,7 +198,7 @@ func TestARemovalWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	}
 	w, all := clitest.NewSite(t, first, second)
 	servers = all
-	said := w.Run("coordinator", "remove", "coord3", "--yes")
+	said := w.Run("coordinator", "delete", "coord3", "--yes")
 	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, "it is not known whether this was done") {
 		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
 	}

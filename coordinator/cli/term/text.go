@@ -1,11 +1,14 @@
 package term
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"berth/shared/units"
 )
@@ -66,6 +69,27 @@ func CleanLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Escaped is JSON, or a text in double quotes of YAML, with what would steer a terminal by its number: programs read the same text.
+func Escaped(text []byte) []byte {
+	if !bytes.ContainsFunc(text, steers) {
+		return text
+	}
+	out := make([]byte, 0, len(text)+64)
+	for _, r := range string(text) {
+		if steers(r) {
+			out = fmt.Appendf(out, "\\u%04x", r) // none is beyond four digits
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// steers tells of a character that a terminal obeys, or that shows what follows as something else. The ends of lines are not among them.
+func steers(r rune) bool {
+	return r != '\n' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029')
+}
+
 // Size prints bytes without a space, so that a table's columns can be told apart by programs.
 func Size(bytes int64) string { return strings.ReplaceAll(units.Bytes(bytes).String(), " ", "") }
 
@@ -77,22 +101,12 @@ func OptionalSize(bytes *int64) string {
 	return Size(*bytes)
 }
 
-// Number prints with at most two decimals.
-func Number(f float64) string {
-	text := strconv.FormatFloat(f, 'f', 2, 64)
-	text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	if text == "-0" {
-		return "0"
-	}
-	return text
-}
-
 // OptionalNumber prints None for what is not known.
 func OptionalNumber(f *float64) string {
 	if f == nil {
 		return None
 	}
-	return Number(*f)
+	return units.Figure(*f)
 }
 
 // Percent prints a ratio of 0 to 1.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+
+	"berth/shared/pause"
 )
 
 // Watcher is who looks at a stream.
@@ -47,7 +49,7 @@ func Watch[Q, A any](
 			told = true
 			w.Lost()
 		}
-		if !Pause(ctx, jittered(RoundPause)) {
+		if !pause.For(ctx, jittered(RoundPause)) {
 			return context.Cause(ctx)
 		}
 	}

@@ -18,6 +18,8 @@ type deed string
 
 // acting are the flags of a command that does one thing to several VMs.
 type acting struct {
+	choosing choosing
+	confirm  func(names []string) error // asks before anything is done to the VMs; nil: it is not asked
 	dryRun   bool
 	whenBack bool
 	wait     follow.WaitFlags
@@ -29,9 +31,15 @@ func (f *acting) flags(cmd *cobra.Command) {
 	f.wait.Flags(cmd)
 }
 
-// someNames accepts one name and more.
+// several tells whether more than one VM may be meant, or nothing is to be done: then each VM has a line of its own.
+func (f *acting) several(args []string) bool { return len(args) > 1 || f.choosing.on() || f.dryRun }
+
+// someNames accepts one name and more, or none where --selector chooses.
 func someNames(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+	switch chosen := bySelector(cmd); {
+	case chosen && len(args) > 0:
+		return term.Usagef(cmd, "name VMs or choose them with --selector, not both")
+	case !chosen && len(args) == 0:
 		return term.Usagef(cmd, "NAME is missing")
 	}
 	return severalNames(cmd, args)
@@ -47,6 +55,7 @@ func actCommand(a *term.App, cmd *cobra.Command, words deed, fill func(*berthv1.
 		return flags.act(a, cmd, request, words)
 	}
 	flags.flags(cmd)
+	flags.choosing.flag(cmd)
 	return cmd
 }
 
@@ -58,7 +67,8 @@ time has passed. Berth tells who has paused a VM, and lets it run by no means bu
 it does not move, and a drain says so. What a guest has in its memory ends with its node: with high availability it
 starts again elsewhere, and runs.`,
 		Example: `  berth vm pause web1
-  berth vm pause web1 web2 --dry-run`,
+  berth vm pause web1 web2 --dry-run
+  berth vm pause --selector label=web`,
 	}, "paused", func(r *berthv1.ActOnVMsRequest) {
 		r.Action = &berthv1.ActOnVMsRequest_Pause{Pause: &berthv1.PauseAction{}}
 	})
@@ -95,6 +105,14 @@ func (f *acting) act(a *term.App, cmd *cobra.Command, request *berthv1.ActOnVMsR
 		return err
 	}
 	defer s.Close()
+	if request.Vms, err = f.choosing.names(cmd.Context(), cmd, s, request.GetVms()); err != nil {
+		return err
+	}
+	if f.confirm != nil {
+		if err := f.confirm(request.GetVms()); err != nil {
+			return err
+		}
+	}
 	request.DryRun, request.WhenBack, request.RequestId = f.dryRun, f.whenBack, term.RequestID()
 	answer, err := term.Ask(cmd.Context(), s, term.Client.ActOnVMs, request)
 	if err != nil {
@@ -114,12 +132,17 @@ func (f *acting) act(a *term.App, cmd *cobra.Command, request *berthv1.ActOnVMsR
 			answer.GetActed()[i].Operation = last
 		})
 	}
-	err = a.Print(cmd, term.Result{
+	return printActed(a, cmd, answer, words, f.dryRun, waited)
+}
+
+// printActed prints what came of each VM. The command fails if one of them came to nothing.
+func printActed(a *term.App, cmd *cobra.Command, answer *berthv1.ActOnVMsResponse, words deed, dryRun bool, waited error) error {
+	err := a.Print(cmd, term.Result{
 		Message: answer,
 		Names:   term.Prefixed("vm/", answer.GetActed(), (*berthv1.ActedVM).GetVm),
 		Text: func(p *term.Page, _ bool) {
 			for _, one := range answer.GetActed() {
-				p.Line("%s", words.line(one, f.dryRun))
+				p.Line("%s", words.line(one, dryRun))
 			}
 		},
 	})
@@ -140,13 +163,18 @@ func (d deed) line(one *berthv1.ActedVM, dryRun bool) string {
 		return text
 	}
 	where := ""
-	if op.GetSource() != "" {
+	switch {
+	case op.GetKind() == "migrate":
+		where = fmt.Sprintf(" from %s to %s", op.GetSource(), op.GetTarget())
+	case op.GetSource() != "":
 		where = " on " + op.GetSource()
 	}
 	text := ""
 	switch {
 	case refused(one):
 		return failed(cmp.Or(one.GetMessage(), one.GetError().GetCode()), one.GetError().GetNextStep())
+	case op == nil && len(one.GetFollows()) > 0: // no operation is needed, and it says so
+		return subject + " " + strings.Join(one.GetFollows(), "; ")
 	case dryRun:
 		text = fmt.Sprintf("%s would be %s%s", subject, d, where)
 	case op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE:
@@ -154,8 +182,12 @@ func (d deed) line(one *berthv1.ActedVM, dryRun bool) string {
 		if op.GetMessage() != "" {
 			text += "; " + op.GetMessage()
 		}
+	case op.GetCancelled():
+		return failed(fmt.Sprintf("it was cancelled (operation %s)", op.GetId()), "")
 	case follow.Ended(op):
 		return failed(fmt.Sprintf("%s (operation %s)", cmp.Or(op.GetMessage(), "no reason is recorded"), op.GetId()), "")
+	case op == nil: // it took no operation
+		text = fmt.Sprintf("%s %s", subject, d)
 	default:
 		text = fmt.Sprintf("vm/%s: %s (operation %s)", one.GetVm(), follow.Beginning(op), op.GetId())
 	}
@@ -164,13 +196,17 @@ func (d deed) line(one *berthv1.ActedVM, dryRun bool) string {
 
 func refused(one *berthv1.ActedVM) bool { return one.GetError() != nil || one.GetMessage() != "" }
 
-// actedError is the error of a command some of whose VMs came to nothing. With one VM it has the code of its refusal.
+// actedError is the error of a command some of whose VMs came to nothing. With one VM it has the code of its refusal. No node fits,
+// if that is all that is wrong, has an exit code of its own.
 func actedError(all []*berthv1.ActedVM, words deed) error {
-	failed, code := 0, rpc.Conflict
+	failed, unfit, code := 0, 0, rpc.Conflict
 	for _, one := range all {
 		switch op := one.GetOperation(); {
 		case refused(one):
 			failed++
+			if one.GetError().GetCode() == rpc.NoNodeFits {
+				unfit++
+			}
 			if len(all) == 1 {
 				code = cmp.Or(one.GetError().GetCode(), code)
 			}
@@ -178,8 +214,11 @@ func actedError(all []*berthv1.ActedVM, words deed) error {
 			failed++
 		}
 	}
-	if failed == 0 {
+	switch failed {
+	case 0:
 		return nil
+	case unfit: // nothing else is wrong
+		code = rpc.NoNodeFits
 	}
 	return term.Failf(code, "see 'berth vm show NAME' for each, and 'berth operation list'", "%d of %s not %s", failed,
 		term.Count(len(all), "VM"), words)

@@ -83,6 +83,8 @@ func add(a *term.App, cmd *cobra.Command, request *berthv1.AddVMRequest) error {
 	case decision != nil:
 		said = fmt.Sprintf("vm/%s added, its disk belongs on %s (%s)", name, decision.GetWinner(), explanation.Placement(decision))
 	}
+	noteBootless(a, cmd, name, request.GetVm())
+	a.Cautions(cmd.ErrOrStderr(), answer.GetWarnings())
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{"vm/" + name}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
 	})

@@ -15,6 +15,7 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 )
 
@@ -115,7 +116,7 @@ func joinConsole(
 	go func() {
 		defer close(left)
 		if !typeInto(stream, in) && !person {
-			term.Pause(ctx, lastWords) // what was piped in has been said; the answer comes
+			pause.For(ctx, lastWords) // what was piped in has been said; the answer comes
 		}
 		_ = stream.CloseRequest() // a broken stream tells its reader
 	}()

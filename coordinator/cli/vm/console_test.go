@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/cli/clitest"
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pause"
 	"berth/shared/rpc"
 )
 
@@ -75,7 +76,7 @@ func TestAConsoleOnATerminal(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for now := before; now.Lflag&unix.ICANON != 0; { // what is typed too early would not come as keys
-				if !term.Pause(ctx, 10*time.Millisecond) {
+				if !pause.For(ctx, 10*time.Millisecond) {
 					t.Fatal("the terminal was not set up")
 				}
 				if now, err = unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS); err != nil {

@@ -50,6 +50,7 @@ func deviceCommand(
 	cmd.Flags().StringVar(&value, flag, "", usage)
 	term.Complete(cmd, flag, cobra.NoFileCompletions)
 	flags.flags(cmd)
+	flags.choosing.flag(cmd)
 	return cmd
 }
 
@@ -69,7 +70,7 @@ With --disk it is one that is there: a file or a block device of the node, by it
 that another VM has is refused, unless it is read-only. A VM with such a disk that is in no shared pool stays on its
 node: --dry-run says so.`,
 		Example: `  berth vm attach disk web1 --size 20G --pool fast
-  berth vm attach disk web1 web2 --size 20G --pool fast --dry-run
+  berth vm attach disk --selector label=web --size 20G --pool fast --dry-run
   berth vm attach disk web1 --disk /srv/images/data.qcow2
   berth vm attach disk web1 --disk fast/data.qcow2,bus=scsi --dry-run`,
 		Args: someNames, ValidArgsFunction: a.VMNames(),
@@ -88,7 +89,7 @@ node: --dry-run says so.`,
 				}
 				action.Device = &berthv1.AttachAction_Disk{Disk: disk}
 			default:
-				disk, err := made.disk(cmd, len(args))
+				disk, err := made.disk(cmd, flags.choosing.on() || len(args) > 1)
 				if err != nil {
 					return err
 				}
@@ -103,6 +104,7 @@ node: --dry-run says so.`,
 	term.Complete(cmd, "disk", cobra.NoFileCompletions)
 	made.flags(a, cmd)
 	flags.flags(cmd)
+	flags.choosing.flag(cmd)
 	return cmd
 }
 
@@ -129,8 +131,8 @@ func (f *newDiskFlags) flags(a *term.App, cmd *cobra.Command) {
 	term.Complete(cmd, "bus", term.CompleteFixed(buses...))
 }
 
-// disk is the new disk that the flags describe, for so many VMs.
-func (f *newDiskFlags) disk(cmd *cobra.Command, vms int) (*berthv1.NewDisk, error) {
+// disk is the new disk that the flags describe, for one VM or for several.
+func (f *newDiskFlags) disk(cmd *cobra.Command, several bool) (*berthv1.NewDisk, error) {
 	size, err := units.ParseBytes(f.size)
 	switch {
 	case err != nil:
@@ -139,8 +141,8 @@ func (f *newDiskFlags) disk(cmd *cobra.Command, vms int) (*berthv1.NewDisk, erro
 		return nil, term.Usagef(cmd, "--size %s: want %v to %v", f.size, model.MinVolume, model.MaxVolume)
 	case f.pool == "":
 		return nil, term.Usagef(cmd, "--pool is missing: 'berth pool list' shows those that there are")
-	case f.name != "" && vms > 1:
-		return nil, term.Usagef(cmd, "--name %s: each of %d VMs gets a disk of its own, leave the name out", f.name, vms)
+	case f.name != "" && several:
+		return nil, term.Usagef(cmd, "--name %s: each of several VMs gets a disk of its own, leave the name out", f.name)
 	case cmd.Flags().Changed("bus") && !slices.Contains(buses, f.bus.Text):
 		return nil, term.Usagef(cmd, "--bus %s: use %s", f.bus.Text, strings.Join(buses, ", "))
 	}
@@ -152,7 +154,7 @@ func attachNICCommand(a *term.App) *cobra.Command {
 		Use: "nic NAME...", Short: "Give VMs a network interface",
 		Long: `Give VMs a network interface in a network, with the first MAC address of their own that is free.`,
 		Example: `  berth vm attach nic web1 --network default
-  berth vm attach nic web1 web2 --network bridge:br0`,
+  berth vm attach nic --selector customer=acme --network bridge:br0`,
 	}, "attached", "network", "`NETWORK`: a libvirt network's name, or bridge:NAME", true,
 		func(r *berthv1.ActOnVMsRequest, text string) error {
 			r.Action = &berthv1.ActOnVMsRequest_Attach{Attach: &berthv1.AttachAction{Device: &berthv1.AttachAction_Network{Network: text}}}
@@ -212,7 +214,8 @@ func ejectCommand(a *term.App) *cobra.Command {
 		Use: "eject NAME...", Short: "Take out what is in the drive of VMs",
 		Long: `Take out what is in the drive of VMs, so that it keeps none of them on its node.`,
 		Example: `  berth vm media eject web1
-  berth vm media eject web1 --target sda`,
+  berth vm media eject web1 --target sda
+  berth vm media eject --selector node=node1`,
 	}, "ejected", "target", "`TARGET` of the drive: sda; without it the only one", false,
 		func(r *berthv1.ActOnVMsRequest, target string) error {
 			r.Action = &berthv1.ActOnVMsRequest_Media{Media: &berthv1.MediaAction{Target: target}}

@@ -94,6 +94,7 @@ func edit(a *term.App, cmd *cobra.Command, vm, from string, dryRun bool) error {
 	if kept != "" {
 		_ = os.Remove(kept) // it is of no use any more
 	}
+	a.Cautions(cmd.ErrOrStderr(), answer.GetWarnings())
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{"vm/" + answer.GetVm()},
 		Text: func(p *term.Page, _ bool) {

@@ -70,6 +70,13 @@ func driftRows(a *term.App, vm *berthv1.VM) (rows [][2]string) {
 		name := one.GetKind() + " " + one.GetKey()
 		var text string
 		switch {
+		case one.GetFound():
+			text = fmt.Sprintf("%s: %s is on top of %s, which its record has, and was written later", name, one.GetIs(), one.GetWas())
+			if one.GetRivals() != "" {
+				text += ", and so is " + one.GetRivals()
+			}
+			rows = append(rows, [2]string{"found", text})
+			continue
 		case one.GetWas() == "":
 			text = fmt.Sprintf("%s: %s, not in its record", name, one.GetIs())
 		case one.GetIs() == "":

@@ -70,6 +70,9 @@ func nextStartRows(a *term.App, vm *berthv1.VM, refused string) (rows [][2]strin
 	switch {
 	case drift.GetReverted():
 		devices = "devices as its record says; " + seen + ", and reverted"
+	case !drift.GetAccepted() && slices.ContainsFunc(drift.GetDevices(), (*berthv1.DriftedDevice).GetFound):
+		devices = fmt.Sprintf("not before somebody has decided which disk is right: 'berth vm accept %[1]s' for the newer one, 'berth vm revert "+
+			"%[1]s' for that of its record", vm.GetName())
 	case drift.GetAccepted():
 		devices = "devices as it ran last; " + seen + ", and accepted"
 	}

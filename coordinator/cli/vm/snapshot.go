@@ -9,7 +9,11 @@ import (
 
 	"berth/coordinator/cli/term"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
+
+// mostAsked is how many VMs a question names.
+const mostAsked = 16
 
 func snapshotCommand(a *term.App) *cobra.Command {
 	return term.Noun("snapshot COMMAND", "Take snapshots of VMs' disks, and revert to them", `
@@ -37,8 +41,8 @@ func snapshotAct(
 			return term.Usagef(cmd, "%w", err)
 		}
 		if question != "" && !flags.dryRun {
-			if err := term.Confirm(cmd, yes, fmt.Sprintf(question, strings.Join(args, ", "), name)); err != nil {
-				return err
+			flags.confirm = func(names []string) error {
+				return term.Confirm(cmd, yes, fmt.Sprintf(question, units.Some(names, mostAsked, ", "), name))
 			}
 		}
 		return flags.act(a, cmd, request, words)
@@ -49,6 +53,7 @@ func snapshotAct(
 		term.ConfirmFlag(cmd, &yes)
 	}
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only say what would be done, and what would be refused")
+	flags.choosing.flag(cmd)
 	flags.wait.Flags(cmd)
 	return cmd
 }
@@ -57,13 +62,14 @@ func snapshotCreateCommand(a *term.App) *cobra.Command {
 	var description string
 	var freeze, noFreeze bool
 	cmd := snapshotAct(a, &cobra.Command{
-		Use: "create NAME...", Short: "Take a snapshot of the disks of VMs",
+		Use: "add NAME...", Aliases: []string{"create"},
+		Short: "Take a snapshot of the disks of VMs",
 		Long: `Take a snapshot of all disks that a VM writes to, of all of them at one moment. While it is taken the guest's file
 systems stand still, if the guest agent in it answers: then they are whole. Without the agent the disks are as after a
 power cut. 'berth vm snapshot list' says which.`,
-		Example: `  berth vm snapshot create web1 --name before-upgrade
-  berth vm snapshot create web1 web2 --name weekly --freeze
-  berth vm snapshot create web1 --name before-upgrade --dry-run`,
+		Example: `  berth vm snapshot add web1 --name before-upgrade
+  berth vm snapshot add --selector label=web --name weekly --freeze
+  berth vm snapshot add web1 --name before-upgrade --dry-run`,
 	}, "taken", "", func(r *berthv1.ActOnVMsRequest, name string) error {
 		action := &berthv1.SnapshotAction{Name: name, Description: description, Freeze: "auto"}
 		switch {
@@ -109,7 +115,7 @@ func snapshotDeleteCommand(a *term.App) *cobra.Command {
 only is removed as well. --force also removes one that a revert has not come to its end with, and gives that revert up:
 the VM is then started with its disks as they are, of which some may be as in the snapshot and others not.`,
 		Example: `  berth vm snapshot delete web1 --name before-upgrade
-  berth vm snapshot delete web1 web2 --name weekly --yes`,
+  berth vm snapshot delete --selector label=web --name weekly --yes`,
 	}, "deleted", "Nobody can revert %s to snapshot %s afterwards. Delete it?",
 		func(r *berthv1.ActOnVMsRequest, name string) error {
 			r.Action = &berthv1.ActOnVMsRequest_Forget{Forget: &berthv1.ForgetAction{Name: name, Force: force}}
@@ -130,7 +136,7 @@ func snapshotListCommand(a *term.App) *cobra.Command {
 				return err
 			}
 			vm := answer.GetVm()
-			a.NoteIfEmpty(cmd, len(vm.GetSnapshots()), "no snapshots: 'berth vm snapshot create --help' shows how to take one")
+			a.NoteIfEmpty(cmd, len(vm.GetSnapshots()), "no snapshots: 'berth vm snapshot add --help' shows how to take one")
 			return a.Print(cmd, term.Result{
 				Message: answer,
 				Names:   term.Prefixed("snapshot/", vm.GetSnapshots(), (*berthv1.Snapshot).GetName),

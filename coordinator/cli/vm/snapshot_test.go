@@ -16,7 +16,7 @@ import (
 func TestSnapshotCommandsSayWhatIsWanted(t *testing.T) {
 	f := clitest.Steady()
 	w, _ := clitest.NewSite(t, f)
-	said := w.Run("vm", "snapshot", "create", "web1", "web2", "--name", "weekly", "--freeze", "--description", "before", "--no-wait")
+	said := w.Run("vm", "snapshot", "add", "web1", "web2", "--name", "weekly", "--freeze", "--description", "before", "--no-wait")
 	if said.Exit != term.Done || !strings.Contains(said.Out, "vm/web2: taking snapshot weekly on node2") {
 		t.Errorf("exit %d, said %q and %q", said.Exit, said.Out, said.ErrOut)
 	}
@@ -26,9 +26,9 @@ func TestSnapshotCommandsSayWhatIsWanted(t *testing.T) {
 		t.Errorf("the coordinator was asked %v", sent)
 	}
 	for _, args := range [][]string{
-		{"vm", "snapshot", "create", "web1"},
-		{"vm", "snapshot", "create", "--name", "x"},
-		{"vm", "snapshot", "create", "web1", "--name", "x", "--freeze", "--no-freeze"},
+		{"vm", "snapshot", "add", "web1"},
+		{"vm", "snapshot", "add", "--name", "x"},
+		{"vm", "snapshot", "add", "web1", "--name", "x", "--freeze", "--no-freeze"},
 		{"vm", "snapshot", "revert", "web1", "--name", "x"},
 		{"vm", "snapshot", "delete", "web1", "--name", "x"},
 	} {

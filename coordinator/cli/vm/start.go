@@ -20,9 +20,10 @@ func startCommand(a *term.App) *cobra.Command {
 		node, reason string
 		dryRun, full bool
 		force        bool
+		choose       choosing
 	)
 	cmd := &cobra.Command{
-		Use: "start [NAME...]", Short: "Place a VM on the best node and start it", Args: severalNames,
+		Use: "start [NAME...]", Short: "Place a VM on the best node and start it", Args: namesOrSelector,
 		Long: `Place a VM on the best node and start it.
 
 With a description (--memory and the flags that go with it, or --xml) the VM is a new one. Without, it is one that was
@@ -53,6 +54,7 @@ one, on a node that takes them all. One that is refused does not stop the others
   berth vm start db2 --memory 4G --label acme --prefer hv1,hv2 --migration manual
   berth vm start web1
   berth vm start web1 web2 db1
+  berth vm start --selector label=web
   berth vm start web1 --memory 4G --dry-run
   berth vm start web1 --force --reason "I have pulled the plug of node3"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,11 +64,12 @@ one, on a node that takes them all. One that is refused does not stop the others
 			if cmd.Flags().Changed("reason") != force {
 				return term.Usagef(cmd, "--force and --reason go together: the reason says what you know of the nodes that do not answer")
 			}
-			if len(args) > 1 && force {
+			if (len(args) > 1 || choose.on()) && force {
 				return term.Usagef(cmd, "--force is for one VM at a time")
 			}
-			if len(args) > 1 {
-				return startMany(a, cmd, &berthv1.StartVMsRequest{Vms: args, Node: node, DryRun: dryRun, RequestId: term.RequestID()}, wait)
+			if len(args) > 1 || choose.on() {
+				request := &berthv1.StartVMsRequest{Vms: args, Node: node, DryRun: dryRun, RequestId: term.RequestID()}
+				return startMany(a, cmd, &choose, request, wait)
 			}
 			request := &berthv1.StartVMRequest{Node: node, DryRun: dryRun, RequestId: term.RequestID(), Force: force, Reason: reason}
 			if len(args) > 0 {
@@ -91,6 +94,7 @@ one, on a node that takes them all. One that is refused does not stop the others
 	cmd.Flags().BoolVar(&full, "full", false, "with --dry-run: every figure of every node")
 	term.Complete(cmd, "node", a.NodeNames())
 	term.Complete(cmd, "reason", cobra.NoFileCompletions)
+	choose.flag(cmd)
 	wait.Flags(cmd)
 	return cmd
 }
@@ -112,6 +116,7 @@ func start(a *term.App, cmd *cobra.Command, request *berthv1.StartVMRequest, wai
 		return dryRun(a, cmd, answer, answer.GetDecision(), full)
 	}
 	op := answer.GetOperation()
+	noteBootless(a, cmd, op.GetVm(), request.GetVm())
 	said := fmt.Sprintf(
 		"vm/%s: %s (operation %s, %s)", op.GetVm(), follow.Beginning(op), op.GetId(), explanation.Placement(answer.GetDecision()),
 	)
@@ -127,6 +132,7 @@ func start(a *term.App, cmd *cobra.Command, request *berthv1.StartVMRequest, wai
 		}
 		said = fmt.Sprintf("vm/%s running on %s (%s)", op.GetVm(), op.GetTarget(), explanation.Placement(decision))
 	}
+	a.Cautions(cmd.ErrOrStderr(), answer.GetDecision().GetWarnings())
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{"vm/" + op.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
 	})

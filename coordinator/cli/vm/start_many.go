@@ -28,11 +28,19 @@ func severalNames(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// namesOrSelector accepts any number of names, or none where --selector chooses.
+func namesOrSelector(cmd *cobra.Command, args []string) error {
+	if bySelector(cmd) {
+		return someNames(cmd, args)
+	}
+	return severalNames(cmd, args)
+}
+
 // describedOne refuses, with several names, the flags that are about one VM.
 func describedOne(cmd *cobra.Command, args []string) error {
 	given := term.ChangedFlags(cmd, slices.Concat(describing, []string{"xml", "key"}, traitFlagNames, placeFlagNames))
 	switch {
-	case len(args) < 2:
+	case len(args) < 2 && !bySelector(cmd):
 		return nil
 	case len(given) > 0:
 		return term.Usagef(cmd, "%s describes one VM: several that exist start without it", given[0])
@@ -43,12 +51,15 @@ func describedOne(cmd *cobra.Command, args []string) error {
 }
 
 // startMany starts VMs that exist. Each has a line of its own: that one is refused does not stop the others.
-func startMany(a *term.App, cmd *cobra.Command, request *berthv1.StartVMsRequest, wait follow.WaitFlags) error {
+func startMany(a *term.App, cmd *cobra.Command, choose *choosing, request *berthv1.StartVMsRequest, wait follow.WaitFlags) error {
 	s, err := a.Connect()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if request.Vms, err = choose.names(cmd.Context(), cmd, s, request.GetVms()); err != nil {
+		return err
+	}
 	answer, err := term.Ask(cmd.Context(), s, term.Client.StartVMs, request)
 	if err != nil {
 		return err
@@ -66,6 +77,9 @@ func startMany(a *term.App, cmd *cobra.Command, request *berthv1.StartVMsRequest
 				started.Decision = finalDecision(cmd, s, last, started.GetDecision())
 			}
 		})
+	}
+	for _, started := range answer.GetStarted() {
+		a.Cautions(cmd.ErrOrStderr(), started.GetDecision().GetWarnings())
 	}
 	err = a.Print(cmd, term.Result{
 		Message: answer,
@@ -96,6 +110,8 @@ func startedLine(started *berthv1.StartedVM, dryRun bool) string {
 		text += fmt.Sprintf("would start on %s (%s)", started.GetDecision().GetWinner(), explanation.Placement(started.GetDecision()))
 	case op.GetResult() == berthv1.OperationResult_OPERATION_RESULT_DONE:
 		text += fmt.Sprintf("running on %s (%s)", op.GetTarget(), explanation.Placement(started.GetDecision()))
+	case op.GetCancelled():
+		text += fmt.Sprintf("is not started: it was cancelled (operation %s)", op.GetId())
 	case follow.Ended(op):
 		text += fmt.Sprintf("did not start, %s: %s (operation %s)", term.Enum(op.GetResult(), "OPERATION_RESULT_"),
 			cmp.Or(op.GetMessage(), "no reason is recorded"), op.GetId())

@@ -39,6 +39,27 @@ func TestDryRunThatIsRefused(t *testing.T) {
 	}
 }
 
+// A start that is let in with a warning says so beside its answer, in JSON in it only.
+func TestStartTellsWarnings(t *testing.T) {
+	f := clitest.Steady()
+	f.OnStartVM = func(*berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		decision := clitest.CannedDecision()
+		decision.Warnings = []string{"more vCPUs than CPUs"}
+		return &berthv1.StartVMResponse{Decision: decision, Operation: &berthv1.Operation{Id: "o1", Vm: "web1"}}, nil
+	}
+	w, _ := clitest.NewSite(t, f)
+	if said := w.Run("vm", "start", "web1", "--wait=false"); said.Exit != term.Done || said.ErrOut != "warning: more vCPUs than CPUs\n" {
+		t.Errorf("%+v", said)
+	}
+	said := w.Run("vm", "start", "web1", "--wait=false", "-o", "json")
+	if said.ErrOut != "" || !strings.Contains(said.Out, "more vCPUs than CPUs") {
+		t.Errorf("%+v", said)
+	}
+	if said := w.Run("vm", "start", "web1", "--dry-run"); !strings.Contains(said.Out, "warning") {
+		t.Errorf("%+v", said)
+	}
+}
+
 // What stands on the line is what the coordinator is asked.
 func TestStartSendsWhatWasDescribed(t *testing.T) {
 	f := clitest.Steady()

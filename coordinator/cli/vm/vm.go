@@ -34,27 +34,32 @@ A VM is a guest that Berth places, starts and moves. Domains that others run on 
 }
 
 func listCommand(a *term.App) *cobra.Command {
-	var node string
-	cmd := &cobra.Command{
-		Use: "list", Short: "List VMs", Args: term.Arguments(0),
-		Example: `  berth vm list
-  berth vm list --node node1 -o wide`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			answer, err := term.AskAllOnce(a, cmd, term.Client.ListVMs, &berthv1.ListVMsRequest{Node: node}, term.Everything)
-			if err != nil {
-				return err
-			}
-			a.NoteIfEmpty(cmd, len(answer.GetVms()), "no VMs: 'berth vm start --help' shows how to make one")
-			return a.Print(cmd, term.Result{
-				Message: answer,
-				Names:   term.Prefixed("vm/", answer.GetVms(), (*berthv1.VM).GetName),
-				Text:    func(p *term.Page, wide bool) { table(a, p, answer.GetVms(), wide) },
-			})
+	list := &term.Lister[*berthv1.VM]{
+		What: "VM", Empty: "no VMs: 'berth vm start --help' shows how to make one", Ask: term.AskVMs,
+		Name: func(vm *berthv1.VM) string { return "vm/" + vm.GetName() },
+		State: func(vm *berthv1.VM) string {
+			memory, vcpus, _ := listedSize(vm)
+			return fmt.Sprint(vm.GetState(), vm.GetNode(), memory, vcpus, vm.GetCondition(), vm.GetEpoch(), vm.GetOperationId())
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Table: func(p *term.Page, vms []*berthv1.VM, wide bool) { table(a, p, vms, wide) },
 	}
-	cmd.Flags().StringVar(&node, "node", "", "only those that `NODE` holds")
-	term.Complete(cmd, "node", a.NodeNames())
+	cmd := list.Command(a, &cobra.Command{
+		Use: "list", Short: "List VMs",
+		Long: `List VMs. What stands on the line has to hold together; of several values of one flag, one has to.`,
+		Example: `  berth vm list
+  berth vm list --node node1 -o wide
+  berth vm list --customer acme --state running,paused --sort memory
+  berth vm list --label web --watch`,
+	})
+	list.VMFlags(cmd, a, "that are held by", "")
+	list.StateFlags(cmd, a, "", "stopped", "starting", "running", "stopping", "migrating", "paused", "unknown", "lost")
+	list.Flag(cmd,
+		term.ByText("name", (*berthv1.VM).GetName),
+		term.ByMost("memory", func(vm *berthv1.VM) int64 { return runs(vm).GetMemoryBytes() }),
+		term.ByText("node", (*berthv1.VM).GetNode),
+		term.ByText("state", func(vm *berthv1.VM) string { return term.Enum(vm.GetState(), "VM_STATE_") }),
+		term.ByMost("age", func(vm *berthv1.VM) int64 { return -vm.GetCreatedAt().AsTime().UnixNano() }),
+	)
 	return cmd
 }
 
@@ -250,6 +255,7 @@ If its node is unreachable, that is refused: nobody can ask the guest. With --wh
 is heard again, and 'berth operation cancel' takes it back until then.`,
 		Example: `  berth vm stop web1
   berth vm stop web1 web2 --grace 5m
+  berth vm stop --selector label=web --dry-run
   berth vm stop web1 --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -260,7 +266,7 @@ is heard again, and 'berth operation cancel' takes it back until then.`,
 			case !cmd.Flags().Changed("timeout") && grace+time.Minute > flags.wait.Timeout:
 				flags.wait.Timeout = grace + time.Minute
 			}
-			if len(args) > 1 || flags.dryRun {
+			if flags.several(args) {
 				return flags.act(a, cmd, &berthv1.ActOnVMsRequest{Vms: args, Action: &berthv1.ActOnVMsRequest_Stop{Stop: &berthv1.StopAction{
 					Force: force, GraceSeconds: grace.Seconds(), InterruptBackup: interrupt,
 				}}}, "stopped")
@@ -277,6 +283,7 @@ is heard again, and 'berth operation cancel' takes it back until then.`,
 	cmd.Flags().DurationVar(&grace, "grace", 90*time.Second, "`DURATION` that the guest has to shut down, at most 1h")
 	term.Complete(cmd, "grace", cobra.NoFileCompletions)
 	flags.flags(cmd)
+	flags.choosing.flag(cmd)
 	return cmd
 }
 
@@ -320,7 +327,7 @@ button, and has three minutes. Its node and its domain stay the same. So a chang
   berth vm reboot web1 web2
   berth vm reboot web1 --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || flags.dryRun {
+			if flags.several(args) {
 				request := &berthv1.ActOnVMsRequest{Vms: args, Action: &berthv1.ActOnVMsRequest_Reboot{Reboot: &berthv1.RebootAction{}}}
 				if force {
 					request.Action = &berthv1.ActOnVMsRequest_Reset_{Reset_: &berthv1.ResetAction{}}
@@ -335,6 +342,7 @@ button, and has three minutes. Its node and its domain stay the same. So a chang
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "reset it at once without asking the guest, like the reset button")
 	flags.flags(cmd)
+	flags.choosing.flag(cmd)
 	return cmd
 }
 
@@ -359,58 +367,6 @@ func reboot(a *term.App, cmd *cobra.Command, request *berthv1.RebootVMRequest, w
 	}
 	return a.Print(cmd, term.Result{
 		Message: answer, Names: []string{"vm/" + op.GetVm()}, Text: func(p *term.Page, _ bool) { p.Line("%s", said) },
-	})
-}
-
-func deleteCommand(a *term.App) *cobra.Command {
-	var (
-		yes  bool
-		keep bool
-		wait follow.WaitFlags
-	)
-	cmd := &cobra.Command{
-		Use: "delete NAME", Short: "Forget a stopped VM, with the disks that were made for it", Args: term.Arguments(1, "NAME"),
-		Long: `Forget a stopped VM: its description, its keys and its place in groups. Disks that Berth has made in a storage pool are
-removed with it, but for those that are to be kept; --keep-disks keeps all. Disks that are files are not touched.`,
-		Example: `  berth vm delete web1
-  berth vm delete web1 --keep-disks
-  berth vm delete web1 --yes`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			question := "Disks that were made for it go with it."
-			if keep {
-				question = "Its disks stay."
-			}
-			if err := term.Confirm(cmd, yes, fmt.Sprintf("Forget vm/%s? %s", args[0], question)); err != nil {
-				return err
-			}
-			return vmDelete(a, cmd, &berthv1.DeleteVMRequest{Vm: args[0], KeepDisks: keep, RequestId: term.RequestID()}, wait)
-		},
-		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
-	}
-	cmd.Flags().BoolVar(&keep, "keep-disks", false, "all of its disks stay, as disks of no VM")
-	term.ConfirmFlag(cmd, &yes)
-	wait.Flags(cmd)
-	return cmd
-}
-
-func vmDelete(a *term.App, cmd *cobra.Command, request *berthv1.DeleteVMRequest, wait follow.WaitFlags) error {
-	s, err := a.Connect()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	answer, err := term.Ask(cmd.Context(), s, term.Client.DeleteVM, request)
-	if err != nil {
-		return err
-	}
-	if answer.GetOperation() != nil {
-		return follow.Through(a, cmd, s, answer, &answer.Operation, wait, func(op *berthv1.Operation) string {
-			return fmt.Sprintf("vm/%s deleted, and its disks removed, after %s", op.GetVm(), follow.Took(op))
-		})
-	}
-	return a.Print(cmd, term.Result{
-		Message: answer, Names: []string{"vm/" + request.GetVm()},
-		Text: func(p *term.Page, _ bool) { p.Line("vm/%s deleted; its disks stay where they are", request.GetVm()) },
 	})
 }
 

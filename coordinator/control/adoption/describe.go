@@ -3,7 +3,6 @@ package adoption
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"berth/coordinator/admission"
 	"berth/coordinator/control/lead"
@@ -116,12 +115,9 @@ func (a *Adoption) inherited(snapshot *state.Snapshot, vm *model.VM, one evidenc
 // textOf tells the first findings of a document.
 func textOf(found []guard.Finding) string {
 	const most = 4
-	texts := make([]string, 0, most+1)
-	for i := range found[:min(len(found), most)] {
+	texts := make([]string, 0, len(found))
+	for i := range found {
 		texts = append(texts, found[i].Text())
 	}
-	if more := len(found) - most; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, "; ")
+	return units.Some(texts, most, "; ")
 }

@@ -28,7 +28,9 @@ type Fencer struct {
 	asking map[string]bool      // by node ID, as all that follow: its device is being asked
 	rests  map[string]time.Time // until when a device is left alone
 	heard  map[string]time.Time // when each was last heard under the boot that its record has
+	fell   map[string]time.Time // when each was last heard under the boot before that
 	leases map[string]time.Time // when each node got its last one
+	came   map[string]arrival   // by VM ID: when each came to the node that has it, of those that came under this leader
 	// disarmed are those that were told to disarm their watchdogs and have not said since that they have: what they say of an
 	// armed one may be older.
 	disarmed map[string]bool
@@ -39,8 +41,22 @@ type Fencer struct {
 func NewFencer(at time.Time, newID func() string) *Fencer {
 	return &Fencer{
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
-		heard: map[string]time.Time{}, disarmed: map[string]bool{},
+		heard: map[string]time.Time{}, fell: map[string]time.Time{}, disarmed: map[string]bool{}, came: map[string]arrival{},
 		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{}, identities: identities{}, powers: powers{},
+	}
+}
+
+// arrival is when a VM came to its node, under an epoch.
+type arrival struct {
+	epoch uint64
+	at    time.Time
+}
+
+// Came takes note that a VM has come to its node. Its record has that as well, by a wall clock, which may jump before the node is lost:
+// then a loss that came soon would look like one that came an hour later.
+func (f *Fencer) Came(vm *model.VM, at time.Time) {
+	if f.came[vm.ID].epoch != vm.Epoch {
+		f.came[vm.ID] = arrival{vm.Epoch, at}
 	}
 }
 
@@ -117,8 +133,8 @@ func (f *Fencer) provenAt(node string) time.Time {
 func (f *Fencer) awaited(p evidence.Moment) map[string][]string {
 	awaited := map[string][]string{}
 	var survey *evidence.Survey
-	for _, vm := range p.VMs() {
-		if !vm.Guarded() || vm.Desired != model.Running || vm.Operation != "" || vm.Whereabouts.Missing.IsZero() {
+	for _, vm := range p.VMsMarked(model.MarkGuarded) {
+		if vm.Operation != "" || vm.Whereabouts.Missing.IsZero() {
 			continue
 		}
 		if survey == nil {
@@ -358,27 +374,51 @@ const atOnce = 15 * time.Second
 // lose takes note in a VM's record that its host was lost, as far as this leader knows when: if it did not lead then, that counts as now.
 // Where others fell silent at that moment it was not the VM.
 func (f *Fencer) lose(p evidence.Moment, vm *model.VM, node *model.Node) {
-	fell := func(node *model.Node) time.Time {
-		facts := p.Facts(node.ID)
-		switch {
-		case facts.Boot != node.Boot || facts.HeardAt.IsZero(): // what it was heard at is of another boot
-			return f.heard[node.ID]
-		case facts.Liveness.Answers():
-			return time.Time{}
-		}
-		return facts.HeardAt
-	}
-	at := fell(node)
+	at := f.fellAt(p, node)
 	if at.IsZero() {
 		at = p.At
 	}
 	for _, other := range p.Nodes() {
-		apart := fell(&other).Sub(at)
+		apart := f.fellAt(p, &other).Sub(at)
 		if other.ID != node.ID && apart < atOnce && apart > -atOnce {
 			return
 		}
 	}
-	vm.Lose(node.Name, vm.CameAt(), at)
+	vm.Lose(node.Name, cmp.Or(f.cameAt(vm), vm.CameAt()), at)
+}
+
+// fellAt is when a node was heard last that is silent, or that has booted since; zero: it answers, or nobody knows.
+func (f *Fencer) fellAt(p evidence.Moment, node *model.Node) time.Time {
+	facts := p.Facts(node.ID)
+	switch {
+	case facts.Boot != node.Boot || facts.HeardAt.IsZero(): // what it was heard at is of another boot
+		return f.heard[node.ID]
+	case facts.Liveness.Answers():
+		return time.Time{}
+	}
+	return facts.HeardAt
+}
+
+// cameAt is when a VM came to the node that has it; zero: not under this leader.
+func (f *Fencer) cameAt(vm *model.VM) time.Time {
+	if here, seen := f.came[vm.ID]; seen && here.epoch == vm.Epoch {
+		return here.at
+	}
+	return time.Time{}
+}
+
+// Stay is when the VM of a migration came to its source, and when that was heard last under the boot with which the migration began, by
+// this leader's own clock: a wall clock may have been set meanwhile, and the migration is judged when the host is back. Zero: it does not
+// know, or the host is still heard.
+func (f *Fencer) Stay(p evidence.Moment, op *operation.Operation, vm *model.VM) (came, fell time.Time) {
+	node, known := p.Node(op.Source)
+	if !known || op.Kind != operation.Migrate {
+		return time.Time{}, time.Time{}
+	}
+	if node.Boot != op.SourceBoot {
+		return f.cameAt(vm), f.fell[node.ID]
+	}
+	return f.cameAt(vm), f.fellAt(p, &node)
 }
 
 // noticed is how many nodes are written down by one command.
@@ -410,6 +450,8 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 		after, event := noticedNode(&silence, facts, machines)
 		if facts.Boot == node.Boot {
 			f.heard[node.ID] = facts.HeardAt
+		} else if heard := f.heard[node.ID]; !heard.IsZero() {
+			f.fell[node.ID] = heard
 		}
 		if unnoticed(&after, &node) {
 			continue

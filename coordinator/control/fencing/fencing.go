@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
 
@@ -61,6 +62,11 @@ func (c *Fencing) with(do func(*Fencer)) {
 	do(c.fencer)
 }
 
+// Came takes note that a VM has come to its node.
+func (c *Fencing) Came(vm *model.VM) {
+	c.with(func(f *Fencer) { f.Came(vm, c.Now()) })
+}
+
 // Leased takes note that a node gets a lease now, or is told that it needs none any more.
 func (c *Fencing) Leased(node string, leased bool) {
 	c.with(func(f *Fencer) { f.Leased(node, leased, c.Now()) })
@@ -85,6 +91,13 @@ func (c *Fencing) IsOff(snapshot *state.Snapshot, id string) (off bool) {
 	moment := c.Moment(snapshot)
 	c.with(func(f *Fencer) { off = enrolled && f.Off(moment, &node) })
 	return off
+}
+
+// Stay is Fencer.Stay of this leadership.
+func (c *Fencing) Stay(snapshot *state.Snapshot, op *operation.Operation, vm *model.VM) (came, fell time.Time) {
+	moment := c.Moment(snapshot)
+	c.with(func(f *Fencer) { came, fell = f.Stay(moment, op, vm) })
+	return came, fell
 }
 
 // Contradicted says why the proof that a node is off does not hold; empty: it does, or there is none.

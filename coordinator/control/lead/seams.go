@@ -59,6 +59,7 @@ type Task struct {
 	Crashed  *CopyOf // remove what is left of it if it has crashed, and refuse orders for it up to its epoch from now on
 	Lock     *TryLock
 	Devices  *CopyOf // give the disks and interfaces that it runs with
+	Frozen   *CopyOf // tell whether its guest's file systems are frozen
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
 
 	Reach []string // addresses of another node: try to connect to them
@@ -114,6 +115,7 @@ type TaskDone struct {
 	DomainXML string         // of Describe and Document
 	Locked    bool           // of Lock, to look
 	Devices   []model.Device // of Devices, with their elements
+	Frozen    bool           // of Frozen; false also where that cannot be told
 	Reached   string         // of Reach: the address that answers; empty: none does
 }
 

@@ -52,10 +52,7 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 	if err != nil {
 		return First{}, err
 	}
-	if err := l.uninterrupted(&vm, request); err != nil {
-		return First{}, err
-	}
-	if err := l.where(snapshot, &vm); err != nil {
+	if err := undisturbed(ctx, l, snapshot, &vm, request); err != nil {
 		return First{}, err
 	}
 	at, revision := l.Now(), vm.Revision
@@ -129,6 +126,19 @@ func (l *Lifecycle) actOn(ctx context.Context, snapshot *state.Snapshot, request
 		return First{}, notRunning(vm, startIt)
 	}
 	return First{Next: operation.Next{Operation: op, VM: vm}, Revision: revision, made: made}, nil
+}
+
+// undisturbed refuses what would come between a guest and what somebody else does with it, or is asked of the wrong node.
+func undisturbed(ctx context.Context, l *Lifecycle, snapshot *state.Snapshot, vm *model.VM, request ActOnVM) error {
+	if err := l.uninterrupted(vm, request); err != nil {
+		return err
+	}
+	if !request.Force && !request.InterruptBackup && request.Snapshot.Freeze != model.FreezeNever {
+		if err := l.drifts.Unfrozen(ctx, snapshot, vm, request.Kind); err != nil {
+			return err
+		}
+	}
+	return l.where(snapshot, vm)
 }
 
 // editsFor are the changes of devices that a request makes: none for a new disk of a VM that has ended since the request was made.

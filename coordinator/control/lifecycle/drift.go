@@ -28,7 +28,7 @@ func undrifted(facts estate.Facts, vm *model.VM) error {
 	if asked := drift.Asked(vm, cluster); asked != "" {
 		return &lead.Error{
 			Code: lead.Conflict, Subject: "vm/" + vm.Name,
-			Message: fmt.Sprintf("VM %q is not started before somebody has decided what is right: %s, and that is not permitted", vm.Name, asked),
+			Message: fmt.Sprintf("VM %q is not started before somebody has decided what is right: %s", vm.Name, asked),
 			NextStep: fmt.Sprintf("start it as it ran last after 'berth vm accept %s', or as its record says after 'berth vm revert %s'", vm.Name,
 				vm.Name),
 		}

@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/binding"
 	"berth/coordinator/control/lead"
+	"berth/coordinator/drift"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -103,6 +104,7 @@ func (r *runner) load() (operation.Input, bool) {
 	case op.Phase == operation.Queued:
 		input.Turn = mayBegin(snapshot, &op)
 	}
+	input.Came, input.Fell = r.control.fencing.Stay(snapshot, &op, &vm)
 	if op.Kind == operation.Migrate && r.control.Inventory.Settled(snapshot, r.control.Now()) {
 		input.Suspect = evidence.Unfit(op.TargetName, r.control.Inventory.Facts(op.Target, r.control.Now()), r.control.Now())
 	}
@@ -218,12 +220,14 @@ func (r *runner) commit(
 	decisions ...placement.Decision,
 ) {
 	o := r.control
-	events := eventsOf(op, next)
-	if op.Kind == operation.Start && next.Operation.Result == operation.Done {
-		var bound []model.Event
-		next.VM, bound = o.drifts.Started(o.Store.Snapshot(), next.VM)
-		events = append(events, bound...)
+	var bound []model.Event
+	if next.Wrote != "" {
+		bound = o.drifts.Wrote(o.Store.Snapshot(), &next)
 	}
+	if next.Operation.Code == operation.Overlaid {
+		bound = drift.Events(&vm, &next.VM, next.Operation.UpdatedAt, lead.Berth)
+	}
+	events := append(eventsOf(op, next), bound...)
 	command := state.Command{
 		Key: o.NewID(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
 		Expect: append([]state.Expectation{
@@ -241,6 +245,9 @@ func (r *runner) commit(
 	}
 	o.writeDisks(&command, next)
 	result, err := o.Propose(ctx, command)
+	if err == nil && result.Refusal == nil && next.Arrived() {
+		o.fencing.Came(&next.VM)
+	}
 	switch {
 	case err != nil && ctx.Err() == nil:
 		o.Logger.Warn("an operation's step could not be committed", "operation", op.ID, "error", err)

@@ -50,6 +50,12 @@ func (w *wantedMove) plan() string {
 
 func (l *Lifecycle) move(ctx context.Context, request wantedMove) (Migration, error) {
 	var migration Migration
+	snapshot := l.Store.Snapshot()
+	if vm, known := snapshot.VM(request.VM); known { // before the turn, which others wait for
+		if err := l.drifts.Unfrozen(ctx, snapshot, &vm, operation.Migrate); err != nil {
+			return migration, err
+		}
+	}
 	err := l.InTurn(ctx, "vm/"+request.VM, func() (again lead.Retry, err error) {
 		migration, again, err = l.migrateOnce(ctx, request)
 		return again, err

@@ -14,8 +14,8 @@ import (
 
 // withCopies is the VM of which an operation has left copies of disks.
 func withCopies(snapshot *state.Snapshot, id string) (model.VM, bool) {
-	for _, vm := range snapshot.VMs() {
-		if vm.Copies != nil && vm.Copies.Operation == id {
+	for _, vm := range snapshot.VMsMarked(model.MarkCopies) {
+		if vm.Copies.Operation == id {
 			return vm, true
 		}
 	}

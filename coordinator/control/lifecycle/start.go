@@ -58,6 +58,14 @@ func retryOf(err error, settled bool) lead.Retry {
 	return lead.Decided
 }
 
+// unwatched is the epoch of a VM's last run if nobody has seen its end; otherwise what its record says.
+func (s *scene) unwatched(vm *model.VM) uint64 {
+	if s.survey().EndUnwatched(vm) {
+		return vm.Epoch
+	}
+	return vm.Unwatched
+}
+
 func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 	snapshot := now.snapshot
 	fail := func(err error) decidedStart { return decidedStart{err: err} }
@@ -140,6 +148,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 		op.Evidence = []string{forced}
 		vm.Whereabouts.Missing = at // if the start fails, it is as missing as before
 	}
+	vm.Unwatched = now.unwatched(&vm)
 	next := operation.Place(op, vm, target, at)
 	next.VM.Desired, next.VM.Operation, next.VM.Holder, next.VM.Condition = model.Running, op.ID, "", model.Condition{}
 	return decidedStart{first: &First{

@@ -40,7 +40,7 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 			Code: lead.Busy, Subject: subject, Message: fmt.Sprintf(
 				"%s discards the paused copy first that a migration has left there", lead.NodeName(snapshot, due[0].Node),
 			),
-			NextStep: "try again in some seconds; the log of its agent says what is in the way",
+			NextStep: evidence.AwaitDiscard(lead.NodeName(snapshot, due[0].Node)),
 		}
 	}
 	elsewhere, err := l.elsewhere(snapshot, vm, request.last)
@@ -64,8 +64,8 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 				"a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, lead.NodeName(snapshot, elsewhere),
 			),
 			NextStep: fmt.Sprintf(
-				"see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy'", vm.Name,
-				vm.Name,
+				"see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy' "+
+					"('systemctl restart libvirtd' there, if that hangs)", vm.Name, vm.Name,
 			),
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 // discard has the copies that operations had to leave on silent nodes discarded, where that can be done now.
 func (w *Watch) discard(ctx context.Context, p evidence.Moment, beside *errands) {
-	for _, vm := range p.VMs() {
-		if len(vm.Discards) == 0 || vm.Operation != "" || vm.Condition.Is(model.RunsTwice) {
+	for _, vm := range p.VMsMarked(model.MarkDiscards) {
+		if vm.Operation != "" || vm.Condition.Is(model.RunsTwice) {
 			continue
 		}
 		due, over := evidence.Discardable(p, &vm)

@@ -10,7 +10,7 @@ import (
 
 // removeCopies has copies of disks removed that migrations have left, once their VMs have run with their disks again.
 func (w *Watch) removeCopies(ctx context.Context, p evidence.Moment, beside *errands) {
-	for _, vm := range p.VMs() {
+	for _, vm := range p.VMsMarked(model.MarkCopies) {
 		if evidence.Superseded(p, &vm) {
 			beside.once("remove copies "+vm.ID, func() { w.removeCopiesOf(ctx, vm) })
 		}

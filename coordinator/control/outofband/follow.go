@@ -147,6 +147,9 @@ func (w *Watch) refused(ctx context.Context, vm *model.VM) bool {
 
 // stopped takes a VM from its holder, which has refused it. What is wanted of it stays.
 func (w *Watch) stopped(ctx context.Context, vm model.VM, finding evidence.Finding) {
+	if w.fencing.Survey(w.Store.Snapshot()).EndUnwatched(&vm) {
+		vm.Unwatched = vm.Epoch
+	}
 	vm.Holder, vm.Condition, vm.Whereabouts = "", finding.Condition, model.Whereabouts{}
 	w.keep(ctx, vm, model.Event{Kind: "vm.stopped-out-of-band", Message: finding.Why})
 }

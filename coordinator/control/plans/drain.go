@@ -58,6 +58,7 @@ func (p *Plans) drainOnce(ctx context.Context, request DrainNode) (Drained, lead
 	plan.Kind, plan.Cluster, plan.Node, plan.NodeName = model.PlanDrain, node.ClusterName(), node.ID, node.Name
 	p.makeRun(&plan, request.Caller, request.RequestID)
 	plan.Parallel, plan.Bandwidth = parallel, request.Bandwidth
+	preflight.WarnOfFrozen(p.frozen(ctx, snapshot, plan.Moves))
 	if request.DryRun {
 		return Drained{Plan: plan, Preflight: preflight}, lead.Decided, nil
 	}
@@ -71,6 +72,17 @@ func (p *Plans) drainOnce(ctx context.Context, request DrainNode) (Drained, lead
 	}
 	plan, again, err = p.commit(ctx, command, plan)
 	return Drained{Plan: plan, Preflight: preflight}, again, err
+}
+
+// frozen names the VMs that are to move and cannot at this moment, because somebody has frozen their guests' file systems.
+func (p *Plans) frozen(ctx context.Context, snapshot *state.Snapshot, moves []model.Move) []string {
+	var going []string
+	for i := range moves {
+		if !moves[i].Stays {
+			going = append(going, moves[i].VM)
+		}
+	}
+	return p.guests.FrozenAmong(ctx, snapshot, going)
 }
 
 // drainable refuses a drain that could only fail.

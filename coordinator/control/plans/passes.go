@@ -61,7 +61,7 @@ func (p *Plans) pass(ctx context.Context, clusterName string) {
 	}
 	passed := p.look(fleet, snapshot)
 	p.remember(clusterName, LastPass{At: at, Idle: passed.Idle, Unrepaired: passed.Unrepaired})
-	p.mark(ctx, passed.Marks, at)
+	p.mark(ctx, &passed, at)
 	for i := range passed.Observed {
 		command := p.foundCommand(&passed.Observed[i], "observe plan")
 		command.Events[0].Kind = "plan.observed"
@@ -109,7 +109,8 @@ func (p *Plans) look(fleet *balance.Fleet, snapshot *state.Snapshot) moving.Pass
 }
 
 // mark writes down which groups are broken since when, and which of them hold again.
-func (p *Plans) mark(ctx context.Context, marks []moving.Mark, at time.Time) {
+func (p *Plans) mark(ctx context.Context, passed *moving.Passed, at time.Time) {
+	marks := passed.Marks
 	if len(marks) == 0 {
 		return
 	}
@@ -127,6 +128,11 @@ func (p *Plans) mark(ctx context.Context, marks []moving.Mark, at time.Time) {
 			Table: state.Resources, ID: one.Record.ID, Revision: one.Record.Revision,
 		})
 		command.Resources, command.Events = append(command.Resources, one.Record), append(command.Events, event)
+	}
+	for _, one := range passed.Both {
+		command.Events = append(command.Events, model.Event{
+			At: at, Kind: "vm.two-repairs", Subject: "vm/" + one.Name, Caller: moving.Berth, Message: one.Why,
+		})
 	}
 	p.Try(ctx, command)
 }

@@ -18,6 +18,7 @@ import (
 	"berth/coordinator/moving"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/state"
 )
 
 // Mover moves single VMs.
@@ -28,6 +29,12 @@ type Mover interface {
 	RecordRefusal(ctx context.Context, decision placement.Decision) error
 	// CancelOperation asks for an operation to be given up. Refusals are of type *lead.Error.
 	CancelOperation(ctx context.Context, id, caller string) (operation.Operation, error)
+}
+
+// Guests are asked what no listing tells of them.
+type Guests interface {
+	// FrozenAmong is the names of those VMs whose guests' file systems somebody has frozen.
+	FrozenAmong(ctx context.Context, snapshot *state.Snapshot, vms []string) []string
 }
 
 // Config says when the leader moves VMs of its own accord.
@@ -46,6 +53,7 @@ type Plans struct {
 
 	config Config
 	mover  Mover
+	guests Guests
 
 	mu        sync.Mutex
 	executors map[string]*executor // by plan ID
@@ -65,9 +73,9 @@ type executor struct {
 }
 
 // New makes a Plans that carries nothing out yet.
-func New(lead *lead.Leader, mover Mover, config Config) *Plans {
+func New(lead *lead.Leader, mover Mover, guests Guests, config Config) *Plans {
 	config.Every = cmp.Or(config.Every, balance.Interval)
-	p := &Plans{Leader: lead, config: config, mover: mover, executors: map[string]*executor{}}
+	p := &Plans{Leader: lead, config: config, mover: mover, guests: guests, executors: map[string]*executor{}}
 	p.Reset()
 	return p
 }

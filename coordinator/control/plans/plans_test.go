@@ -53,7 +53,7 @@ func newSite(t *testing.T) *site {
 		Store: s.store, Proposer: s, Inventory: s, Agents: agents{}, Logger: hclog.NewNullLogger(), Now: time.Now,
 		Random: func() uint64 { random += 0x9e3779b97f4a7c15; return random },
 	})
-	s.Plans = New(leader, s, Config{CallsWait: func() bool { return s.waits.Load() }})
+	s.Plans = New(leader, s, s, Config{CallsWait: func() bool { return s.waits.Load() }})
 	result, err := s.Propose(t.Context(), state.Command{
 		Key: "site", Kind: "test", At: time.Now(),
 		Expect: []state.Expectation{{Table: state.Nodes, ID: "n1"}, {Table: state.Nodes, ID: "n2"}, {Table: state.VMs, ID: "v1"}},
@@ -119,6 +119,9 @@ func (s *site) RecordRefusal(_ context.Context, decision placement.Decision) err
 func (s *site) CancelOperation(context.Context, string, string) (operation.Operation, error) {
 	return operation.Operation{}, nil
 }
+
+// FrozenAmong: nobody has frozen anything.
+func (*site) FrozenAmong(context.Context, *state.Snapshot, []string) []string { return nil }
 
 // The executor asks for the moves that the driver wants, keeps the last refusal, and ends the plan.
 func TestAPlanWhoseMovesAreRefusedEnds(t *testing.T) {

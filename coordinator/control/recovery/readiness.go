@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/shared/pause"
 )
 
 // How often VMs that are to be highly available are asked where they would be started again: each is a decision over all nodes, so one is
@@ -26,7 +28,7 @@ func (r *Recovery) Nowhere() map[string]string {
 // RunReadiness looks for them until the context ends.
 func (r *Recovery) RunReadiness(ctx context.Context) {
 	r.found(map[string]string{}) // of an earlier leadership
-	for passes(ctx, readinessEvery) {
+	for pause.For(ctx, readinessEvery) {
 		snapshot := r.Store.Snapshot()
 		if lead.Quarantined(snapshot) != nil || !r.Inventory.Settled(snapshot, r.Now()) {
 			continue
@@ -39,7 +41,7 @@ func (r *Recovery) RunReadiness(ctx context.Context) {
 					found[id] = why
 				}
 			}
-			if !passes(ctx, readinessPause) {
+			if !pause.For(ctx, readinessPause) {
 				return
 			}
 		}
@@ -55,22 +57,10 @@ func (r *Recovery) found(nowhere map[string]string) {
 
 // available are the IDs of VMs that run and are to be highly available.
 func available(snapshot *state.Snapshot) (ids []string) {
-	for _, vm := range snapshot.VMs() {
-		if vm.HA && vm.Holder != "" {
+	for _, vm := range snapshot.VMsMarked(model.MarkGuarded) {
+		if vm.Holder != "" {
 			ids = append(ids, vm.ID)
 		}
 	}
 	return ids
-}
-
-// passes waits, and is false when the context ends first.
-func passes(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

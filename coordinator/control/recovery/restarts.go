@@ -37,7 +37,7 @@ func (r *Recovery) RunRestarts(ctx context.Context) {
 			continue // the status says so
 		}
 		again := evidence.Again(snapshot)
-		ready, resting := evidence.Restartable(snapshot.VMs(), r.Now(), again)
+		ready, resting := evidence.Restartable(snapshot.VMsMarked(model.MarkDown), r.Now(), again)
 		for id, why := range resting {
 			r.explain(ctx, snapshot, id, why)
 		}

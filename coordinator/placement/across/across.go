@@ -25,10 +25,12 @@ type Search struct {
 	Weight float64
 	// Capacity is the kind of used share that counts: CapacityCPU, CapacityRAM or CapacityCombined.
 	Capacity string
+	// CPUWeight is the weight of CPU in CapacityCombined, 0 to 1. Memory weighs the rest.
+	CPUWeight float64
 	// LastNode is the node ID that the VM ran on last, which is tried before all others. Empty: none is.
 	LastNode string
 	// Bound says in words why there is only one option: "vdc/a names cluster east", "its root disk is in cluster east". Then
-	// nothing is ordered and no threshold counts. Empty: nothing binds the VM.
+	// nothing is ordered. Empty: nothing binds the VM.
 	Bound string
 	// Special are labels of nodes that few VMs need. For a VM that needs none of them, clusters with fewer such labels come
 	// first, before the planner's order.
@@ -42,13 +44,15 @@ type Option struct {
 	Request   placement.Request
 	Policy    placement.Policy
 	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: none
+	Explicit  bool    // somebody has set the threshold: it counts for a VM that is bound to the cluster too
 }
 
 // Place decides in which cluster and on which node the VM goes. It tries the options in the planner's order until one
 // has a node. The node that the VM ran on last is tried before all of them. A cluster without a node for the VM is not tried
 // again.
 //
-// The same view, search and seed give the same decision. With one option it is the decision of placement.Place.
+// The same view, search and seed give the same decision. With one option, unless that crosses its threshold, it is the decision of
+// placement.Place.
 func Place(view *view.View, search Search, seed uint64) placement.Decision {
 	s := &searching{view: view, search: &search, seed: seed}
 	s.across = placement.Across{Planner: search.Planner, Bound: search.Bound}
@@ -61,6 +65,9 @@ func Place(view *view.View, search Search, seed uint64) placement.Decision {
 			At: view.At, Seed: seed, Outcome: placement.Refused, Reason: "no node fits: there is no cluster that the VM may go to",
 		}
 	case 1:
+		if s.fill(&placement.Tried{Cluster: search.Options[0].Cluster}) {
+			return s.inOrder()
+		}
 		decision := placement.Place(view, search.Options[0].Request, search.Options[0].Policy, seed)
 		if s.across.Bound != "" || s.across.Last != "" {
 			decision.Across = &s.across
@@ -133,6 +140,7 @@ func refusalOf(decision *placement.Decision, node string) string {
 func (s *searching) inOrder() placement.Decision {
 	places := s.places()
 	s.across.Level, s.across.Weight, s.across.Capacity = s.search.Level, s.search.Weight, s.search.Capacity
+	s.across.CPUWeight = s.search.CPUWeight
 	s.tried = s.across.Order(places)
 	s.leaveOut()
 	for i := range s.tried {
@@ -177,12 +185,13 @@ func (s *searching) places() []planner.Place {
 		pods[pod] = pods[pod].Add(usage[one.Cluster])
 		podVMs[pod] += counts[one.Cluster]
 	}
+	used := func(u view.Usage) float64 { return u.Share(s.search.Capacity, s.search.CPUWeight) }
 	places := make([]planner.Place, 0, len(s.search.Options))
 	for i := range s.search.Options {
 		one := &s.search.Options[i]
 		pod := planner.PodOf(one.Cluster, one.Pod)
 		places = append(places, planner.Place{
-			Cluster: one.Cluster, Pod: pod, Used: usage[one.Cluster].Share(s.search.Capacity), PodUsed: pods[pod].Share(s.search.Capacity),
+			Cluster: one.Cluster, Pod: pod, Used: used(usage[one.Cluster]), PodUsed: used(pods[pod]),
 			VMs: counts[one.Cluster], PodVMs: podVMs[pod], Total: account.Total, Special: special[one.Cluster],
 		})
 	}
@@ -216,18 +225,31 @@ func (s *searching) planner() string { return cmp.Or(s.search.Planner, model.Def
 
 // leaveOut marks the clusters that the VM would fill beyond their threshold, and moves them to the end.
 func (s *searching) leaveOut() {
-	usage := s.usage()
 	for i := range s.tried {
-		one := &s.tried[i]
-		option := s.search.option(one.Cluster)
-		if option.Threshold <= 0 || s.search.Bound != "" || option.Request.Purpose.Moves() {
-			continue
-		}
-		with := usage[one.Cluster].Add(view.Usage{VCPUs: option.Request.VCPUs, Memory: option.Request.Memory})
-		one.CPU, one.RAM, one.Threshold = with.CPUShare(), with.MemoryShare(), option.Threshold
-		one.LeftOut = one.Crossing()
+		s.fill(&s.tried[i])
 	}
-	placement.PutLast(s.tried)
+	planner.PutLast(s.tried)
+}
+
+// fill finds out whether the VM would fill a cluster beyond a threshold that counts.
+func (s *searching) fill(one *placement.Tried) bool {
+	option := s.search.option(one.Cluster)
+	if !s.binds(option) {
+		return false
+	}
+	with := s.usage()[one.Cluster].Add(view.Usage{VCPUs: option.Request.VCPUs, Memory: option.Request.Memory})
+	one.CPU, one.RAM, one.Threshold = with.CPUShare(), with.MemoryShare(), option.Threshold
+	one.LeftOut = one.Crossing()
+	return one.LeftOut != ""
+}
+
+// binds tells whether the threshold of a cluster counts for the VM, also where there is no other cluster. One that nobody has set does
+// not for a VM that is bound to the cluster. None counts for a VM that runs, that is restarted after a failure, or that can start
+// nowhere else than where its disk is.
+func (s *searching) binds(option *Option) bool {
+	request := &option.Request
+	counts := option.Threshold > 0 && !request.Purpose.Moves() && !request.Restart && request.Home == ""
+	return counts && (option.Explicit || s.search.Bound == "")
 }
 
 // refused is the decision when no cluster has a node: the decision of the first cluster that was tried.

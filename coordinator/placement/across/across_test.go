@@ -245,7 +245,7 @@ func TestWhatBindsAVMIsSaid(t *testing.T) {
 	if why := placement.WhyNotCluster(d, "b"); why != "no other cluster was looked at: vdc/x names cluster a" {
 		t.Error(why)
 	}
-	s.search.Bound = ""
+	s.search.Bound, s.search.Options[0].Threshold = "", 0.85
 	plain := placement.Place(view.New(noon, 1, s.records, s.facts), s.search.Options[0].Request, placement.Affinity(), 1)
 	if diff := cmp.Diff(through(t, plain), s.decide(t)); diff != "" {
 		t.Errorf("one option decides as Place does (-place +across):\n%s", diff)
@@ -309,6 +309,7 @@ func TestTheFirstClusterWithANodeWins(t *testing.T) {
 		s.search.Level = rapid.SampledFrom([]string{model.LevelPod, model.LevelCluster}).Draw(t, "level")
 		s.search.Weight = rapid.SampledFrom([]float64{0, 0.25, 0.75, 1}).Draw(t, "weight")
 		s.search.Capacity = rapid.SampledFrom([]string{model.CapacityCPU, model.CapacityRAM, model.CapacityCombined}).Draw(t, "capacity")
+		s.search.CPUWeight = rapid.SampledFrom([]float64{0, 0.25, 0.5, 1}).Draw(t, "weight of CPU")
 		names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(2, 5).Draw(t, "clusters")]
 		fits := map[string]bool{}
 		for i, name := range names {

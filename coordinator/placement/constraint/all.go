@@ -8,6 +8,7 @@ var all = []Constraint{
 	fresh,
 	memoryPromised,
 	memoryPhysical,
+	vcpusPromised,
 	pin,
 	excluded,
 	localStorage,

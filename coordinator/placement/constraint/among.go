@@ -1,9 +1,12 @@
 package constraint
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"berth/coordinator/placement/rule"
+	"berth/shared/units"
 )
 
 // among limits a move to the targets of its proposal and the VM's own node.
@@ -18,8 +21,17 @@ var among = Constraint{
 		}
 		return rule.Refuse("no_target")
 	},
-	Say: func(*rule.Input, int, rule.Verdict) string {
-		return "the node is none of those that the move may go to"
+	Say: func(in *rule.Input, _ int, _ rule.Verdict) string {
+		names := make([]string, 0, len(in.Among))
+		for _, id := range in.Among {
+			name := id
+			if node, found := in.Columns.Index(id); found {
+				name = in.Name(node)
+			}
+			names = append(names, name)
+		}
+		return fmt.Sprintf("%s only to %s: %s", cmp.Or(in.AmongWho, "the VM may go"), units.Some(names, few, ", "),
+			cmp.Or(in.AmongWhy, "no other node was proposed"))
 	},
 	Sweep: func(in *rule.Input, out []bool) {
 		if len(in.Among) == 0 {
@@ -43,7 +55,7 @@ var among = Constraint{
 	},
 }
 
-// few is up to how many targets are looked up one by one.
+// few is up to how many targets are looked up one by one, and named.
 const few = 8
 
 // sweepFew leaves only the targets and the VM's own node, if they were left before.

@@ -34,3 +34,17 @@ func TestAmongSweepsWhatItChecks(t *testing.T) {
 		}
 	})
 }
+
+// Who refuses a node because a move goes elsewhere says where, and who wants that for which reason.
+func TestAmongSaysWhoSendsTheVMWhere(t *testing.T) {
+	in := rule.Input{Columns: &view.Columns{}, Among: []string{"gone", "away"}}
+	in.Columns.IDs = []string{"n1", "n2"}
+	if got := among.Say(&in, 0, rule.Refuse("no_target")); got != "the VM may go only to gone, away: no other node was proposed" {
+		t.Error(got)
+	}
+	in.AmongWho, in.AmongWhy = "the drain sends it", "the VMs that rules tie to it go there"
+	if got := among.Say(&in, 0, rule.Refuse("no_target")); got !=
+		"the drain sends it only to gone, away: the VMs that rules tie to it go there" {
+		t.Error(got)
+	}
+}

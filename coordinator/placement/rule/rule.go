@@ -26,7 +26,10 @@ type Input struct {
 	Current    string   // node ID that runs the VM now; empty when none does
 	Home       string   // node ID that has the VM's disk, in a cluster with local storage; empty: any will do
 	Leave      bool     // the current node will not do
+	Restart    bool     // it is started again because its node has failed
 	Among      []string // node IDs that the VM may go to, and it may stay; none: any
+	AmongWho   string   // who sends it there alone, in words: "the drain sends it"
+	AmongWhy   string   // and why
 	Preferred  []string // node IDs that are better than others for a VM that does not run yet
 
 	// Disks are those that are volumes or become some; CopyStorage lets a move take disks of local pools along, and
@@ -162,8 +165,11 @@ func (in *Input) Name(node int) string {
 // Unit is what a verdict's amounts are counted in.
 type Unit string
 
-// Bytes counts memory.
-const Bytes Unit = "bytes"
+// Bytes counts memory, VCPUs what guests take for CPUs.
+const (
+	Bytes Unit = "bytes"
+	VCPUs Unit = "vcpus"
+)
 
 // Verdict is a constraint's answer for one node. It is small and holds no text of its own, so that a scan over many
 // nodes allocates nothing.
@@ -171,7 +177,7 @@ type Verdict struct {
 	Passed bool
 	Code   string // of a refusal: one of the constraint's own words
 
-	// Needed must be exceeded by Available. Both mean something only when Unit is set.
+	// Needed must be exceeded by Available, or of VCPUs not exceed it. Both mean something only when Unit is set.
 	Needed, Available float64
 	Unit              Unit
 

@@ -11,6 +11,7 @@ var nodeAffinity = Weigher{
 	Name:   "node-affinity",
 	Doc:    "How many soft rules of nodes of its affinity groups the VM would break on the node, by their priorities.",
 	Weight: true,
+	Wish:   true,
 	Silent: func(in *rule.Input) bool { return len(in.OfNodes) == 0 },
 	Weigh: func(in *rule.Input, node int, terms *[]rule.Term) float64 {
 		weight := 1.0

@@ -14,12 +14,15 @@ var preferredNodes = Weigher{
 	Name:   "preferred-nodes",
 	Doc:    "Whether the node is one of those that the VM had better start on.",
 	Weight: true,
-	Silent: func(in *rule.Input) bool { return len(in.Preferred) == 0 || in.Current != "" },
+	Wish:   true,
+	Silent: noPreference,
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
-		if slices.Contains(in.Preferred, in.Columns.IDs[node]) {
+		if noPreference(in) || slices.Contains(in.Preferred, in.Columns.IDs[node]) {
 			return 0
 		}
 		return -notPreferred
 	},
 	Maximum: func(*rule.Input, int) float64 { return notPreferred },
 }
+
+func noPreference(in *rule.Input) bool { return len(in.Preferred) == 0 || in.Current != "" }

@@ -16,6 +16,7 @@ var vmAffinity = Weigher{
 	Doc: "How many rules of VMs of its affinity groups the VM would break on the node, by their priorities, and how many " +
 		"members of its positive groups are there, immovable ones first.",
 	Weight: true,
+	Wish:   true,
 	Silent: func(in *rule.Input) bool { return len(in.OfVMs) == 0 },
 	Weigh: func(in *rule.Input, node int, terms *[]rule.Term) float64 {
 		ofBroken, ofFixed := places(in)

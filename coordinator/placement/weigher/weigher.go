@@ -17,6 +17,9 @@ type Weigher struct {
 	// its moves without the weigher.
 	Load bool
 
+	// Wish tells that it weighs soft rules of groups or preferred nodes, which count before all others where the policy says so.
+	Wish bool
+
 	// Keys tells that the score is a sum over keys, each of which is a term of its own.
 	Keys bool
 

@@ -42,6 +42,8 @@ const schema = `A scenario is one YAML document. Unknown fields are refused, wit
         resident: 1.5G   memory of the node that it has now
         cpu: 0.2         CPUs that it uses now
         ballooned: 256M  memory that its balloon holds back now
+        most: 4G         memory that it can have while it runs, of a VM that was
+                         made smaller meanwhile; left out: what it has
         customer_keys: [{name: Group, value: 1}]   as they were when it started;
                          if left out, what the estate says now
         owner: {customer: acme, billing_entity: mbe}   as they were too; an

@@ -169,6 +169,9 @@ func (e *exporter) guest(node *view.NodeView, held *view.Allocation) *yaml.Node 
 		r.number("cpu", domain.CPU)
 		if domain.Balloon != nil && *domain.Balloon < domain.Memory {
 			r.put("ballooned", exactly(domain.Memory-*domain.Balloon))
+			if vm != nil && held.Memory < domain.Memory {
+				r.put("most", exactly(domain.Memory))
+			}
 		}
 	}
 	r.flag("young", held.Young && node.Facts.Telemetry)

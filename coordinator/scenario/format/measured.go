@@ -26,6 +26,14 @@ var Measurements = []Measurement{
 		"cpu_pressure", "3", "percent of time in which work waits for a CPU",
 		func(f *model.NodeFacts) **float64 { return &f.CPUPressure },
 	},
+	{
+		"memory_pressure", "1", "percent of time in which work waits for memory",
+		func(f *model.NodeFacts) **float64 { return &f.MemoryPressure },
+	},
+	{
+		"vcpu_delay", "5", "percent of time in which the vCPUs of its VMs wait for a CPU",
+		func(f *model.NodeFacts) **float64 { return &f.VCPUDelay },
+	},
 }
 
 // measure writes what was measured of a node.

@@ -30,7 +30,7 @@ func (r *row) node(name string, value *yaml.Node) { r.content = append(r.content
 // put writes a value. Fields that hold figures are not quoted.
 func (r *row) put(name, value string) {
 	switch name {
-	case "seed", "at", "memory", "capacity", "inactive", "cpus", "vcpus", "available", "ksm_saved", "resident", "ballooned",
+	case "seed", "at", "memory", "capacity", "inactive", "cpus", "vcpus", "available", "ksm_saved", "resident", "ballooned", "most",
 		"maintenance",
 		"in_flight", "stray", "young", "inventory_age", "telemetry_age",
 		"moved_ago", "created_ago", "ended_ago", "observed_ago":

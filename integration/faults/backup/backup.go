@@ -3,12 +3,15 @@ package backup
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"time"
 
+	"berth/agent/hypervisor"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/integration/faults/machine"
 )
 
 // Shelf has the last backup, and what was lost when one was restored. The zero value is empty.
@@ -57,6 +60,29 @@ func (s *Shelf) Restore(present *state.Snapshot, at time.Time) *state.Store {
 	}
 	s.data, s.Base, s.Since = nil, data.Bytes(), store.Snapshot().Index()
 	return store
+}
+
+// LookAfter is a person who looks after the guests that were being moved when the backup was restored. A copy that stands still and is the
+// only one runs on: Berth does not know any more that it was to let it run. But it is ended if its disk is newer on another machine.
+func (s *Shelf) LookAfter(machines []*machine.Machine, disked map[string]bool, now *state.Snapshot) {
+	for _, vm := range slices.Sorted(maps.Keys(s.Torn)) {
+		var copies []*machine.Domain
+		for _, h := range machines {
+			if d := h.Domains[vm]; d != nil {
+				copies = append(copies, d)
+			}
+		}
+		if _, busy := now.LiveOperationOf(vm); len(copies) != 1 || busy {
+			continue
+		}
+		switch d, h := copies[0], copies[0].At; {
+		case !d.IsWhole() || d.JobActive || d.Starves() || d.State != hypervisor.Paused || d.ByOwner || !h.Up || h.Frozen:
+		case disked[vm] && !h.HasVolume(machine.DiskName(vm)):
+			h.Crash(vm)
+		default:
+			h.Set(d, hypervisor.Running, "unpaused")
+		}
+	}
 }
 
 // Lift ends a quarantine, as control does, once every node has told what it runs.

@@ -42,7 +42,7 @@ func Lay(site *machine.Site, machines []*machine.Machine, played *script.Script,
 	for i := range played.Local {
 		site.Local[script.UUIDOf(played.VMs-1-i)] = true
 	}
-	if len(played.Liars) == 0 {
+	if site.Drifts = played.Drifts; len(played.Liars) == 0 && !played.Drifts {
 		return
 	}
 	site.Wide, site.OldFiles = true, played.OldFiles

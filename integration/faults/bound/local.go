@@ -25,7 +25,7 @@ func Settled(site *machine.Site, snapshot *state.Snapshot, facts func(node strin
 		if !told.PoolsKnown || domain == nil || domain.Epoch != vm.Epoch || !domain.State.Lives() {
 			continue
 		}
-		is := bind(snapshot, vm, &told)
+		is := bind(snapshot, vm, vm.Holder, &told)
 		if is.Bound != vm.Bound {
 			before, after = append(before, vm), append(after, is)
 		}
@@ -33,23 +33,23 @@ func Settled(site *machine.Site, snapshot *state.Snapshot, facts func(node strin
 	return before, after
 }
 
-// Started writes into a command that ends a start which node alone has a disk of the VM from now on.
-func Started(site *machine.Site, snapshot *state.Snapshot, command *state.Command, facts func(node string) model.NodeFacts) {
-	for i := range command.Operations {
-		if op := &command.Operations[i]; op.Kind == operation.Start && op.Result == operation.Done && site.Local[op.VM] {
-			told := facts(op.Target)
-			command.VMs[i] = bind(snapshot, command.VMs[i], &told)
-		}
+// Wrote binds the VM of a step to the node that alone has a disk of it, as control does.
+func Wrote(site *machine.Site, snapshot *state.Snapshot, next *operation.Next, facts func(node string) model.NodeFacts) {
+	if !site.Local[next.VM.ID] {
+		return
 	}
+	told := facts(next.Wrote)
+	told.PoolsKnown = told.PoolsKnown || next.VM.Holder != next.Wrote
+	next.Bind(bind(snapshot, next.VM, next.Wrote, &told))
 }
 
-// bind is the record of a VM with the node that alone has a disk of it: the one that it runs on, or none.
-func bind(snapshot *state.Snapshot, vm model.VM, told *model.NodeFacts) model.VM {
+// bind is the record of a VM with the node that alone has a disk of it: the one that it runs on or may have run on, or none.
+func bind(snapshot *state.Snapshot, vm model.VM, node string, told *model.NodeFacts) model.VM {
 	local, err := drift.LocalDisk(snapshot, &vm, model.DefaultCluster, told)
 	switch {
 	case err != nil || !told.PoolsKnown:
 	case local != "":
-		vm.Bound = vm.Holder
+		vm.Bound = node
 	default:
 		vm.Bound = ""
 	}

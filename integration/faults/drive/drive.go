@@ -28,6 +28,10 @@ type Leader interface {
 	Cancel(orders []operation.Order)
 	// Choose finds a node for a start that has failed elsewhere; nil: none fits. Early tells that nodes may still come.
 	Choose(snapshot *state.Snapshot, op *operation.Operation, vm *model.VM) (target operation.Target, node *model.Node, early bool)
+	// Wrote binds the VM of a step to the node whose disks its guest writes to, or may have written to.
+	Wrote(next *operation.Next)
+	// Came is told that a VM has come to its node.
+	Came(vm *model.VM)
 	// Propose commits a step, and Refused tells that the state machine would not have it.
 	Propose(command state.Command, done func(state.Result, error))
 	Refused(operation, why string)
@@ -114,6 +118,9 @@ func (r *Runner) Take(answer operation.Answer) {
 func (r *Runner) commit(op operation.Operation, vm model.VM, next operation.Next, read ...state.Expectation) {
 	r.busy = true
 	r.turn++
+	if next.Wrote != "" {
+		r.leader.Wrote(&next)
+	}
 	command := state.Command{
 		Key: r.leader.NewKey(), Kind: string(op.Kind) + " vm: " + string(next.Operation.Phase), Caller: op.Caller, At: next.Operation.UpdatedAt,
 		Expect: append([]state.Expectation{
@@ -137,6 +144,8 @@ func (r *Runner) commit(op operation.Operation, vm model.VM, next operation.Next
 			return
 		case result.Refusal != nil && result.Refusal.Code != state.Stale:
 			r.leader.Refused(op.ID, result.Refusal.Message)
+		case result.Refusal == nil && next.Arrived():
+			r.leader.Came(&next.VM)
 		}
 		r.Look()
 		waiting := r.answers

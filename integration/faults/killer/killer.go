@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/coordinator/model"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/script"
 )
@@ -12,21 +13,24 @@ import (
 // Killers are VMs that take their hosts down soon after they have got to run there. FAULTS.md, W14.
 type Killers struct {
 	Site *machine.Site
-	// Term is that of the leader, Away tells whether a host other than one is off, stands still or has no agent, and Because says why
-	// guests end from now on, until the function is called that it returns.
+	// Term is that of the leader, Fell tells whether a host other than one was heard last at a time, or so long before or after that, and
+	// Because says why guests end from now on, until the function is called that it returns.
 	Term    func() uint64
-	Away    func(from *machine.Machine) bool
+	Fell    func(but *machine.Machine, at time.Time, within time.Duration) bool
 	Because func(cause string) (over func())
 
 	all map[string]*killer // by UUID
 }
 
-// killer is one of them, with how many hosts it has had since somebody started it.
+// killer is one of them, with how many hosts it has had since somebody started it, of those whose loss is counted.
 type killer struct {
 	hosts int
 	term  uint64 // in which it took the last one
 	turn  int    // grows whenever it gets to run
 }
+
+// together is how close to each other hosts fall silent that fail together, with the time between two reports and their way.
+const together = 18 * time.Second
 
 // Become lets a VM take every host down from now on, beginning with the one that it is on.
 func (k *Killers) Become(vm string, machines []*machine.Machine) {
@@ -57,14 +61,21 @@ func (k *Killers) Runs(d *machine.Domain) {
 			return
 		}
 		s.Draw(script.Killer)
-		// A leader that has not seen an earlier loss does not count it, and none counts one where others fall silent as well.
-		if one.term != k.Term() || k.Away(at) {
+		if one.term != k.Term() { // a leader that has not seen an earlier loss does not count it
 			one.hosts = min(one.hosts, 1)
 		}
 		one.term = k.Term()
 		if one.hosts++; one.hosts > 2 {
 			s.Broken("killer", d.UUID, "has taken down %d hosts since somebody started it, the last one is %s", one.hosts, at.ID)
 		}
+		struck, term := s.Now, one.term
+		// Where others fall silent at that time as well, before or after it, nobody takes it for the guest's doing. That they have is known
+		// once they have said nothing for a while.
+		s.After(together+model.SuspectAfter, func() {
+			if one.term == term && one.hosts > 0 && k.Fell(at, struck, together) {
+				one.hosts--
+			}
+		})
 		defer k.Because("killer")()
 		at.PowerCut()
 		s.Later(s.Between(10*time.Second, 4*time.Minute), at.PowerOn)

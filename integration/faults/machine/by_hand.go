@@ -37,7 +37,7 @@ func (d *Domain) Is(reason string) bool { return d.why == reason }
 func (h *Machine) StartByHand(uuid string) bool {
 	was := h.left[uuid]
 	if was == nil || len(was.volumes) > 0 || !h.On || !h.Up || h.Hung || h.Frozen || h.Domains[uuid] != nil || h.free() < was.MemoryBytes ||
-		was.wideFile() != "" && !HasNewest(h, was.wideFile()) || localFile(&was.Domain) != "" {
+		was.wideFile() != "" && (h.Drifts || !HasNewest(h, was.wideFile())) || localFile(&was.Domain) != "" {
 		return false
 	}
 	h.Note("virsh start", h.ID, uuid, "")

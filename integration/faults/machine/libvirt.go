@@ -295,6 +295,7 @@ func (l *Libvirt) Mark(ctx context.Context, uuid string, mark domxml.Mark) error
 			return fmt.Errorf("%w: %s", hypervisor.ErrNotFound, uuid)
 		}
 		d.Managed, d.Epoch, d.OperationID = true, mark.Epoch, mark.Operation
+		tellRun(l.At, d, false)
 		l.At.changed(d)
 		return nil
 	})

@@ -169,6 +169,9 @@ func (h *Machine) Set(d *Domain, state hypervisor.State, reason string) {
 	h.Note("domain", h.ID, d.UUID, string(state)+" ("+reason+")")
 	was := d.State
 	d.State, d.Reason = state, reason
+	if state == hypervisor.Running || state == hypervisor.PausedMigration {
+		tellRun(h, d, false)
+	}
 	h.tell(d)
 	if was == hypervisor.Running && state != hypervisor.Running && d.guest.running == d {
 		d.guest.running = nil

@@ -22,6 +22,9 @@ type Site struct {
 	writes      map[string]int    // by disk: how many its guests have made
 	files       map[[2]string]int // by what is mounted, and file: the same of those in the pool that is declared as shared
 	Wide        bool              // there is such a pool
+	Drifts      bool              // people change what guests have, and agents tell it
+	changes     int               // so far
+	backing     map[string]string // of files in that pool: what each is a snapshot of
 	Local       map[string]bool   // VMs that have a file on their machine's own file system, by UUID
 	OldFiles    bool              // every machine has files of the same names in it
 }
@@ -69,7 +72,7 @@ type Agent interface {
 func NewSite(stage *stage.Stage) *Site {
 	return &Site{
 		Stage: stage, cuts: map[[2]string]int{}, lost: map[string]bool{}, writes: map[string]int{},
-		files: map[[2]string]int{},
+		files: map[[2]string]int{}, backing: map[string]string{},
 	}
 }
 

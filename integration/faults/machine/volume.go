@@ -126,6 +126,19 @@ func (l *Libvirt) LookupVolume(ctx context.Context, pool, name string) (hypervis
 	return hypervisor.Volume{Pool: pool, Name: name, Format: hypervisor.FormatQCOW2, Path: "/srv/" + pool + "/" + name}, nil
 }
 
+// VolumesInUse implements hypervisor.Storage.
+func (l *Libvirt) VolumesInUse(ctx context.Context) (map[string]string, error) {
+	return map[string]string{}, l.query(ctx)
+}
+
+// VolumesBeside implements hypervisor.Storage. The disks of guests are files in no pool: what is on top of them nobody can tell.
+func (l *Libvirt) VolumesBeside(ctx context.Context, file string) ([]hypervisor.Volume, error) {
+	if err := l.query(ctx); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: %s", hypervisor.ErrNoPool, file)
+}
+
 // DeleteVolume implements hypervisor.Storage.
 func (l *Libvirt) DeleteVolume(ctx context.Context, _, name string) error {
 	h := l.At

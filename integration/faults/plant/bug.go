@@ -66,6 +66,9 @@ const (
 	WrongFile          Bug = "a VM goes where another file has the name of its disk"
 	OneLiarBindsAll    Bug = "one node with another pool sets all nodes apart"
 	LocalMoves         Bug = "a VM with a file of its node goes elsewhere"
+	DriftUnfollowed    Bug = "nobody writes down what people have changed of a guest"
+	LastRunUnheeded    Bug = "what a node tells of what a guest ran with is not heeded once that has ended"
+	EditsUnwritten     Bug = "a VM is started with its record, whatever it ran with last"
 	RestoredRuns       Bug = "after a restore a VM is restarted that people had stopped"
 )
 
@@ -105,6 +108,7 @@ var FenceBugs = []Bug{
 	StampsKept,
 	PausedRuns, RestoredRuns, DiskUnasked,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
+	DriftUnfollowed, LastRunUnheeded, EditsUnwritten,
 	BoundMoves, JobUnasked, WrongFile, OneLiarBindsAll, LocalMoves,
 }
 
@@ -153,6 +157,9 @@ func (b Bug) Orders(op *operation.Operation, orders []operation.Order) []operati
 	for i := range orders {
 		if b == CopiesDeleted && orders[i].Action == operation.ActDiscard && op.Leftover == op.Target {
 			orders[i].Volumes = op.Volumes
+		}
+		if b == EditsUnwritten && orders[i].Action == operation.ActStart {
+			orders[i].Edits = nil
 		}
 	}
 	return orders

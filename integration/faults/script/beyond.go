@@ -68,6 +68,7 @@ var beyond = []struct {
 	{ForeignJob, nil}, // with those
 	{LyingPool, drawLyingPool},
 	{LocalFile, drawLocal},
+	{Drift, drawDrift},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

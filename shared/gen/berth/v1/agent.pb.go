@@ -53,6 +53,7 @@ const (
 	AgentErrorCode_AGENT_ERROR_CODE_MALFORMED     AgentErrorCode = 24 // the order lacks what every order has
 	AgentErrorCode_AGENT_ERROR_CODE_TOO_LATE      AgentErrorCode = 25 // the order was taken back before it had begun here
 	AgentErrorCode_AGENT_ERROR_CODE_UNSAFE        AgentErrorCode = 26 // libvirt would risk a disk's content in a migration, and would say so again
+	AgentErrorCode_AGENT_ERROR_CODE_OVERLAID      AgentErrorCode = 27 // somebody has put a disk of the VM under another file, which is newer
 )
 
 // Enum value maps for AgentErrorCode.
@@ -85,6 +86,7 @@ var (
 		24: "AGENT_ERROR_CODE_MALFORMED",
 		25: "AGENT_ERROR_CODE_TOO_LATE",
 		26: "AGENT_ERROR_CODE_UNSAFE",
+		27: "AGENT_ERROR_CODE_OVERLAID",
 	}
 	AgentErrorCode_value = map[string]int32{
 		"AGENT_ERROR_CODE_UNSPECIFIED":   0,
@@ -114,6 +116,7 @@ var (
 		"AGENT_ERROR_CODE_MALFORMED":     24,
 		"AGENT_ERROR_CODE_TOO_LATE":      25,
 		"AGENT_ERROR_CODE_UNSAFE":        26,
+		"AGENT_ERROR_CODE_OVERLAID":      27,
 	}
 )
 
@@ -254,6 +257,119 @@ func (LockStep) EnumDescriptor() ([]byte, []int) {
 	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
+// RenewRequest asks for a new certificate for the caller's own key. The names in the certificate do not come from the request.
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CsrPem        []byte                 `protobuf:"bytes,1,opt,name=csr_pem,json=csrPem,proto3" json:"csr_pem,omitempty"` // with the key of the caller's certificate; empty: only what is trusted is asked for
+	Trusts        []string               `protobuf:"bytes,2,rep,name=trusts,proto3" json:"trusts,omitempty"`               // IDs of the authorities that the caller trusts by now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *RenewRequest) GetCsrPem() []byte {
+	if x != nil {
+		return x.CsrPem
+	}
+	return nil
+}
+
+func (x *RenewRequest) GetTrusts() []string {
+	if x != nil {
+		return x.Trusts
+	}
+	return nil
+}
+
+type RenewResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	CertificatePem []byte                 `protobuf:"bytes,1,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"` // empty without a request
+	CaPem          []byte                 `protobuf:"bytes,2,opt,name=ca_pem,json=caPem,proto3" json:"ca_pem,omitempty"`                            // the authorities that are trusted, one after the other
+	Authority      string                 `protobuf:"bytes,3,opt,name=authority,proto3" json:"authority,omitempty"`                                 // which of them signs now
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RenewResponse) Reset() {
+	*x = RenewResponse{}
+	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewResponse) ProtoMessage() {}
+
+func (x *RenewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
+func (*RenewResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RenewResponse) GetCertificatePem() []byte {
+	if x != nil {
+		return x.CertificatePem
+	}
+	return nil
+}
+
+func (x *RenewResponse) GetCaPem() []byte {
+	if x != nil {
+		return x.CaPem
+	}
+	return nil
+}
+
+func (x *RenewResponse) GetAuthority() string {
+	if x != nil {
+		return x.Authority
+	}
+	return ""
+}
+
 // CertifyHypervisorRequest brings requests for the certificates of two keys, which have been made on the node and stay there. The names
 // in the certificates do not come from the requests.
 type CertifyHypervisorRequest struct {
@@ -268,7 +384,7 @@ type CertifyHypervisorRequest struct {
 
 func (x *CertifyHypervisorRequest) Reset() {
 	*x = CertifyHypervisorRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	mi := &file_berth_v1_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -280,7 +396,7 @@ func (x *CertifyHypervisorRequest) String() string {
 func (*CertifyHypervisorRequest) ProtoMessage() {}
 
 func (x *CertifyHypervisorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[0]
+	mi := &file_berth_v1_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -293,7 +409,7 @@ func (x *CertifyHypervisorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertifyHypervisorRequest.ProtoReflect.Descriptor instead.
 func (*CertifyHypervisorRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{0}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CertifyHypervisorRequest) GetControlCsrPem() []byte {
@@ -337,7 +453,7 @@ type CertifyHypervisorResponse struct {
 
 func (x *CertifyHypervisorResponse) Reset() {
 	*x = CertifyHypervisorResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	mi := &file_berth_v1_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -349,7 +465,7 @@ func (x *CertifyHypervisorResponse) String() string {
 func (*CertifyHypervisorResponse) ProtoMessage() {}
 
 func (x *CertifyHypervisorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[1]
+	mi := &file_berth_v1_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -362,7 +478,7 @@ func (x *CertifyHypervisorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertifyHypervisorResponse.ProtoReflect.Descriptor instead.
 func (*CertifyHypervisorResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CertifyHypervisorResponse) GetControlCaPem() []byte {
@@ -410,7 +526,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[2]
+	mi := &file_berth_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -422,7 +538,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[2]
+	mi := &file_berth_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -435,7 +551,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TunnelRequest) GetTicket() string {
@@ -461,7 +577,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[3]
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +589,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[3]
+	mi := &file_berth_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +602,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TunnelResponse) GetData() []byte {
@@ -518,7 +634,7 @@ type SessionRequest struct {
 
 func (x *SessionRequest) Reset() {
 	*x = SessionRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[4]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +646,7 @@ func (x *SessionRequest) String() string {
 func (*SessionRequest) ProtoMessage() {}
 
 func (x *SessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[4]
+	mi := &file_berth_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +659,7 @@ func (x *SessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRequest.ProtoReflect.Descriptor instead.
 func (*SessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SessionRequest) GetSequence() uint64 {
@@ -716,7 +832,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +844,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[5]
+	mi := &file_berth_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +857,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Hello) GetNodeId() string {
@@ -821,7 +937,7 @@ type InventoryReport struct {
 
 func (x *InventoryReport) Reset() {
 	*x = InventoryReport{}
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +949,7 @@ func (x *InventoryReport) String() string {
 func (*InventoryReport) ProtoMessage() {}
 
 func (x *InventoryReport) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[6]
+	mi := &file_berth_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +962,7 @@ func (x *InventoryReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InventoryReport.ProtoReflect.Descriptor instead.
 func (*InventoryReport) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InventoryReport) GetNode() *NodeInventory {
@@ -897,7 +1013,7 @@ type InventoryDigest struct {
 
 func (x *InventoryDigest) Reset() {
 	*x = InventoryDigest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +1025,7 @@ func (x *InventoryDigest) String() string {
 func (*InventoryDigest) ProtoMessage() {}
 
 func (x *InventoryDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[7]
+	mi := &file_berth_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +1038,7 @@ func (x *InventoryDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InventoryDigest.ProtoReflect.Descriptor instead.
 func (*InventoryDigest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *InventoryDigest) GetDigest() []byte {
@@ -957,7 +1073,7 @@ type DomainChange struct {
 
 func (x *DomainChange) Reset() {
 	*x = DomainChange{}
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1085,7 @@ func (x *DomainChange) String() string {
 func (*DomainChange) ProtoMessage() {}
 
 func (x *DomainChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[8]
+	mi := &file_berth_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1098,7 @@ func (x *DomainChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainChange.ProtoReflect.Descriptor instead.
 func (*DomainChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DomainChange) GetDomain() *Domain {
@@ -1011,7 +1127,7 @@ type LibvirtStatus struct {
 
 func (x *LibvirtStatus) Reset() {
 	*x = LibvirtStatus{}
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1139,7 @@ func (x *LibvirtStatus) String() string {
 func (*LibvirtStatus) ProtoMessage() {}
 
 func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[9]
+	mi := &file_berth_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1152,7 @@ func (x *LibvirtStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibvirtStatus.ProtoReflect.Descriptor instead.
 func (*LibvirtStatus) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LibvirtStatus) GetConnected() bool {
@@ -1078,7 +1194,7 @@ type CommandProgress struct {
 
 func (x *CommandProgress) Reset() {
 	*x = CommandProgress{}
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1206,7 @@ func (x *CommandProgress) String() string {
 func (*CommandProgress) ProtoMessage() {}
 
 func (x *CommandProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[10]
+	mi := &file_berth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1219,7 @@ func (x *CommandProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandProgress.ProtoReflect.Descriptor instead.
 func (*CommandProgress) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CommandProgress) GetOperationId() string {
@@ -1142,13 +1258,14 @@ type CommandResult struct {
 	Code          AgentErrorCode         `protobuf:"varint,10,opt,name=code,proto3,enum=berth.v1.AgentErrorCode" json:"code,omitempty"` // of what was not done; an agent of a release up to 0.6 sends the word alone
 	Note          string                 `protobuf:"bytes,11,opt,name=note,proto3" json:"note,omitempty"`                               // on what was done, in words; empty: nothing is to be said
 	Frozen        bool                   `protobuf:"varint,12,opt,name=frozen,proto3" json:"frozen,omitempty"`                          // of a snapshot: the guest's file systems stood still when it was taken
+	Overlays      []*Overlay             `protobuf:"bytes,13,rep,name=overlays,proto3" json:"overlays,omitempty"`                       // of OVERLAID
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommandResult) Reset() {
 	*x = CommandResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1277,7 @@ func (x *CommandResult) String() string {
 func (*CommandResult) ProtoMessage() {}
 
 func (x *CommandResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[11]
+	mi := &file_berth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1290,7 @@ func (x *CommandResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandResult.ProtoReflect.Descriptor instead.
 func (*CommandResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CommandResult) GetOperationId() string {
@@ -1260,6 +1377,90 @@ func (x *CommandResult) GetFrozen() bool {
 	return false
 }
 
+func (x *CommandResult) GetOverlays() []*Overlay {
+	if x != nil {
+		return x.Overlays
+	}
+	return nil
+}
+
+// Overlay is a file on top of a disk of a VM, into which was written after the disk.
+type Overlay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`   // vda
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`       // of the disk
+	Overlay       string                 `protobuf:"bytes,3,opt,name=overlay,proto3" json:"overlay,omitempty"` // path of the newest one
+	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`   // of the overlay
+	Rivals        []string               `protobuf:"bytes,5,rep,name=rivals,proto3" json:"rivals,omitempty"`   // paths of others, on which the newest does not stand
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Overlay) Reset() {
+	*x = Overlay{}
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Overlay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Overlay) ProtoMessage() {}
+
+func (x *Overlay) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Overlay.ProtoReflect.Descriptor instead.
+func (*Overlay) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Overlay) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Overlay) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Overlay) GetOverlay() string {
+	if x != nil {
+		return x.Overlay
+	}
+	return ""
+}
+
+func (x *Overlay) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *Overlay) GetRivals() []string {
+	if x != nil {
+		return x.Rivals
+	}
+	return nil
+}
+
 // SessionResponse is what the coordinator says. The first one is a Welcome or a Redirect.
 type SessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1280,7 +1481,7 @@ type SessionResponse struct {
 
 func (x *SessionResponse) Reset() {
 	*x = SessionResponse{}
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1493,7 @@ func (x *SessionResponse) String() string {
 func (*SessionResponse) ProtoMessage() {}
 
 func (x *SessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[12]
+	mi := &file_berth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1506,7 @@ func (x *SessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResponse.ProtoReflect.Descriptor instead.
 func (*SessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SessionResponse) GetMessage() isSessionResponse_Message {
@@ -1443,13 +1644,14 @@ func (*SessionResponse_Members) isSessionResponse_Message() {}
 type Members struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	AgentAddresses []string               `protobuf:"bytes,1,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"` // all of them, to remember
+	Authorities    []string               `protobuf:"bytes,2,rep,name=authorities,proto3" json:"authorities,omitempty"`                             // IDs of the authorities that are trusted, the one that signs first; others: ask for a renewal
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1663,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[13]
+	mi := &file_berth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,12 +1676,19 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Members) GetAgentAddresses() []string {
 	if x != nil {
 		return x.AgentAddresses
+	}
+	return nil
+}
+
+func (x *Members) GetAuthorities() []string {
+	if x != nil {
+		return x.Authorities
 	}
 	return nil
 }
@@ -1496,7 +1705,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1717,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[14]
+	mi := &file_berth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1730,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Lease) GetSeconds() float64 {
@@ -1546,15 +1755,16 @@ type Welcome struct {
 	InventoryIntervalSeconds float64                `protobuf:"fixed64,4,opt,name=inventory_interval_seconds,json=inventoryIntervalSeconds,proto3" json:"inventory_interval_seconds,omitempty"`
 	AgentAddresses           []string               `protobuf:"bytes,5,rep,name=agent_addresses,json=agentAddresses,proto3" json:"agent_addresses,omitempty"` // all members, to remember
 	Now                      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=now,proto3" json:"now,omitempty"`
-	Digests                  bool                   `protobuf:"varint,7,opt,name=digests,proto3" json:"digests,omitempty"` // an InventoryDigest will do where the inventory is as it was
-	Removed                  bool                   `protobuf:"varint,8,opt,name=removed,proto3" json:"removed,omitempty"` // the node is not on record any more: it is given no orders, and what it shows is looked at
+	Digests                  bool                   `protobuf:"varint,7,opt,name=digests,proto3" json:"digests,omitempty"`        // an InventoryDigest will do where the inventory is as it was
+	Removed                  bool                   `protobuf:"varint,8,opt,name=removed,proto3" json:"removed,omitempty"`        // the node is not on record any more: it is given no orders, and what it shows is looked at
+	Authorities              []string               `protobuf:"bytes,9,rep,name=authorities,proto3" json:"authorities,omitempty"` // as in Members
 	unknownFields            protoimpl.UnknownFields
 	sizeCache                protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1776,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[15]
+	mi := &file_berth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1789,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Welcome) GetClusterId() string {
@@ -1638,6 +1848,13 @@ func (x *Welcome) GetRemoved() bool {
 	return false
 }
 
+func (x *Welcome) GetAuthorities() []string {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
 // Redirect sends the agent to the leader. No leader: both are empty, try again later.
 type Redirect struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1649,7 +1866,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1878,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[16]
+	mi := &file_berth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1891,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Redirect) GetLeaderAddress() string {
@@ -1700,7 +1917,7 @@ type ResyncRequest struct {
 
 func (x *ResyncRequest) Reset() {
 	*x = ResyncRequest{}
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +1929,7 @@ func (x *ResyncRequest) String() string {
 func (*ResyncRequest) ProtoMessage() {}
 
 func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[17]
+	mi := &file_berth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +1942,7 @@ func (x *ResyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResyncRequest.ProtoReflect.Descriptor instead.
 func (*ResyncRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResyncRequest) GetReason() string {
@@ -1745,7 +1962,7 @@ type CancelCommand struct {
 
 func (x *CancelCommand) Reset() {
 	*x = CancelCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1974,7 @@ func (x *CancelCommand) String() string {
 func (*CancelCommand) ProtoMessage() {}
 
 func (x *CancelCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[18]
+	mi := &file_berth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1987,7 @@ func (x *CancelCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelCommand.ProtoReflect.Descriptor instead.
 func (*CancelCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelCommand) GetOperationId() string {
@@ -1825,7 +2042,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +2054,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[19]
+	mi := &file_berth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +2067,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Command) GetOperationId() string {
@@ -2190,14 +2407,16 @@ type StartCommand struct {
 	Volumes    []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"`        // made before the domain; when the start fails, none of them is left
 	Persistent bool                   `protobuf:"varint,3,opt,name=persistent,proto3" json:"persistent,omitempty"` // libvirt keeps its definition, and replaces the one that it has; else the domain is transient
 	// What the guest ran with last beside what the spec says.
-	Edits         []*DeviceEdit `protobuf:"bytes,4,rep,name=edits,proto3" json:"edits,omitempty"`
+	Edits []*DeviceEdit `protobuf:"bytes,4,rep,name=edits,proto3" json:"edits,omitempty"`
+	// Nobody has seen how its guest ended last: it is not begun where a snapshot that was taken meanwhile has what was written since.
+	Unwatched     bool `protobuf:"varint,5,opt,name=unwatched,proto3" json:"unwatched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartCommand) Reset() {
 	*x = StartCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2428,7 @@ func (x *StartCommand) String() string {
 func (*StartCommand) ProtoMessage() {}
 
 func (x *StartCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[20]
+	mi := &file_berth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2441,7 @@ func (x *StartCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartCommand.ProtoReflect.Descriptor instead.
 func (*StartCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StartCommand) GetSpec() *VMSpec {
@@ -2253,6 +2472,13 @@ func (x *StartCommand) GetEdits() []*DeviceEdit {
 	return nil
 }
 
+func (x *StartCommand) GetUnwatched() bool {
+	if x != nil {
+		return x.Unwatched
+	}
+	return false
+}
+
 // DeviceEdit changes one device of the document that a VM is started with, or of a domain that runs.
 type DeviceEdit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2265,7 +2491,7 @@ type DeviceEdit struct {
 
 func (x *DeviceEdit) Reset() {
 	*x = DeviceEdit{}
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2503,7 @@ func (x *DeviceEdit) String() string {
 func (*DeviceEdit) ProtoMessage() {}
 
 func (x *DeviceEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[21]
+	mi := &file_berth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2516,7 @@ func (x *DeviceEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceEdit.ProtoReflect.Descriptor instead.
 func (*DeviceEdit) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeviceEdit) GetKind() string {
@@ -2325,7 +2551,7 @@ type StopCommand struct {
 
 func (x *StopCommand) Reset() {
 	*x = StopCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2563,7 @@ func (x *StopCommand) String() string {
 func (*StopCommand) ProtoMessage() {}
 
 func (x *StopCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[22]
+	mi := &file_berth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2576,7 @@ func (x *StopCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopCommand.ProtoReflect.Descriptor instead.
 func (*StopCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StopCommand) GetForce() bool {
@@ -2388,7 +2614,7 @@ type MigrateCommand struct {
 
 func (x *MigrateCommand) Reset() {
 	*x = MigrateCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2626,7 @@ func (x *MigrateCommand) String() string {
 func (*MigrateCommand) ProtoMessage() {}
 
 func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[23]
+	mi := &file_berth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2639,7 @@ func (x *MigrateCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateCommand.ProtoReflect.Descriptor instead.
 func (*MigrateCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MigrateCommand) GetTargetUri() string {
@@ -2509,7 +2735,7 @@ type ResumeCommand struct {
 
 func (x *ResumeCommand) Reset() {
 	*x = ResumeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2747,7 @@ func (x *ResumeCommand) String() string {
 func (*ResumeCommand) ProtoMessage() {}
 
 func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[24]
+	mi := &file_berth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2760,7 @@ func (x *ResumeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeCommand.ProtoReflect.Descriptor instead.
 func (*ResumeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 // DiscardCommand destroys a paused leftover of a migration that was rolled back. A running domain is never touched.
@@ -2547,7 +2773,7 @@ type DiscardCommand struct {
 
 func (x *DiscardCommand) Reset() {
 	*x = DiscardCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +2785,7 @@ func (x *DiscardCommand) String() string {
 func (*DiscardCommand) ProtoMessage() {}
 
 func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[25]
+	mi := &file_berth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +2798,7 @@ func (x *DiscardCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardCommand.ProtoReflect.Descriptor instead.
 func (*DiscardCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DiscardCommand) GetVolumes() []*Volume {
@@ -2591,7 +2817,7 @@ type InspectCommand struct {
 
 func (x *InspectCommand) Reset() {
 	*x = InspectCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2829,7 @@ func (x *InspectCommand) String() string {
 func (*InspectCommand) ProtoMessage() {}
 
 func (x *InspectCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[26]
+	mi := &file_berth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2842,7 @@ func (x *InspectCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectCommand.ProtoReflect.Descriptor instead.
 func (*InspectCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 // PrepareCommand makes empty volumes for a migration that copies disks. When it fails, none of them is left.
@@ -2630,7 +2856,7 @@ type PrepareCommand struct {
 
 func (x *PrepareCommand) Reset() {
 	*x = PrepareCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2868,7 @@ func (x *PrepareCommand) String() string {
 func (*PrepareCommand) ProtoMessage() {}
 
 func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[27]
+	mi := &file_berth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2881,7 @@ func (x *PrepareCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareCommand.ProtoReflect.Descriptor instead.
 func (*PrepareCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PrepareCommand) GetVolumes() []*Volume {
@@ -2682,7 +2908,7 @@ type ClearCommand struct {
 
 func (x *ClearCommand) Reset() {
 	*x = ClearCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2920,7 @@ func (x *ClearCommand) String() string {
 func (*ClearCommand) ProtoMessage() {}
 
 func (x *ClearCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[28]
+	mi := &file_berth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2933,7 @@ func (x *ClearCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCommand.ProtoReflect.Descriptor instead.
 func (*ClearCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ClearCommand) GetVolumes() []*Volume {
@@ -2727,7 +2953,7 @@ type AdoptCommand struct {
 
 func (x *AdoptCommand) Reset() {
 	*x = AdoptCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2965,7 @@ func (x *AdoptCommand) String() string {
 func (*AdoptCommand) ProtoMessage() {}
 
 func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[29]
+	mi := &file_berth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2978,7 @@ func (x *AdoptCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptCommand.ProtoReflect.Descriptor instead.
 func (*AdoptCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 // ReleaseCommand takes the mark away again. The guest does not notice.
@@ -2764,7 +2990,7 @@ type ReleaseCommand struct {
 
 func (x *ReleaseCommand) Reset() {
 	*x = ReleaseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +3002,7 @@ func (x *ReleaseCommand) String() string {
 func (*ReleaseCommand) ProtoMessage() {}
 
 func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[30]
+	mi := &file_berth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +3015,7 @@ func (x *ReleaseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseCommand.ProtoReflect.Descriptor instead.
 func (*ReleaseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 // RebootCommand restarts the guest in place: domain, process and mark stay. A guest that was asked is not asked again.
@@ -2802,7 +3028,7 @@ type RebootCommand struct {
 
 func (x *RebootCommand) Reset() {
 	*x = RebootCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2814,7 +3040,7 @@ func (x *RebootCommand) String() string {
 func (*RebootCommand) ProtoMessage() {}
 
 func (x *RebootCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[31]
+	mi := &file_berth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2827,7 +3053,7 @@ func (x *RebootCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootCommand.ProtoReflect.Descriptor instead.
 func (*RebootCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RebootCommand) GetForce() bool {
@@ -2846,7 +3072,7 @@ type PauseCommand struct {
 
 func (x *PauseCommand) Reset() {
 	*x = PauseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2858,7 +3084,7 @@ func (x *PauseCommand) String() string {
 func (*PauseCommand) ProtoMessage() {}
 
 func (x *PauseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[32]
+	mi := &file_berth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2871,7 +3097,7 @@ func (x *PauseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCommand.ProtoReflect.Descriptor instead.
 func (*PauseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 // UnpauseCommand lets a guest run that somebody has paused, or its hypervisor has because a disk found no room. One that runs runs on, and
@@ -2884,7 +3110,7 @@ type UnpauseCommand struct {
 
 func (x *UnpauseCommand) Reset() {
 	*x = UnpauseCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +3122,7 @@ func (x *UnpauseCommand) String() string {
 func (*UnpauseCommand) ProtoMessage() {}
 
 func (x *UnpauseCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[33]
+	mi := &file_berth_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3135,7 @@ func (x *UnpauseCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseCommand.ProtoReflect.Descriptor instead.
 func (*UnpauseCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 // AmendCommand changes devices of a domain while it runs, and not its definition. A device that is there is changed only if it is a drive for
@@ -2924,7 +3150,7 @@ type AmendCommand struct {
 
 func (x *AmendCommand) Reset() {
 	*x = AmendCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2936,7 +3162,7 @@ func (x *AmendCommand) String() string {
 func (*AmendCommand) ProtoMessage() {}
 
 func (x *AmendCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[34]
+	mi := &file_berth_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2949,7 +3175,7 @@ func (x *AmendCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AmendCommand.ProtoReflect.Descriptor instead.
 func (*AmendCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AmendCommand) GetEdits() []*DeviceEdit {
@@ -2978,7 +3204,7 @@ type ResizeCommand struct {
 
 func (x *ResizeCommand) Reset() {
 	*x = ResizeCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2990,7 +3216,7 @@ func (x *ResizeCommand) String() string {
 func (*ResizeCommand) ProtoMessage() {}
 
 func (x *ResizeCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[35]
+	mi := &file_berth_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3003,7 +3229,7 @@ func (x *ResizeCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeCommand.ProtoReflect.Descriptor instead.
 func (*ResizeCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResizeCommand) GetMemoryBytes() int64 {
@@ -3034,7 +3260,7 @@ type SnapshotCommand struct {
 
 func (x *SnapshotCommand) Reset() {
 	*x = SnapshotCommand{}
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3272,7 @@ func (x *SnapshotCommand) String() string {
 func (*SnapshotCommand) ProtoMessage() {}
 
 func (x *SnapshotCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[36]
+	mi := &file_berth_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3285,7 @@ func (x *SnapshotCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotCommand.ProtoReflect.Descriptor instead.
 func (*SnapshotCommand) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SnapshotCommand) GetTag() string {
@@ -3103,7 +3329,7 @@ type SnapshotFile struct {
 
 func (x *SnapshotFile) Reset() {
 	*x = SnapshotFile{}
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3341,7 @@ func (x *SnapshotFile) String() string {
 func (*SnapshotFile) ProtoMessage() {}
 
 func (x *SnapshotFile) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[37]
+	mi := &file_berth_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3354,7 @@ func (x *SnapshotFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotFile.ProtoReflect.Descriptor instead.
 func (*SnapshotFile) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SnapshotFile) GetTarget() string {
@@ -3179,7 +3405,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3417,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[38]
+	mi := &file_berth_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3204,7 +3430,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Volume) GetDiskName() string {
@@ -3304,7 +3530,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3542,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[39]
+	mi := &file_berth_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3555,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Task) GetId() string {
@@ -3565,13 +3791,14 @@ type DevicesTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Frozen        bool                   `protobuf:"varint,3,opt,name=frozen,proto3" json:"frozen,omitempty"` // tell as well whether the guest's file systems are frozen, which the agent in the guest is asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DevicesTask) Reset() {
 	*x = DevicesTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3810,7 @@ func (x *DevicesTask) String() string {
 func (*DevicesTask) ProtoMessage() {}
 
 func (x *DevicesTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[40]
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3823,7 @@ func (x *DevicesTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesTask.ProtoReflect.Descriptor instead.
 func (*DevicesTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DevicesTask) GetVmId() string {
@@ -3613,6 +3840,13 @@ func (x *DevicesTask) GetEpoch() uint64 {
 	return 0
 }
 
+func (x *DevicesTask) GetFrozen() bool {
+	if x != nil {
+		return x.Frozen
+	}
+	return false
+}
+
 // ReachTask tries to connect to addresses of another node, of which somebody says that it is off.
 type ReachTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3623,7 +3857,7 @@ type ReachTask struct {
 
 func (x *ReachTask) Reset() {
 	*x = ReachTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3635,7 +3869,7 @@ func (x *ReachTask) String() string {
 func (*ReachTask) ProtoMessage() {}
 
 func (x *ReachTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[41]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3648,7 +3882,7 @@ func (x *ReachTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachTask.ProtoReflect.Descriptor instead.
 func (*ReachTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReachTask) GetAddresses() []string {
@@ -3669,7 +3903,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3681,7 +3915,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[42]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3694,7 +3928,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -3721,7 +3955,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3733,7 +3967,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3746,7 +3980,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -3769,7 +4003,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +4015,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +4028,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -3838,7 +4072,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4084,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4097,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -3906,7 +4140,7 @@ type UnpauseTask struct {
 
 func (x *UnpauseTask) Reset() {
 	*x = UnpauseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +4152,7 @@ func (x *UnpauseTask) String() string {
 func (*UnpauseTask) ProtoMessage() {}
 
 func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +4165,7 @@ func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseTask.ProtoReflect.Descriptor instead.
 func (*UnpauseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UnpauseTask) GetVmId() string {
@@ -3960,7 +4194,7 @@ type EndCrashedTask struct {
 
 func (x *EndCrashedTask) Reset() {
 	*x = EndCrashedTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[47]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4206,7 @@ func (x *EndCrashedTask) String() string {
 func (*EndCrashedTask) ProtoMessage() {}
 
 func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[47]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4219,7 @@ func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
 func (*EndCrashedTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EndCrashedTask) GetVmId() string {
@@ -4014,7 +4248,7 @@ type LockTask struct {
 
 func (x *LockTask) Reset() {
 	*x = LockTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[48]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4026,7 +4260,7 @@ func (x *LockTask) String() string {
 func (*LockTask) ProtoMessage() {}
 
 func (x *LockTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[48]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4039,7 +4273,7 @@ func (x *LockTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockTask.ProtoReflect.Descriptor instead.
 func (*LockTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LockTask) GetPool() string {
@@ -4074,7 +4308,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[49]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4320,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[49]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4333,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -4128,7 +4362,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[50]
+	mi := &file_berth_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4374,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[50]
+	mi := &file_berth_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4387,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -4182,7 +4416,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[51]
+	mi := &file_berth_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4194,7 +4428,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[51]
+	mi := &file_berth_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4207,7 +4441,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -4236,7 +4470,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[52]
+	mi := &file_berth_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4248,7 +4482,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[52]
+	mi := &file_berth_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4261,7 +4495,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -4290,7 +4524,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[53]
+	mi := &file_berth_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +4536,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[53]
+	mi := &file_berth_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +4549,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -4345,13 +4579,14 @@ type TaskResult struct {
 	Reached        string                 `protobuf:"bytes,20,opt,name=reached,proto3" json:"reached,omitempty"`                                     // of reach: the address that answered; empty: none did
 	Locked         bool                   `protobuf:"varint,21,opt,name=locked,proto3" json:"locked,omitempty"`                                      // of lock, to look: somebody holds the lock
 	Devices        *Devices               `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                                     // of devices
+	Frozen         bool                   `protobuf:"varint,23,opt,name=frozen,proto3" json:"frozen,omitempty"`                                      // of devices, if that was asked: they are. False also where no agent in the guest answers
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[54]
+	mi := &file_berth_v1_agent_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4598,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[54]
+	mi := &file_berth_v1_agent_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4611,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TaskResult) GetId() string {
@@ -4449,11 +4684,25 @@ func (x *TaskResult) GetDevices() *Devices {
 	return nil
 }
 
+func (x *TaskResult) GetFrozen() bool {
+	if x != nil {
+		return x.Frozen
+	}
+	return false
+}
+
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
 
 const file_berth_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xac\x01\n" +
+	"\x14berth/v1/agent.proto\x12\bberth.v1\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"?\n" +
+	"\fRenewRequest\x12\x17\n" +
+	"\acsr_pem\x18\x01 \x01(\fR\x06csrPem\x12\x16\n" +
+	"\x06trusts\x18\x02 \x03(\tR\x06trusts\"m\n" +
+	"\rRenewResponse\x12'\n" +
+	"\x0fcertificate_pem\x18\x01 \x01(\fR\x0ecertificatePem\x12\x15\n" +
+	"\x06ca_pem\x18\x02 \x01(\fR\x05caPem\x12\x1c\n" +
+	"\tauthority\x18\x03 \x01(\tR\tauthority\"\xac\x01\n" +
 	"\x18CertifyHypervisorRequest\x12&\n" +
 	"\x0fcontrol_csr_pem\x18\x01 \x01(\fR\rcontrolCsrPem\x12 \n" +
 	"\fdata_csr_pem\x18\x02 \x01(\fR\n" +
@@ -4517,7 +4766,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0fCommandProgress\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12.\n" +
-	"\x05stats\x18\x03 \x01(\v2\x18.berth.v1.MigrationStatsR\x05stats\"\xa9\x03\n" +
+	"\x05stats\x18\x03 \x01(\v2\x18.berth.v1.MigrationStatsR\x05stats\"\xd8\x03\n" +
 	"\rCommandResult\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x122\n" +
@@ -4532,7 +4781,14 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04code\x18\n" +
 	" \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x12\n" +
 	"\x04note\x18\v \x01(\tR\x04note\x12\x16\n" +
-	"\x06frozen\x18\f \x01(\bR\x06frozen\"\xa2\x03\n" +
+	"\x06frozen\x18\f \x01(\bR\x06frozen\x12-\n" +
+	"\boverlays\x18\r \x03(\v2\x11.berth.v1.OverlayR\boverlays\"\x7f\n" +
+	"\aOverlay\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\aoverlay\x18\x03 \x01(\tR\aoverlay\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\x12\x16\n" +
+	"\x06rivals\x18\x05 \x03(\tR\x06rivals\"\xa2\x03\n" +
 	"\x0fSessionResponse\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.berth.v1.WelcomeH\x00R\awelcome\x120\n" +
 	"\bredirect\x18\x02 \x01(\v2\x12.berth.v1.RedirectH\x00R\bredirect\x12-\n" +
@@ -4542,12 +4798,13 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04task\x18\x06 \x01(\v2\x0e.berth.v1.TaskH\x00R\x04task\x129\n" +
 	"\x05lease\x18\a \x01(\v2\x0f.berth.v1.LeaseB\x10\x92\xb5\x18\fslept-leasesH\x00R\x05lease\x12-\n" +
 	"\amembers\x18\b \x01(\v2\x11.berth.v1.MembersH\x00R\amembersB\t\n" +
-	"\amessage\"2\n" +
+	"\amessage\"T\n" +
 	"\aMembers\x12'\n" +
-	"\x0fagent_addresses\x18\x01 \x03(\tR\x0eagentAddresses\"=\n" +
+	"\x0fagent_addresses\x18\x01 \x03(\tR\x0eagentAddresses\x12 \n" +
+	"\vauthorities\x18\x02 \x03(\tR\vauthorities\"=\n" +
 	"\x05Lease\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\x01R\aseconds\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xc3\x02\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xe5\x02\n" +
 	"\aWelcome\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
@@ -4557,7 +4814,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0fagent_addresses\x18\x05 \x03(\tR\x0eagentAddresses\x12,\n" +
 	"\x03now\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
 	"\adigests\x18\a \x01(\bR\adigests\x12\x18\n" +
-	"\aremoved\x18\b \x01(\bR\aremoved\"Z\n" +
+	"\aremoved\x18\b \x01(\bR\aremoved\x12 \n" +
+	"\vauthorities\x18\t \x03(\tR\vauthorities\"Z\n" +
 	"\bRedirect\x12%\n" +
 	"\x0eleader_address\x18\x01 \x01(\tR\rleaderAddress\x12'\n" +
 	"\x0fagent_addresses\x18\x02 \x03(\tR\x0eagentAddresses\"'\n" +
@@ -4597,14 +4855,15 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06forget\x18\x19 \x01(\v2\x19.berth.v1.SnapshotCommandB\r\x92\xb5\x18\tsnapshotsH\x00R\x06forget\x12/\n" +
 	"\n" +
 	"taken_back\x18\x12 \x01(\bB\x10\x92\xb5\x18\fdated-ordersR\ttakenBackB\b\n" +
-	"\x06action\"\xbe\x01\n" +
+	"\x06action\"\xdc\x01\n" +
 	"\fStartCommand\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12*\n" +
 	"\avolumes\x18\x02 \x03(\v2\x10.berth.v1.VolumeR\avolumes\x12\x1e\n" +
 	"\n" +
 	"persistent\x18\x03 \x01(\bR\n" +
 	"persistent\x12<\n" +
-	"\x05edits\x18\x04 \x03(\v2\x14.berth.v1.DeviceEditB\x10\x92\xb5\x18\fdevice-editsR\x05edits\"D\n" +
+	"\x05edits\x18\x04 \x03(\v2\x14.berth.v1.DeviceEditB\x10\x92\xb5\x18\fdevice-editsR\x05edits\x12\x1c\n" +
+	"\tunwatched\x18\x05 \x01(\bR\tunwatched\"D\n" +
 	"\n" +
 	"DeviceEdit\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
@@ -4690,10 +4949,11 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05reach\x18\x14 \x01(\v2\x13.berth.v1.ReachTaskH\x00R\x05reach\x12(\n" +
 	"\x04lock\x18\x15 \x01(\v2\x12.berth.v1.LockTaskH\x00R\x04lock\x121\n" +
 	"\adevices\x18\x16 \x01(\v2\x15.berth.v1.DevicesTaskH\x00R\adevicesB\b\n" +
-	"\x06action\"8\n" +
+	"\x06action\"P\n" +
 	"\vDevicesTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\")\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06frozen\x18\x03 \x01(\bR\x06frozen\")\n" +
 	"\tReachTask\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\"I\n" +
 	"\bGrowTask\x12(\n" +
@@ -4738,7 +4998,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xba\x02\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xd2\x02\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -4752,7 +5012,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x04code\x18\a \x01(\x0e2\x18.berth.v1.AgentErrorCodeR\x04code\x12\x18\n" +
 	"\areached\x18\x14 \x01(\tR\areached\x12\x16\n" +
 	"\x06locked\x18\x15 \x01(\bR\x06locked\x12+\n" +
-	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices*\xe1\x06\n" +
+	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\x12\x16\n" +
+	"\x06frozen\x18\x17 \x01(\bR\x06frozen*\x80\a\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -4781,7 +5042,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x18AGENT_ERROR_CODE_INVALID\x10\x17\x12\x1e\n" +
 	"\x1aAGENT_ERROR_CODE_MALFORMED\x10\x18\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_TOO_LATE\x10\x19\x12\x1b\n" +
-	"\x17AGENT_ERROR_CODE_UNSAFE\x10\x1a*\xc2\x01\n" +
+	"\x17AGENT_ERROR_CODE_UNSAFE\x10\x1a\x12\x1d\n" +
+	"\x19AGENT_ERROR_CODE_OVERLAID\x10\x1b*\xc2\x01\n" +
 	"\x0eCommandOutcome\x12\x1f\n" +
 	"\x1bCOMMAND_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14COMMAND_OUTCOME_DONE\x10\x01\x12\x1a\n" +
@@ -4793,7 +5055,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x15LOCK_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eLOCK_STEP_HOLD\x10\x01\x12\x12\n" +
 	"\x0eLOCK_STEP_LOOK\x10\x02\x12\x15\n" +
-	"\x11LOCK_STEP_RELEASE\x10\x032\x99\x02\n" +
+	"\x11LOCK_STEP_RELEASE\x10\x032\xe0\x02\n" +
 	"\fAgentService\x12R\n" +
 	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -4801,7 +5063,9 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06Tunnel\x12\x17.berth.v1.TunnelRequest\x1a\x18.berth.v1.TunnelResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x04\x10\x038\x01(\x010\x01\x12g\n" +
 	"\x11CertifyHypervisor\x12\".berth.v1.CertifyHypervisorRequest\x1a#.berth.v1.CertifyHypervisorResponse\"\t\x8a\xb5\x18\x05\n" +
-	"\x01\x04\x10\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x01\x04\x10\x01\x12E\n" +
+	"\x05Renew\x12\x16.berth.v1.RenewRequest\x1a\x17.berth.v1.RenewResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x04\x10\x02\x18\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_agent_proto_rawDescOnce sync.Once
@@ -4816,166 +5080,172 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),               // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),               // 1: berth.v1.CommandOutcome
 	(LockStep)(0),                     // 2: berth.v1.LockStep
-	(*CertifyHypervisorRequest)(nil),  // 3: berth.v1.CertifyHypervisorRequest
-	(*CertifyHypervisorResponse)(nil), // 4: berth.v1.CertifyHypervisorResponse
-	(*TunnelRequest)(nil),             // 5: berth.v1.TunnelRequest
-	(*TunnelResponse)(nil),            // 6: berth.v1.TunnelResponse
-	(*SessionRequest)(nil),            // 7: berth.v1.SessionRequest
-	(*Hello)(nil),                     // 8: berth.v1.Hello
-	(*InventoryReport)(nil),           // 9: berth.v1.InventoryReport
-	(*InventoryDigest)(nil),           // 10: berth.v1.InventoryDigest
-	(*DomainChange)(nil),              // 11: berth.v1.DomainChange
-	(*LibvirtStatus)(nil),             // 12: berth.v1.LibvirtStatus
-	(*CommandProgress)(nil),           // 13: berth.v1.CommandProgress
-	(*CommandResult)(nil),             // 14: berth.v1.CommandResult
-	(*SessionResponse)(nil),           // 15: berth.v1.SessionResponse
-	(*Members)(nil),                   // 16: berth.v1.Members
-	(*Lease)(nil),                     // 17: berth.v1.Lease
-	(*Welcome)(nil),                   // 18: berth.v1.Welcome
-	(*Redirect)(nil),                  // 19: berth.v1.Redirect
-	(*ResyncRequest)(nil),             // 20: berth.v1.ResyncRequest
-	(*CancelCommand)(nil),             // 21: berth.v1.CancelCommand
-	(*Command)(nil),                   // 22: berth.v1.Command
-	(*StartCommand)(nil),              // 23: berth.v1.StartCommand
-	(*DeviceEdit)(nil),                // 24: berth.v1.DeviceEdit
-	(*StopCommand)(nil),               // 25: berth.v1.StopCommand
-	(*MigrateCommand)(nil),            // 26: berth.v1.MigrateCommand
-	(*ResumeCommand)(nil),             // 27: berth.v1.ResumeCommand
-	(*DiscardCommand)(nil),            // 28: berth.v1.DiscardCommand
-	(*InspectCommand)(nil),            // 29: berth.v1.InspectCommand
-	(*PrepareCommand)(nil),            // 30: berth.v1.PrepareCommand
-	(*ClearCommand)(nil),              // 31: berth.v1.ClearCommand
-	(*AdoptCommand)(nil),              // 32: berth.v1.AdoptCommand
-	(*ReleaseCommand)(nil),            // 33: berth.v1.ReleaseCommand
-	(*RebootCommand)(nil),             // 34: berth.v1.RebootCommand
-	(*PauseCommand)(nil),              // 35: berth.v1.PauseCommand
-	(*UnpauseCommand)(nil),            // 36: berth.v1.UnpauseCommand
-	(*AmendCommand)(nil),              // 37: berth.v1.AmendCommand
-	(*ResizeCommand)(nil),             // 38: berth.v1.ResizeCommand
-	(*SnapshotCommand)(nil),           // 39: berth.v1.SnapshotCommand
-	(*SnapshotFile)(nil),              // 40: berth.v1.SnapshotFile
-	(*Volume)(nil),                    // 41: berth.v1.Volume
-	(*Task)(nil),                      // 42: berth.v1.Task
-	(*DevicesTask)(nil),               // 43: berth.v1.DevicesTask
-	(*ReachTask)(nil),                 // 44: berth.v1.ReachTask
-	(*GrowTask)(nil),                  // 45: berth.v1.GrowTask
-	(*RemoveTask)(nil),                // 46: berth.v1.RemoveTask
-	(*FetchTask)(nil),                 // 47: berth.v1.FetchTask
-	(*ConsoleTask)(nil),               // 48: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),               // 49: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),            // 50: berth.v1.EndCrashedTask
-	(*LockTask)(nil),                  // 51: berth.v1.LockTask
-	(*SuspendTask)(nil),               // 52: berth.v1.SuspendTask
-	(*DescribeTask)(nil),              // 53: berth.v1.DescribeTask
-	(*RefuseTask)(nil),                // 54: berth.v1.RefuseTask
-	(*UndefineTask)(nil),              // 55: berth.v1.UndefineTask
-	(*DiscardTask)(nil),               // 56: berth.v1.DiscardTask
-	(*TaskResult)(nil),                // 57: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),             // 58: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),             // 59: berth.v1.NodeInventory
-	(*Domain)(nil),                    // 60: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil),     // 61: google.protobuf.Timestamp
-	(*StoragePool)(nil),               // 62: berth.v1.StoragePool
-	(*MigrationStats)(nil),            // 63: berth.v1.MigrationStats
-	(*VMSpec)(nil),                    // 64: berth.v1.VMSpec
-	(*Devices)(nil),                   // 65: berth.v1.Devices
+	(*RenewRequest)(nil),              // 3: berth.v1.RenewRequest
+	(*RenewResponse)(nil),             // 4: berth.v1.RenewResponse
+	(*CertifyHypervisorRequest)(nil),  // 5: berth.v1.CertifyHypervisorRequest
+	(*CertifyHypervisorResponse)(nil), // 6: berth.v1.CertifyHypervisorResponse
+	(*TunnelRequest)(nil),             // 7: berth.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 8: berth.v1.TunnelResponse
+	(*SessionRequest)(nil),            // 9: berth.v1.SessionRequest
+	(*Hello)(nil),                     // 10: berth.v1.Hello
+	(*InventoryReport)(nil),           // 11: berth.v1.InventoryReport
+	(*InventoryDigest)(nil),           // 12: berth.v1.InventoryDigest
+	(*DomainChange)(nil),              // 13: berth.v1.DomainChange
+	(*LibvirtStatus)(nil),             // 14: berth.v1.LibvirtStatus
+	(*CommandProgress)(nil),           // 15: berth.v1.CommandProgress
+	(*CommandResult)(nil),             // 16: berth.v1.CommandResult
+	(*Overlay)(nil),                   // 17: berth.v1.Overlay
+	(*SessionResponse)(nil),           // 18: berth.v1.SessionResponse
+	(*Members)(nil),                   // 19: berth.v1.Members
+	(*Lease)(nil),                     // 20: berth.v1.Lease
+	(*Welcome)(nil),                   // 21: berth.v1.Welcome
+	(*Redirect)(nil),                  // 22: berth.v1.Redirect
+	(*ResyncRequest)(nil),             // 23: berth.v1.ResyncRequest
+	(*CancelCommand)(nil),             // 24: berth.v1.CancelCommand
+	(*Command)(nil),                   // 25: berth.v1.Command
+	(*StartCommand)(nil),              // 26: berth.v1.StartCommand
+	(*DeviceEdit)(nil),                // 27: berth.v1.DeviceEdit
+	(*StopCommand)(nil),               // 28: berth.v1.StopCommand
+	(*MigrateCommand)(nil),            // 29: berth.v1.MigrateCommand
+	(*ResumeCommand)(nil),             // 30: berth.v1.ResumeCommand
+	(*DiscardCommand)(nil),            // 31: berth.v1.DiscardCommand
+	(*InspectCommand)(nil),            // 32: berth.v1.InspectCommand
+	(*PrepareCommand)(nil),            // 33: berth.v1.PrepareCommand
+	(*ClearCommand)(nil),              // 34: berth.v1.ClearCommand
+	(*AdoptCommand)(nil),              // 35: berth.v1.AdoptCommand
+	(*ReleaseCommand)(nil),            // 36: berth.v1.ReleaseCommand
+	(*RebootCommand)(nil),             // 37: berth.v1.RebootCommand
+	(*PauseCommand)(nil),              // 38: berth.v1.PauseCommand
+	(*UnpauseCommand)(nil),            // 39: berth.v1.UnpauseCommand
+	(*AmendCommand)(nil),              // 40: berth.v1.AmendCommand
+	(*ResizeCommand)(nil),             // 41: berth.v1.ResizeCommand
+	(*SnapshotCommand)(nil),           // 42: berth.v1.SnapshotCommand
+	(*SnapshotFile)(nil),              // 43: berth.v1.SnapshotFile
+	(*Volume)(nil),                    // 44: berth.v1.Volume
+	(*Task)(nil),                      // 45: berth.v1.Task
+	(*DevicesTask)(nil),               // 46: berth.v1.DevicesTask
+	(*ReachTask)(nil),                 // 47: berth.v1.ReachTask
+	(*GrowTask)(nil),                  // 48: berth.v1.GrowTask
+	(*RemoveTask)(nil),                // 49: berth.v1.RemoveTask
+	(*FetchTask)(nil),                 // 50: berth.v1.FetchTask
+	(*ConsoleTask)(nil),               // 51: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),               // 52: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),            // 53: berth.v1.EndCrashedTask
+	(*LockTask)(nil),                  // 54: berth.v1.LockTask
+	(*SuspendTask)(nil),               // 55: berth.v1.SuspendTask
+	(*DescribeTask)(nil),              // 56: berth.v1.DescribeTask
+	(*RefuseTask)(nil),                // 57: berth.v1.RefuseTask
+	(*UndefineTask)(nil),              // 58: berth.v1.UndefineTask
+	(*DiscardTask)(nil),               // 59: berth.v1.DiscardTask
+	(*TaskResult)(nil),                // 60: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),             // 61: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),             // 62: berth.v1.NodeInventory
+	(*Domain)(nil),                    // 63: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil),     // 64: google.protobuf.Timestamp
+	(*StoragePool)(nil),               // 65: berth.v1.StoragePool
+	(*MigrationStats)(nil),            // 66: berth.v1.MigrationStats
+	(*VMSpec)(nil),                    // 67: berth.v1.VMSpec
+	(*Devices)(nil),                   // 68: berth.v1.Devices
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
-	8,  // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
-	9,  // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	58, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
-	11, // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
-	14, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
-	13, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
-	12, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	57, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
-	10, // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	59, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	60, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	61, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	62, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	60, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	63, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	10, // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
+	11, // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
+	61, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	13, // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
+	16, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
+	15, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
+	14, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
+	60, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	12, // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
+	62, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	63, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	64, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	65, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	63, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	66, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	60, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	63, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	63, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	66, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
-	18, // 19: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
-	19, // 20: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
-	22, // 21: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
-	20, // 22: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
-	21, // 23: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
-	42, // 24: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
-	17, // 25: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
-	16, // 26: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	61, // 27: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
-	23, // 28: berth.v1.Command.start:type_name -> berth.v1.StartCommand
-	25, // 29: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
-	26, // 30: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
-	27, // 31: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
-	28, // 32: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
-	29, // 33: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
-	30, // 34: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
-	31, // 35: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
-	32, // 36: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
-	33, // 37: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
-	34, // 38: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
-	35, // 39: berth.v1.Command.pause:type_name -> berth.v1.PauseCommand
-	36, // 40: berth.v1.Command.unpause:type_name -> berth.v1.UnpauseCommand
-	37, // 41: berth.v1.Command.amend:type_name -> berth.v1.AmendCommand
-	38, // 42: berth.v1.Command.resize:type_name -> berth.v1.ResizeCommand
-	39, // 43: berth.v1.Command.snapshot:type_name -> berth.v1.SnapshotCommand
-	39, // 44: berth.v1.Command.restore:type_name -> berth.v1.SnapshotCommand
-	39, // 45: berth.v1.Command.forget:type_name -> berth.v1.SnapshotCommand
-	64, // 46: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
-	41, // 47: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
-	24, // 48: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
-	64, // 49: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
-	41, // 50: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
-	41, // 51: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
-	41, // 52: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
-	41, // 53: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	64, // 54: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
-	41, // 55: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
-	24, // 56: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
-	41, // 57: berth.v1.AmendCommand.volumes:type_name -> berth.v1.Volume
-	40, // 58: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
-	45, // 59: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	46, // 60: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	47, // 61: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	48, // 62: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	52, // 63: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	53, // 64: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	54, // 65: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	55, // 66: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	56, // 67: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	49, // 68: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	50, // 69: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	44, // 70: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	51, // 71: berth.v1.Task.lock:type_name -> berth.v1.LockTask
-	43, // 72: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
-	41, // 73: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	41, // 74: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	41, // 75: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	2,  // 76: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
-	0,  // 77: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	65, // 78: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
-	7,  // 79: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	5,  // 80: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	3,  // 81: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
-	15, // 82: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	6,  // 83: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	4,  // 84: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
-	82, // [82:85] is the sub-list for method output_type
-	79, // [79:82] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	17, // 19: berth.v1.CommandResult.overlays:type_name -> berth.v1.Overlay
+	21, // 20: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
+	22, // 21: berth.v1.SessionResponse.redirect:type_name -> berth.v1.Redirect
+	25, // 22: berth.v1.SessionResponse.command:type_name -> berth.v1.Command
+	23, // 23: berth.v1.SessionResponse.resync:type_name -> berth.v1.ResyncRequest
+	24, // 24: berth.v1.SessionResponse.cancel:type_name -> berth.v1.CancelCommand
+	45, // 25: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
+	20, // 26: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
+	19, // 27: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
+	64, // 28: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	26, // 29: berth.v1.Command.start:type_name -> berth.v1.StartCommand
+	28, // 30: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
+	29, // 31: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
+	30, // 32: berth.v1.Command.resume:type_name -> berth.v1.ResumeCommand
+	31, // 33: berth.v1.Command.discard:type_name -> berth.v1.DiscardCommand
+	32, // 34: berth.v1.Command.inspect:type_name -> berth.v1.InspectCommand
+	33, // 35: berth.v1.Command.prepare:type_name -> berth.v1.PrepareCommand
+	34, // 36: berth.v1.Command.clear:type_name -> berth.v1.ClearCommand
+	35, // 37: berth.v1.Command.adopt:type_name -> berth.v1.AdoptCommand
+	36, // 38: berth.v1.Command.release:type_name -> berth.v1.ReleaseCommand
+	37, // 39: berth.v1.Command.reboot:type_name -> berth.v1.RebootCommand
+	38, // 40: berth.v1.Command.pause:type_name -> berth.v1.PauseCommand
+	39, // 41: berth.v1.Command.unpause:type_name -> berth.v1.UnpauseCommand
+	40, // 42: berth.v1.Command.amend:type_name -> berth.v1.AmendCommand
+	41, // 43: berth.v1.Command.resize:type_name -> berth.v1.ResizeCommand
+	42, // 44: berth.v1.Command.snapshot:type_name -> berth.v1.SnapshotCommand
+	42, // 45: berth.v1.Command.restore:type_name -> berth.v1.SnapshotCommand
+	42, // 46: berth.v1.Command.forget:type_name -> berth.v1.SnapshotCommand
+	67, // 47: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	44, // 48: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
+	27, // 49: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
+	67, // 50: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	44, // 51: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
+	44, // 52: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
+	44, // 53: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
+	44, // 54: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
+	67, // 55: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	44, // 56: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
+	27, // 57: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
+	44, // 58: berth.v1.AmendCommand.volumes:type_name -> berth.v1.Volume
+	43, // 59: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
+	48, // 60: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	49, // 61: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	50, // 62: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	51, // 63: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	55, // 64: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	56, // 65: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	57, // 66: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	58, // 67: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	59, // 68: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	52, // 69: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	53, // 70: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	47, // 71: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	54, // 72: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	46, // 73: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
+	44, // 74: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	44, // 75: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	44, // 76: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	2,  // 77: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
+	0,  // 78: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	68, // 79: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
+	9,  // 80: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	7,  // 81: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	5,  // 82: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
+	3,  // 83: berth.v1.AgentService.Renew:input_type -> berth.v1.RenewRequest
+	18, // 84: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	8,  // 85: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	6,  // 86: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
+	4,  // 87: berth.v1.AgentService.Renew:output_type -> berth.v1.RenewResponse
+	84, // [84:88] is the sub-list for method output_type
+	80, // [80:84] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -4985,7 +5255,7 @@ func file_berth_v1_agent_proto_init() {
 	}
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
-	file_berth_v1_agent_proto_msgTypes[4].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[6].OneofWrappers = []any{
 		(*SessionRequest_Hello)(nil),
 		(*SessionRequest_Inventory)(nil),
 		(*SessionRequest_Telemetry)(nil),
@@ -4996,7 +5266,7 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionRequest_TaskResult)(nil),
 		(*SessionRequest_InventoryDigest)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[12].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[15].OneofWrappers = []any{
 		(*SessionResponse_Welcome)(nil),
 		(*SessionResponse_Redirect)(nil),
 		(*SessionResponse_Command)(nil),
@@ -5006,7 +5276,7 @@ func file_berth_v1_agent_proto_init() {
 		(*SessionResponse_Lease)(nil),
 		(*SessionResponse_Members)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[19].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[22].OneofWrappers = []any{
 		(*Command_Start)(nil),
 		(*Command_Stop)(nil),
 		(*Command_Migrate)(nil),
@@ -5026,7 +5296,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Command_Restore)(nil),
 		(*Command_Forget)(nil),
 	}
-	file_berth_v1_agent_proto_msgTypes[39].OneofWrappers = []any{
+	file_berth_v1_agent_proto_msgTypes[42].OneofWrappers = []any{
 		(*Task_Grow)(nil),
 		(*Task_Remove)(nil),
 		(*Task_Fetch)(nil),
@@ -5048,7 +5318,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   55,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

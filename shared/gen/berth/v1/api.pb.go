@@ -22,6 +22,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type HistoryKind int32
+
+const (
+	HistoryKind_HISTORY_KIND_UNSPECIFIED HistoryKind = 0
+	HistoryKind_HISTORY_KIND_EVENT       HistoryKind = 1
+	HistoryKind_HISTORY_KIND_DECISION    HistoryKind = 2
+	HistoryKind_HISTORY_KIND_OPERATION   HistoryKind = 3 // one that has ended
+)
+
+// Enum value maps for HistoryKind.
+var (
+	HistoryKind_name = map[int32]string{
+		0: "HISTORY_KIND_UNSPECIFIED",
+		1: "HISTORY_KIND_EVENT",
+		2: "HISTORY_KIND_DECISION",
+		3: "HISTORY_KIND_OPERATION",
+	}
+	HistoryKind_value = map[string]int32{
+		"HISTORY_KIND_UNSPECIFIED": 0,
+		"HISTORY_KIND_EVENT":       1,
+		"HISTORY_KIND_DECISION":    2,
+		"HISTORY_KIND_OPERATION":   3,
+	}
+)
+
+func (x HistoryKind) Enum() *HistoryKind {
+	p := new(HistoryKind)
+	*p = x
+	return p
+}
+
+func (x HistoryKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HistoryKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_berth_v1_api_proto_enumTypes[0].Descriptor()
+}
+
+func (HistoryKind) Type() protoreflect.EnumType {
+	return &file_berth_v1_api_proto_enumTypes[0]
+}
+
+func (x HistoryKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HistoryKind.Descriptor instead.
+func (HistoryKind) EnumDescriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{0}
+}
+
 type PoolLocksVerdict int32
 
 const (
@@ -58,11 +110,11 @@ func (x PoolLocksVerdict) String() string {
 }
 
 func (PoolLocksVerdict) Descriptor() protoreflect.EnumDescriptor {
-	return file_berth_v1_api_proto_enumTypes[0].Descriptor()
+	return file_berth_v1_api_proto_enumTypes[1].Descriptor()
 }
 
 func (PoolLocksVerdict) Type() protoreflect.EnumType {
-	return &file_berth_v1_api_proto_enumTypes[0]
+	return &file_berth_v1_api_proto_enumTypes[1]
 }
 
 func (x PoolLocksVerdict) Number() protoreflect.EnumNumber {
@@ -71,7 +123,7 @@ func (x PoolLocksVerdict) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolLocksVerdict.Descriptor instead.
 func (PoolLocksVerdict) EnumDescriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{0}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{1}
 }
 
 type StatusRequest struct {
@@ -135,7 +187,10 @@ type StatusResponse struct {
 	Problems          []string               `protobuf:"bytes,13,rep,name=problems,proto3" json:"problems,omitempty"` // one line each, most urgent first
 	AnsweredBy        string                 `protobuf:"bytes,14,opt,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
 	Stale             bool                   `protobuf:"varint,15,opt,name=stale,proto3" json:"stale,omitempty"`
-	HaPause           *HAPause               `protobuf:"bytes,30,opt,name=ha_pause,json=haPause,proto3" json:"ha_pause,omitempty"` // absent: high availability is at work
+	HeardSeconds      *float64               `protobuf:"fixed64,16,opt,name=heard_seconds,json=heardSeconds,proto3,oneof" json:"heard_seconds,omitempty"`        // stale: how old nodes_up and vms_running are; absent: they are not known
+	HaPause           *HAPause               `protobuf:"bytes,30,opt,name=ha_pause,json=haPause,proto3" json:"ha_pause,omitempty"`                               // absent: high availability is at work
+	CertificatesUntil *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=certificates_until,json=certificatesUntil,proto3" json:"certificates_until,omitempty"` // when the first certificate of a coordinator or node ends; absent: none is known
+	CertificatesFirst string                 `protobuf:"bytes,32,opt,name=certificates_first,json=certificatesFirst,proto3" json:"certificates_first,omitempty"` // whose that is
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -275,11 +330,32 @@ func (x *StatusResponse) GetStale() bool {
 	return false
 }
 
+func (x *StatusResponse) GetHeardSeconds() float64 {
+	if x != nil && x.HeardSeconds != nil {
+		return *x.HeardSeconds
+	}
+	return 0
+}
+
 func (x *StatusResponse) GetHaPause() *HAPause {
 	if x != nil {
 		return x.HaPause
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetCertificatesUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CertificatesUntil
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetCertificatesFirst() string {
+	if x != nil {
+		return x.CertificatesFirst
+	}
+	return ""
 }
 
 // HAPause is why nothing is fenced or restarted by itself.
@@ -471,17 +547,136 @@ func (x *PauseHAResponse) GetPause() *HAPause {
 	return nil
 }
 
+// Filter narrows a list. All that is set has to hold, and of several values of one field one. Nodes, customers, groups, states and labels
+// have to exist. What is from vms on is for lists of what has happened.
+type Filter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"` // names or IDs, here and down to groups
+	Customers     []string               `protobuf:"bytes,2,rep,name=customers,proto3" json:"customers,omitempty"`
+	Groups        []string               `protobuf:"bytes,3,rep,name=groups,proto3" json:"groups,omitempty"`
+	States        []string               `protobuf:"bytes,4,rep,name=states,proto3" json:"states,omitempty"` // as lists show them: running, stopped
+	Labels        []string               `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"`
+	Vms           []string               `protobuf:"bytes,6,rep,name=vms,proto3" json:"vms,omitempty"`         // names or IDs; they may be gone
+	Kinds         []string               `protobuf:"bytes,7,rep,name=kinds,proto3" json:"kinds,omitempty"`     // of operations: start; purposes of decisions: drain; of events: vm.started, or vm for all that begin so
+	Callers       []string               `protobuf:"bytes,8,rep,name=callers,proto3" json:"callers,omitempty"` // as lists show them, or without what stands before the slash: operator/alice, alice
+	Since         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=since,proto3" json:"since,omitempty"`     // what began or happened then or later
+	Until         *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=until,proto3" json:"until,omitempty"`    // and before then
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Filter) Reset() {
+	*x = Filter{}
+	mi := &file_berth_v1_api_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Filter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Filter) ProtoMessage() {}
+
+func (x *Filter) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Filter.ProtoReflect.Descriptor instead.
+func (*Filter) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Filter) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Filter) GetCustomers() []string {
+	if x != nil {
+		return x.Customers
+	}
+	return nil
+}
+
+func (x *Filter) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *Filter) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *Filter) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Filter) GetVms() []string {
+	if x != nil {
+		return x.Vms
+	}
+	return nil
+}
+
+func (x *Filter) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *Filter) GetCallers() []string {
+	if x != nil {
+		return x.Callers
+	}
+	return nil
+}
+
+func (x *Filter) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Filter) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 type ListNodesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`                         // how many at most, in every list up to 500; 0: 500, and of what has happened 50
 	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"` // next_page_token of the page before; empty: the first page. The rest of the request has to stay the same
+	Filter        *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`                        // states, where draining and maintenance are some too, and labels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[5]
+	mi := &file_berth_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +688,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[5]
+	mi := &file_berth_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +701,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListNodesRequest) GetLimit() int32 {
@@ -523,18 +718,26 @@ func (x *ListNodesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListNodesRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
 type ListNodesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Nodes         []*Node                `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // by name
 	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // empty: this is the last page
+	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`                                 // the filter of the request was used, here and in every list: an older coordinator ignores it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[6]
+	mi := &file_berth_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -546,7 +749,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[6]
+	mi := &file_berth_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -559,7 +762,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListNodesResponse) GetSchemaVersion() string {
@@ -583,6 +786,13 @@ func (x *ListNodesResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListNodesResponse) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
 type GetNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // name or ID, here and everywhere
@@ -592,7 +802,7 @@ type GetNodeRequest struct {
 
 func (x *GetNodeRequest) Reset() {
 	*x = GetNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[7]
+	mi := &file_berth_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +814,7 @@ func (x *GetNodeRequest) String() string {
 func (*GetNodeRequest) ProtoMessage() {}
 
 func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[7]
+	mi := &file_berth_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +827,7 @@ func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetNodeRequest) GetNode() string {
@@ -638,7 +848,7 @@ type GetNodeResponse struct {
 
 func (x *GetNodeResponse) Reset() {
 	*x = GetNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[8]
+	mi := &file_berth_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +860,7 @@ func (x *GetNodeResponse) String() string {
 func (*GetNodeResponse) ProtoMessage() {}
 
 func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[8]
+	mi := &file_berth_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +873,7 @@ func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetNodeResponse) GetSchemaVersion() string {
@@ -707,7 +917,7 @@ type SetNodeRequest struct {
 
 func (x *SetNodeRequest) Reset() {
 	*x = SetNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[9]
+	mi := &file_berth_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +929,7 @@ func (x *SetNodeRequest) String() string {
 func (*SetNodeRequest) ProtoMessage() {}
 
 func (x *SetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[9]
+	mi := &file_berth_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +942,7 @@ func (x *SetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeRequest.ProtoReflect.Descriptor instead.
 func (*SetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetNodeRequest) GetNode() string {
@@ -829,7 +1039,7 @@ type SetNodeResponse struct {
 
 func (x *SetNodeResponse) Reset() {
 	*x = SetNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1051,7 @@ func (x *SetNodeResponse) String() string {
 func (*SetNodeResponse) ProtoMessage() {}
 
 func (x *SetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1064,7 @@ func (x *SetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeResponse.ProtoReflect.Descriptor instead.
 func (*SetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetNodeResponse) GetSchemaVersion() string {
@@ -883,7 +1093,7 @@ type SetNodeMaintenanceRequest struct {
 
 func (x *SetNodeMaintenanceRequest) Reset() {
 	*x = SetNodeMaintenanceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +1105,7 @@ func (x *SetNodeMaintenanceRequest) String() string {
 func (*SetNodeMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetNodeMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +1118,7 @@ func (x *SetNodeMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetNodeMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetNodeMaintenanceRequest) GetNode() string {
@@ -949,7 +1159,7 @@ type SetNodeMaintenanceResponse struct {
 
 func (x *SetNodeMaintenanceResponse) Reset() {
 	*x = SetNodeMaintenanceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1171,7 @@ func (x *SetNodeMaintenanceResponse) String() string {
 func (*SetNodeMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetNodeMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1184,7 @@ func (x *SetNodeMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetNodeMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SetNodeMaintenanceResponse) GetSchemaVersion() string {
@@ -1004,7 +1214,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1226,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1239,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FenceNodeRequest) GetNode() string {
@@ -1079,7 +1289,7 @@ type FenceNodeResponse struct {
 
 func (x *FenceNodeResponse) Reset() {
 	*x = FenceNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1301,7 @@ func (x *FenceNodeResponse) String() string {
 func (*FenceNodeResponse) ProtoMessage() {}
 
 func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1314,7 @@ func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeResponse.ProtoReflect.Descriptor instead.
 func (*FenceNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FenceNodeResponse) GetSchemaVersion() string {
@@ -1145,7 +1355,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1367,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1380,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveNodeRequest) GetNode() string {
@@ -1196,7 +1406,7 @@ type RemoveNodeResponse struct {
 
 func (x *RemoveNodeResponse) Reset() {
 	*x = RemoveNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1418,7 @@ func (x *RemoveNodeResponse) String() string {
 func (*RemoveNodeResponse) ProtoMessage() {}
 
 func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1431,7 @@ func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeResponse.ProtoReflect.Descriptor instead.
 func (*RemoveNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveNodeResponse) GetSchemaVersion() string {
@@ -1242,7 +1452,7 @@ type ListResourcesRequest struct {
 
 func (x *ListResourcesRequest) Reset() {
 	*x = ListResourcesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1464,7 @@ func (x *ListResourcesRequest) String() string {
 func (*ListResourcesRequest) ProtoMessage() {}
 
 func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1477,7 @@ func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesRequest.ProtoReflect.Descriptor instead.
 func (*ListResourcesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListResourcesRequest) GetKind() string {
@@ -1302,7 +1512,7 @@ type ListResourcesResponse struct {
 
 func (x *ListResourcesResponse) Reset() {
 	*x = ListResourcesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1524,7 @@ func (x *ListResourcesResponse) String() string {
 func (*ListResourcesResponse) ProtoMessage() {}
 
 func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1537,7 @@ func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesResponse.ProtoReflect.Descriptor instead.
 func (*ListResourcesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListResourcesResponse) GetSchemaVersion() string {
@@ -1361,7 +1571,7 @@ type GetResourceRequest struct {
 
 func (x *GetResourceRequest) Reset() {
 	*x = GetResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1583,7 @@ func (x *GetResourceRequest) String() string {
 func (*GetResourceRequest) ProtoMessage() {}
 
 func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1596,7 @@ func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceRequest.ProtoReflect.Descriptor instead.
 func (*GetResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetResourceRequest) GetKind() string {
@@ -1413,7 +1623,7 @@ type GetResourceResponse struct {
 
 func (x *GetResourceResponse) Reset() {
 	*x = GetResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1635,7 @@ func (x *GetResourceResponse) String() string {
 func (*GetResourceResponse) ProtoMessage() {}
 
 func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1648,7 @@ func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceResponse.ProtoReflect.Descriptor instead.
 func (*GetResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetResourceResponse) GetSchemaVersion() string {
@@ -1469,7 +1679,7 @@ type AddResourceRequest struct {
 
 func (x *AddResourceRequest) Reset() {
 	*x = AddResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1691,7 @@ func (x *AddResourceRequest) String() string {
 func (*AddResourceRequest) ProtoMessage() {}
 
 func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1704,7 @@ func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceRequest.ProtoReflect.Descriptor instead.
 func (*AddResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddResourceRequest) GetKind() string {
@@ -1543,13 +1753,14 @@ type AddResourceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Resource      *Resource              `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"` // what it stands for and no node has now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddResourceResponse) Reset() {
 	*x = AddResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1772,7 @@ func (x *AddResourceResponse) String() string {
 func (*AddResourceResponse) ProtoMessage() {}
 
 func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1785,7 @@ func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceResponse.ProtoReflect.Descriptor instead.
 func (*AddResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AddResourceResponse) GetSchemaVersion() string {
@@ -1587,6 +1798,13 @@ func (x *AddResourceResponse) GetSchemaVersion() string {
 func (x *AddResourceResponse) GetResource() *Resource {
 	if x != nil {
 		return x.Resource
+	}
+	return nil
+}
+
+func (x *AddResourceResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -1606,7 +1824,7 @@ type ChangeResourceRequest struct {
 
 func (x *ChangeResourceRequest) Reset() {
 	*x = ChangeResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1836,7 @@ func (x *ChangeResourceRequest) String() string {
 func (*ChangeResourceRequest) ProtoMessage() {}
 
 func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1849,7 @@ func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceRequest.ProtoReflect.Descriptor instead.
 func (*ChangeResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ChangeResourceRequest) GetKind() string {
@@ -1693,7 +1911,7 @@ type ChangeResourceResponse struct {
 
 func (x *ChangeResourceResponse) Reset() {
 	*x = ChangeResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1923,7 @@ func (x *ChangeResourceResponse) String() string {
 func (*ChangeResourceResponse) ProtoMessage() {}
 
 func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1936,7 @@ func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceResponse.ProtoReflect.Descriptor instead.
 func (*ChangeResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ChangeResourceResponse) GetSchemaVersion() string {
@@ -1746,7 +1964,7 @@ type DeleteResourceRequest struct {
 
 func (x *DeleteResourceRequest) Reset() {
 	*x = DeleteResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1976,7 @@ func (x *DeleteResourceRequest) String() string {
 func (*DeleteResourceRequest) ProtoMessage() {}
 
 func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1989,7 @@ func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteResourceRequest) GetKind() string {
@@ -1804,7 +2022,7 @@ type DeleteResourceResponse struct {
 
 func (x *DeleteResourceResponse) Reset() {
 	*x = DeleteResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +2034,7 @@ func (x *DeleteResourceResponse) String() string {
 func (*DeleteResourceResponse) ProtoMessage() {}
 
 func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +2047,7 @@ func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteResourceResponse) GetSchemaVersion() string {
@@ -1851,7 +2069,7 @@ type SetKeyRequest struct {
 
 func (x *SetKeyRequest) Reset() {
 	*x = SetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2081,7 @@ func (x *SetKeyRequest) String() string {
 func (*SetKeyRequest) ProtoMessage() {}
 
 func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2094,7 @@ func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetKeyRequest) GetKind() string {
@@ -1917,7 +2135,7 @@ type SetKeyResponse struct {
 
 func (x *SetKeyResponse) Reset() {
 	*x = SetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2147,7 @@ func (x *SetKeyResponse) String() string {
 func (*SetKeyResponse) ProtoMessage() {}
 
 func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2160,7 @@ func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetKeyResponse) GetSchemaVersion() string {
@@ -1972,7 +2190,7 @@ type UnsetKeyRequest struct {
 
 func (x *UnsetKeyRequest) Reset() {
 	*x = UnsetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2202,7 @@ func (x *UnsetKeyRequest) String() string {
 func (*UnsetKeyRequest) ProtoMessage() {}
 
 func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2215,7 @@ func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyRequest.ProtoReflect.Descriptor instead.
 func (*UnsetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UnsetKeyRequest) GetKind() string {
@@ -2045,7 +2263,7 @@ type UnsetKeyResponse struct {
 
 func (x *UnsetKeyResponse) Reset() {
 	*x = UnsetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2275,7 @@ func (x *UnsetKeyResponse) String() string {
 func (*UnsetKeyResponse) ProtoMessage() {}
 
 func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2288,7 @@ func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyResponse.ProtoReflect.Descriptor instead.
 func (*UnsetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UnsetKeyResponse) GetSchemaVersion() string {
@@ -2097,7 +2315,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2327,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2340,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListKeysRequest) GetKind() string {
@@ -2153,7 +2371,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2383,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2396,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListKeysResponse) GetSchemaVersion() string {
@@ -2232,7 +2450,7 @@ type CompiledKeysRequest struct {
 
 func (x *CompiledKeysRequest) Reset() {
 	*x = CompiledKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2462,7 @@ func (x *CompiledKeysRequest) String() string {
 func (*CompiledKeysRequest) ProtoMessage() {}
 
 func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2475,7 @@ func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysRequest.ProtoReflect.Descriptor instead.
 func (*CompiledKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CompiledKeysRequest) GetVm() string {
@@ -2282,7 +2500,7 @@ type CompiledKeysResponse struct {
 
 func (x *CompiledKeysResponse) Reset() {
 	*x = CompiledKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2512,7 @@ func (x *CompiledKeysResponse) String() string {
 func (*CompiledKeysResponse) ProtoMessage() {}
 
 func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2525,7 @@ func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysResponse.ProtoReflect.Descriptor instead.
 func (*CompiledKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CompiledKeysResponse) GetSchemaVersion() string {
@@ -2370,7 +2588,7 @@ type DeclareNodeKeyRequest struct {
 
 func (x *DeclareNodeKeyRequest) Reset() {
 	*x = DeclareNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2600,7 @@ func (x *DeclareNodeKeyRequest) String() string {
 func (*DeclareNodeKeyRequest) ProtoMessage() {}
 
 func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2613,7 @@ func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeclareNodeKeyRequest) GetCluster() string {
@@ -2429,7 +2647,7 @@ type DeclareNodeKeyResponse struct {
 
 func (x *DeclareNodeKeyResponse) Reset() {
 	*x = DeclareNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2659,7 @@ func (x *DeclareNodeKeyResponse) String() string {
 func (*DeclareNodeKeyResponse) ProtoMessage() {}
 
 func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2672,7 @@ func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeclareNodeKeyResponse) GetSchemaVersion() string {
@@ -2482,7 +2700,7 @@ type DropNodeKeyRequest struct {
 
 func (x *DropNodeKeyRequest) Reset() {
 	*x = DropNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +2712,7 @@ func (x *DropNodeKeyRequest) String() string {
 func (*DropNodeKeyRequest) ProtoMessage() {}
 
 func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +2725,7 @@ func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DropNodeKeyRequest) GetCluster() string {
@@ -2541,7 +2759,7 @@ type DropNodeKeyResponse struct {
 
 func (x *DropNodeKeyResponse) Reset() {
 	*x = DropNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2771,7 @@ func (x *DropNodeKeyResponse) String() string {
 func (*DropNodeKeyResponse) ProtoMessage() {}
 
 func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2784,7 @@ func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DropNodeKeyResponse) GetSchemaVersion() string {
@@ -2596,7 +2814,7 @@ type ApplyEstateRequest struct {
 
 func (x *ApplyEstateRequest) Reset() {
 	*x = ApplyEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2826,7 @@ func (x *ApplyEstateRequest) String() string {
 func (*ApplyEstateRequest) ProtoMessage() {}
 
 func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2839,7 @@ func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateRequest.ProtoReflect.Descriptor instead.
 func (*ApplyEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApplyEstateRequest) GetDocument() []byte {
@@ -2671,7 +2889,7 @@ type ApplyEstateResponse struct {
 
 func (x *ApplyEstateResponse) Reset() {
 	*x = ApplyEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2901,7 @@ func (x *ApplyEstateResponse) String() string {
 func (*ApplyEstateResponse) ProtoMessage() {}
 
 func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2914,7 @@ func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateResponse.ProtoReflect.Descriptor instead.
 func (*ApplyEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ApplyEstateResponse) GetSchemaVersion() string {
@@ -2737,7 +2955,7 @@ type ExportEstateRequest struct {
 
 func (x *ExportEstateRequest) Reset() {
 	*x = ExportEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +2967,7 @@ func (x *ExportEstateRequest) String() string {
 func (*ExportEstateRequest) ProtoMessage() {}
 
 func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +2980,7 @@ func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateRequest.ProtoReflect.Descriptor instead.
 func (*ExportEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportEstateRequest) GetScenario() bool {
@@ -2789,7 +3007,7 @@ type ExportEstateResponse struct {
 
 func (x *ExportEstateResponse) Reset() {
 	*x = ExportEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +3019,7 @@ func (x *ExportEstateResponse) String() string {
 func (*ExportEstateResponse) ProtoMessage() {}
 
 func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +3032,7 @@ func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateResponse.ProtoReflect.Descriptor instead.
 func (*ExportEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportEstateResponse) GetSchemaVersion() string {
@@ -2836,13 +3054,14 @@ type ListVMsRequest struct {
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // only those of one node
 	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Filter        *Filter                `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListVMsRequest) Reset() {
 	*x = ListVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +3073,7 @@ func (x *ListVMsRequest) String() string {
 func (*ListVMsRequest) ProtoMessage() {}
 
 func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +3086,7 @@ func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsRequest.ProtoReflect.Descriptor instead.
 func (*ListVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListVMsRequest) GetNode() string {
@@ -2891,18 +3110,26 @@ func (x *ListVMsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListVMsRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
 type ListVMsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Vms           []*VM                  `protobuf:"bytes,2,rep,name=vms,proto3" json:"vms,omitempty"` // by name
 	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListVMsResponse) Reset() {
 	*x = ListVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3141,7 @@ func (x *ListVMsResponse) String() string {
 func (*ListVMsResponse) ProtoMessage() {}
 
 func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3154,7 @@ func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsResponse.ProtoReflect.Descriptor instead.
 func (*ListVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListVMsResponse) GetSchemaVersion() string {
@@ -2951,6 +3178,13 @@ func (x *ListVMsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListVMsResponse) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
 type GetVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -2960,7 +3194,7 @@ type GetVMRequest struct {
 
 func (x *GetVMRequest) Reset() {
 	*x = GetVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2972,7 +3206,7 @@ func (x *GetVMRequest) String() string {
 func (*GetVMRequest) ProtoMessage() {}
 
 func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2985,7 +3219,7 @@ func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMRequest.ProtoReflect.Descriptor instead.
 func (*GetVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetVMRequest) GetVm() string {
@@ -3008,7 +3242,7 @@ type GetVMResponse struct {
 
 func (x *GetVMResponse) Reset() {
 	*x = GetVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3020,7 +3254,7 @@ func (x *GetVMResponse) String() string {
 func (*GetVMResponse) ProtoMessage() {}
 
 func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3033,7 +3267,7 @@ func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMResponse.ProtoReflect.Descriptor instead.
 func (*GetVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetVMResponse) GetSchemaVersion() string {
@@ -3088,7 +3322,7 @@ type StartVMRequest struct {
 
 func (x *StartVMRequest) Reset() {
 	*x = StartVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3334,7 @@ func (x *StartVMRequest) String() string {
 func (*StartVMRequest) ProtoMessage() {}
 
 func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3347,7 @@ func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMRequest.ProtoReflect.Descriptor instead.
 func (*StartVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *StartVMRequest) GetName() string {
@@ -3177,7 +3411,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3423,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3436,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -3246,7 +3480,7 @@ type AddVMRequest struct {
 
 func (x *AddVMRequest) Reset() {
 	*x = AddVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3492,7 @@ func (x *AddVMRequest) String() string {
 func (*AddVMRequest) ProtoMessage() {}
 
 func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3505,7 @@ func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
 func (*AddVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AddVMRequest) GetName() string {
@@ -3314,13 +3548,14 @@ type AddVMResponse struct {
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Vm            *VM                    `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`             // absent on a dry run
 	Decision      *Decision              `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"` // only in a cluster with local storage
+	Warnings      []string               `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // what it needs and no node has now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddVMResponse) Reset() {
 	*x = AddVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3332,7 +3567,7 @@ func (x *AddVMResponse) String() string {
 func (*AddVMResponse) ProtoMessage() {}
 
 func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3345,7 +3580,7 @@ func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
 func (*AddVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AddVMResponse) GetSchemaVersion() string {
@@ -3369,6 +3604,13 @@ func (x *AddVMResponse) GetDecision() *Decision {
 	return nil
 }
 
+func (x *AddVMResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 type ChangeVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -3380,7 +3622,7 @@ type ChangeVMRequest struct {
 
 func (x *ChangeVMRequest) Reset() {
 	*x = ChangeVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3634,7 @@ func (x *ChangeVMRequest) String() string {
 func (*ChangeVMRequest) ProtoMessage() {}
 
 func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3647,7 @@ func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
 func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangeVMRequest) GetVm() string {
@@ -3442,7 +3684,7 @@ type ChangeVMResponse struct {
 
 func (x *ChangeVMResponse) Reset() {
 	*x = ChangeVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3696,7 @@ func (x *ChangeVMResponse) String() string {
 func (*ChangeVMResponse) ProtoMessage() {}
 
 func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3709,7 @@ func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
 func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ChangeVMResponse) GetSchemaVersion() string {
@@ -3519,7 +3761,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3531,7 +3773,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3544,7 +3786,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -3600,7 +3842,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3612,7 +3854,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3625,7 +3867,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -3661,7 +3903,7 @@ type RebootVMRequest struct {
 
 func (x *RebootVMRequest) Reset() {
 	*x = RebootVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3673,7 +3915,7 @@ func (x *RebootVMRequest) String() string {
 func (*RebootVMRequest) ProtoMessage() {}
 
 func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3686,7 +3928,7 @@ func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootVMRequest.ProtoReflect.Descriptor instead.
 func (*RebootVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RebootVMRequest) GetVm() string {
@@ -3727,7 +3969,7 @@ type RebootVMResponse struct {
 
 func (x *RebootVMResponse) Reset() {
 	*x = RebootVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +3981,7 @@ func (x *RebootVMResponse) String() string {
 func (*RebootVMResponse) ProtoMessage() {}
 
 func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +3994,7 @@ func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootVMResponse.ProtoReflect.Descriptor instead.
 func (*RebootVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RebootVMResponse) GetSchemaVersion() string {
@@ -3798,7 +4040,7 @@ type ActOnVMsRequest struct {
 
 func (x *ActOnVMsRequest) Reset() {
 	*x = ActOnVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4052,7 @@ func (x *ActOnVMsRequest) String() string {
 func (*ActOnVMsRequest) ProtoMessage() {}
 
 func (x *ActOnVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4065,7 @@ func (x *ActOnVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnVMsRequest.ProtoReflect.Descriptor instead.
 func (*ActOnVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ActOnVMsRequest) GetVms() []string {
@@ -4054,7 +4296,7 @@ type PauseAction struct {
 
 func (x *PauseAction) Reset() {
 	*x = PauseAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4308,7 @@ func (x *PauseAction) String() string {
 func (*PauseAction) ProtoMessage() {}
 
 func (x *PauseAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4321,7 @@ func (x *PauseAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseAction.ProtoReflect.Descriptor instead.
 func (*PauseAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 // ResumeAction lets a guest that stands still run on.
@@ -4091,7 +4333,7 @@ type ResumeAction struct {
 
 func (x *ResumeAction) Reset() {
 	*x = ResumeAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4345,7 @@ func (x *ResumeAction) String() string {
 func (*ResumeAction) ProtoMessage() {}
 
 func (x *ResumeAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4358,7 @@ func (x *ResumeAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeAction.ProtoReflect.Descriptor instead.
 func (*ResumeAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 // ResetAction restarts the guest without asking it, as RebootVM does by force.
@@ -4128,7 +4370,7 @@ type ResetAction struct {
 
 func (x *ResetAction) Reset() {
 	*x = ResetAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4382,7 @@ func (x *ResetAction) String() string {
 func (*ResetAction) ProtoMessage() {}
 
 func (x *ResetAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4395,7 @@ func (x *ResetAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetAction.ProtoReflect.Descriptor instead.
 func (*ResetAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 // AttachAction gives the VM a disk or a network interface: its guest, if that runs, and its next start.
@@ -4171,7 +4413,7 @@ type AttachAction struct {
 
 func (x *AttachAction) Reset() {
 	*x = AttachAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4183,7 +4425,7 @@ func (x *AttachAction) String() string {
 func (*AttachAction) ProtoMessage() {}
 
 func (x *AttachAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4196,7 +4438,7 @@ func (x *AttachAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAction.ProtoReflect.Descriptor instead.
 func (*AttachAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AttachAction) GetDevice() isAttachAction_Device {
@@ -4269,7 +4511,7 @@ type NewDisk struct {
 
 func (x *NewDisk) Reset() {
 	*x = NewDisk{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4281,7 +4523,7 @@ func (x *NewDisk) String() string {
 func (*NewDisk) ProtoMessage() {}
 
 func (x *NewDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4294,7 +4536,7 @@ func (x *NewDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewDisk.ProtoReflect.Descriptor instead.
 func (*NewDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *NewDisk) GetName() string {
@@ -4342,7 +4584,7 @@ type DetachAction struct {
 
 func (x *DetachAction) Reset() {
 	*x = DetachAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4354,7 +4596,7 @@ func (x *DetachAction) String() string {
 func (*DetachAction) ProtoMessage() {}
 
 func (x *DetachAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4367,7 +4609,7 @@ func (x *DetachAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachAction.ProtoReflect.Descriptor instead.
 func (*DetachAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DetachAction) GetDevice() string {
@@ -4390,7 +4632,7 @@ type MediaAction struct {
 
 func (x *MediaAction) Reset() {
 	*x = MediaAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4402,7 +4644,7 @@ func (x *MediaAction) String() string {
 func (*MediaAction) ProtoMessage() {}
 
 func (x *MediaAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4415,7 +4657,7 @@ func (x *MediaAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaAction.ProtoReflect.Descriptor instead.
 func (*MediaAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *MediaAction) GetTarget() string {
@@ -4458,7 +4700,7 @@ type StopAction struct {
 
 func (x *StopAction) Reset() {
 	*x = StopAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4470,7 +4712,7 @@ func (x *StopAction) String() string {
 func (*StopAction) ProtoMessage() {}
 
 func (x *StopAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4483,7 +4725,7 @@ func (x *StopAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAction.ProtoReflect.Descriptor instead.
 func (*StopAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *StopAction) GetForce() bool {
@@ -4516,7 +4758,7 @@ type RebootAction struct {
 
 func (x *RebootAction) Reset() {
 	*x = RebootAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4770,7 @@ func (x *RebootAction) String() string {
 func (*RebootAction) ProtoMessage() {}
 
 func (x *RebootAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4783,7 @@ func (x *RebootAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootAction.ProtoReflect.Descriptor instead.
 func (*RebootAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 // ResizeAction changes the size of the VM: of its guest, if that runs, up to the most that it was started with, and of its next start.
@@ -4555,7 +4797,7 @@ type ResizeAction struct {
 
 func (x *ResizeAction) Reset() {
 	*x = ResizeAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4567,7 +4809,7 @@ func (x *ResizeAction) String() string {
 func (*ResizeAction) ProtoMessage() {}
 
 func (x *ResizeAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4580,7 +4822,7 @@ func (x *ResizeAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeAction.ProtoReflect.Descriptor instead.
 func (*ResizeAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ResizeAction) GetMemoryBytes() int64 {
@@ -4609,7 +4851,7 @@ type SnapshotAction struct {
 
 func (x *SnapshotAction) Reset() {
 	*x = SnapshotAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +4863,7 @@ func (x *SnapshotAction) String() string {
 func (*SnapshotAction) ProtoMessage() {}
 
 func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +4876,7 @@ func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAction.ProtoReflect.Descriptor instead.
 func (*SnapshotAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SnapshotAction) GetName() string {
@@ -4668,7 +4910,7 @@ type RestoreAction struct {
 
 func (x *RestoreAction) Reset() {
 	*x = RestoreAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4680,7 +4922,7 @@ func (x *RestoreAction) String() string {
 func (*RestoreAction) ProtoMessage() {}
 
 func (x *RestoreAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4693,7 +4935,7 @@ func (x *RestoreAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreAction.ProtoReflect.Descriptor instead.
 func (*RestoreAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *RestoreAction) GetName() string {
@@ -4714,7 +4956,7 @@ type ForgetAction struct {
 
 func (x *ForgetAction) Reset() {
 	*x = ForgetAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4726,7 +4968,7 @@ func (x *ForgetAction) String() string {
 func (*ForgetAction) ProtoMessage() {}
 
 func (x *ForgetAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4739,7 +4981,7 @@ func (x *ForgetAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetAction.ProtoReflect.Descriptor instead.
 func (*ForgetAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ForgetAction) GetName() string {
@@ -4766,7 +5008,7 @@ type ActOnVMsResponse struct {
 
 func (x *ActOnVMsResponse) Reset() {
 	*x = ActOnVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4778,7 +5020,7 @@ func (x *ActOnVMsResponse) String() string {
 func (*ActOnVMsResponse) ProtoMessage() {}
 
 func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4791,7 +5033,7 @@ func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnVMsResponse.ProtoReflect.Descriptor instead.
 func (*ActOnVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ActOnVMsResponse) GetSchemaVersion() string {
@@ -4823,7 +5065,7 @@ type ActedVM struct {
 
 func (x *ActedVM) Reset() {
 	*x = ActedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +5077,7 @@ func (x *ActedVM) String() string {
 func (*ActedVM) ProtoMessage() {}
 
 func (x *ActedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +5090,7 @@ func (x *ActedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActedVM.ProtoReflect.Descriptor instead.
 func (*ActedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ActedVM) GetVm() string {
@@ -4908,7 +5150,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4920,7 +5162,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4933,7 +5175,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -4996,7 +5238,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5008,7 +5250,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5021,7 +5263,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -5056,7 +5298,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5068,7 +5310,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5081,7 +5323,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -5115,7 +5357,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5369,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5382,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -5168,7 +5410,7 @@ type GetVMDocumentRequest struct {
 
 func (x *GetVMDocumentRequest) Reset() {
 	*x = GetVMDocumentRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5180,7 +5422,7 @@ func (x *GetVMDocumentRequest) String() string {
 func (*GetVMDocumentRequest) ProtoMessage() {}
 
 func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5193,7 +5435,7 @@ func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMDocumentRequest.ProtoReflect.Descriptor instead.
 func (*GetVMDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetVMDocumentRequest) GetVm() string {
@@ -5230,7 +5472,7 @@ type GetVMDocumentResponse struct {
 
 func (x *GetVMDocumentResponse) Reset() {
 	*x = GetVMDocumentResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5242,7 +5484,7 @@ func (x *GetVMDocumentResponse) String() string {
 func (*GetVMDocumentResponse) ProtoMessage() {}
 
 func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5255,7 +5497,7 @@ func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMDocumentResponse.ProtoReflect.Descriptor instead.
 func (*GetVMDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GetVMDocumentResponse) GetSchemaVersion() string {
@@ -5306,7 +5548,7 @@ type SetVMDocumentRequest struct {
 
 func (x *SetVMDocumentRequest) Reset() {
 	*x = SetVMDocumentRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5318,7 +5560,7 @@ func (x *SetVMDocumentRequest) String() string {
 func (*SetVMDocumentRequest) ProtoMessage() {}
 
 func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5331,7 +5573,7 @@ func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVMDocumentRequest.ProtoReflect.Descriptor instead.
 func (*SetVMDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SetVMDocumentRequest) GetVm() string {
@@ -5372,15 +5614,16 @@ func (x *SetVMDocumentRequest) GetRequestId() string {
 type SetVMDocumentResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`        // its name
-	Waits         bool                   `protobuf:"varint,3,opt,name=waits,proto3" json:"waits,omitempty"` // it runs: its next start has that
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`             // its name
+	Waits         bool                   `protobuf:"varint,3,opt,name=waits,proto3" json:"waits,omitempty"`      // it runs: its next start has that
+	Warnings      []string               `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"` // what it needs and no node has now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetVMDocumentResponse) Reset() {
 	*x = SetVMDocumentResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5392,7 +5635,7 @@ func (x *SetVMDocumentResponse) String() string {
 func (*SetVMDocumentResponse) ProtoMessage() {}
 
 func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5405,7 +5648,7 @@ func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVMDocumentResponse.ProtoReflect.Descriptor instead.
 func (*SetVMDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SetVMDocumentResponse) GetSchemaVersion() string {
@@ -5429,6 +5672,13 @@ func (x *SetVMDocumentResponse) GetWaits() bool {
 	return false
 }
 
+func (x *SetVMDocumentResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 type AcceptDriftRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"` // name or ID
@@ -5439,7 +5689,7 @@ type AcceptDriftRequest struct {
 
 func (x *AcceptDriftRequest) Reset() {
 	*x = AcceptDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5451,7 +5701,7 @@ func (x *AcceptDriftRequest) String() string {
 func (*AcceptDriftRequest) ProtoMessage() {}
 
 func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5464,7 +5714,7 @@ func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftRequest.ProtoReflect.Descriptor instead.
 func (*AcceptDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *AcceptDriftRequest) GetVm() string {
@@ -5491,7 +5741,7 @@ type AcceptDriftResponse struct {
 
 func (x *AcceptDriftResponse) Reset() {
 	*x = AcceptDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5503,7 +5753,7 @@ func (x *AcceptDriftResponse) String() string {
 func (*AcceptDriftResponse) ProtoMessage() {}
 
 func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5516,7 +5766,7 @@ func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftResponse.ProtoReflect.Descriptor instead.
 func (*AcceptDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AcceptDriftResponse) GetSchemaVersion() string {
@@ -5545,7 +5795,7 @@ type RevertDriftRequest struct {
 
 func (x *RevertDriftRequest) Reset() {
 	*x = RevertDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5557,7 +5807,7 @@ func (x *RevertDriftRequest) String() string {
 func (*RevertDriftRequest) ProtoMessage() {}
 
 func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5570,7 +5820,7 @@ func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftRequest.ProtoReflect.Descriptor instead.
 func (*RevertDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RevertDriftRequest) GetVm() string {
@@ -5604,7 +5854,7 @@ type RevertDriftResponse struct {
 
 func (x *RevertDriftResponse) Reset() {
 	*x = RevertDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5616,7 +5866,7 @@ func (x *RevertDriftResponse) String() string {
 func (*RevertDriftResponse) ProtoMessage() {}
 
 func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5629,7 +5879,7 @@ func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftResponse.ProtoReflect.Descriptor instead.
 func (*RevertDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RevertDriftResponse) GetSchemaVersion() string {
@@ -5658,7 +5908,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5670,7 +5920,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5683,7 +5933,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -5724,7 +5974,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5736,7 +5986,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5749,7 +5999,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -5781,7 +6031,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5793,7 +6043,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5806,7 +6056,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -5863,7 +6113,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5875,7 +6125,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5888,7 +6138,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -5930,7 +6180,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5942,7 +6192,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5955,7 +6205,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -5988,7 +6238,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6000,7 +6250,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6013,7 +6263,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -6033,7 +6283,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6045,7 +6295,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6058,7 +6308,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -6086,7 +6336,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6098,7 +6348,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6111,7 +6361,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -6146,7 +6396,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6158,7 +6408,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6171,7 +6421,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -6223,7 +6473,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6235,7 +6485,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6248,7 +6498,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -6389,7 +6639,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6401,7 +6651,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6414,7 +6664,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -6455,7 +6705,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6467,7 +6717,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6480,7 +6730,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -6506,7 +6756,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6518,7 +6768,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6531,7 +6781,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -6550,7 +6800,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6562,7 +6812,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6575,7 +6825,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -6596,7 +6846,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6608,7 +6858,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6621,7 +6871,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -6659,7 +6909,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6671,7 +6921,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6684,7 +6934,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -6739,7 +6989,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6751,7 +7001,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6764,7 +7014,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -6793,7 +7043,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6805,7 +7055,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6818,7 +7068,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -6860,7 +7110,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6872,7 +7122,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6885,7 +7135,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -6921,7 +7171,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6933,7 +7183,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6946,7 +7196,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -6988,7 +7238,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7000,7 +7250,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7013,7 +7263,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -7046,7 +7296,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7058,7 +7308,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7071,7 +7321,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -7091,7 +7341,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7103,7 +7353,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7116,7 +7366,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -7145,7 +7395,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7157,7 +7407,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7170,7 +7420,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -7211,7 +7461,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7223,7 +7473,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7236,7 +7486,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -7264,7 +7514,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7276,7 +7526,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7289,7 +7539,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -7323,7 +7573,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7335,7 +7585,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7348,7 +7598,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -7375,7 +7625,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7387,7 +7637,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7400,7 +7650,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -7427,7 +7677,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7439,7 +7689,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7452,7 +7702,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -7480,7 +7730,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7492,7 +7742,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7505,7 +7755,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -7539,7 +7789,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7551,7 +7801,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7564,7 +7814,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -7590,7 +7840,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7602,7 +7852,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7615,7 +7865,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -7634,7 +7884,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7646,7 +7896,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7659,7 +7909,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -7674,13 +7924,14 @@ type ListOperationsRequest struct {
 	RunningOnly   bool                   `protobuf:"varint,1,opt,name=running_only,json=runningOnly,proto3" json:"running_only,omitempty"`
 	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Filter        *Filter                `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"` // nodes are source or target; customers, groups and labels are those of the VM now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7692,7 +7943,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7705,7 +7956,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -7729,18 +7980,26 @@ func (x *ListOperationsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListOperationsRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
 type ListOperationsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Operations    []*Operation           `protobuf:"bytes,2,rep,name=operations,proto3" json:"operations,omitempty"` // newest first
 	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7752,7 +8011,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7765,7 +8024,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -7789,6 +8048,13 @@ func (x *ListOperationsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListOperationsResponse) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
 type GetOperationRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -7798,7 +8064,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7810,7 +8076,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7823,7 +8089,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -7843,7 +8109,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7855,7 +8121,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7868,7 +8134,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -7894,7 +8160,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7906,7 +8172,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7919,7 +8185,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -7939,7 +8205,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7951,7 +8217,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7964,7 +8230,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -7992,7 +8258,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8004,7 +8270,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8017,7 +8283,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -8051,7 +8317,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8063,7 +8329,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8076,7 +8342,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -8107,7 +8373,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8119,7 +8385,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8132,7 +8398,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -8187,7 +8453,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8199,7 +8465,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8212,7 +8478,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -8244,7 +8510,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8256,7 +8522,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8269,7 +8535,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -8331,7 +8597,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8343,7 +8609,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8356,7 +8622,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -8383,7 +8649,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8395,7 +8661,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8408,7 +8674,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -8435,7 +8701,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8447,7 +8713,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8460,7 +8726,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -8487,7 +8753,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8499,7 +8765,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8512,7 +8778,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -8534,13 +8800,14 @@ type ListDecisionsRequest struct {
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"`
 	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Filter        *Filter                `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"` // nodes are those that were chosen; states are outcomes; the rest is of the VM now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8552,7 +8819,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8565,7 +8832,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -8589,18 +8856,26 @@ func (x *ListDecisionsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListDecisionsRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
 type ListDecisionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Decisions     []*Decision            `protobuf:"bytes,2,rep,name=decisions,proto3" json:"decisions,omitempty"` // newest first, without their nodes
 	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8612,7 +8887,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8625,7 +8900,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -8649,6 +8924,13 @@ func (x *ListDecisionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListDecisionsResponse) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
 type GetDecisionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // or a unique prefix, or "last"
@@ -8658,7 +8940,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8670,7 +8952,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8683,7 +8965,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -8703,7 +8985,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8715,7 +8997,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8728,7 +9010,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -8754,7 +9036,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8766,7 +9048,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8779,7 +9061,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -8801,7 +9083,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8813,7 +9095,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8826,7 +9108,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -8866,7 +9148,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8878,7 +9160,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8891,7 +9173,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -8912,7 +9194,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8924,7 +9206,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8937,7 +9219,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -8970,7 +9252,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8982,7 +9264,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8995,7 +9277,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -9017,7 +9299,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9029,7 +9311,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9042,7 +9324,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -9092,7 +9374,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9104,7 +9386,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9117,7 +9399,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *VMStay) GetNode() string {
@@ -9199,7 +9481,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9211,7 +9493,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9224,7 +9506,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -9254,7 +9536,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9266,7 +9548,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9279,7 +9561,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -9382,7 +9664,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9394,7 +9676,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9407,7 +9689,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -9470,7 +9752,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9482,7 +9764,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9495,7 +9777,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -9533,7 +9815,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9545,7 +9827,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9558,7 +9840,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -9616,7 +9898,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9628,7 +9910,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9641,7 +9923,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -9688,13 +9970,14 @@ type CapacityResponse struct {
 	RunsOutFirst  string                 `protobuf:"bytes,5,opt,name=runs_out_first,json=runsOutFirst,proto3" json:"runs_out_first,omitempty"` // what keeps the next one out, over all nodes: constraint and figures, in words
 	Cluster       string                 `protobuf:"bytes,6,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	RunsOutOf     string                 `protobuf:"bytes,7,opt,name=runs_out_of,json=runsOutOf,proto3" json:"runs_out_of,omitempty"` // that constraint's name, or that of the system rounds
+	Warnings      []string               `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`                      // what nodes would come to beyond what they have, although nothing refuses it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9706,7 +9989,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9719,7 +10002,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -9771,6 +10054,13 @@ func (x *CapacityResponse) GetRunsOutOf() string {
 	return ""
 }
 
+func (x *CapacityResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 type CapacityNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -9784,7 +10074,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9796,7 +10086,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9809,7 +10099,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -9851,13 +10141,14 @@ type WatchEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Follow        bool                   `protobuf:"varint,1,opt,name=follow,proto3" json:"follow,omitempty"`
 	Backlog       int32                  `protobuf:"varint,2,opt,name=backlog,proto3" json:"backlog,omitempty"` // how many past events to send first
+	Filter        *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`    // nodes are what an event is about, or where its operation leads from or to; the rest is of the VM now. No states
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9869,7 +10160,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9882,7 +10173,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -9899,16 +10190,24 @@ func (x *WatchEventsRequest) GetBacklog() int32 {
 	return 0
 }
 
+func (x *WatchEventsRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
 type WatchEventsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Event         *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	Filtered      bool                   `protobuf:"varint,2,opt,name=filtered,proto3" json:"filtered,omitempty"` // in the first message, which has no event, if the request has a filter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9920,7 +10219,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9933,7 +10232,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -9941,6 +10240,375 @@ func (x *WatchEventsResponse) GetEvent() *Event {
 		return x.Event
 	}
 	return nil
+}
+
+func (x *WatchEventsResponse) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
+type ListHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"` // 0: 50
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Filter        *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`                           // VMs, nodes, kinds, callers, since and until, as in the lists of each; the rest is of the VM now. No states
+	Of            []HistoryKind          `protobuf:"varint,4,rep,packed,name=of,proto3,enum=berth.v1.HistoryKind" json:"of,omitempty"` // none: all
+	Called        bool                   `protobuf:"varint,5,opt,name=called,proto3" json:"called,omitempty"`                          // only what a person or a program has asked for, not what coordinators did by themselves
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryRequest) Reset() {
+	*x = ListHistoryRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[155]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryRequest) ProtoMessage() {}
+
+func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[155]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+}
+
+func (x *ListHistoryRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListHistoryRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListHistoryRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListHistoryRequest) GetOf() []HistoryKind {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
+
+func (x *ListHistoryRequest) GetCalled() bool {
+	if x != nil {
+		return x.Called
+	}
+	return false
+}
+
+type HistoryEntry struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Index    uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`       // of the entry of the log
+	Sequence uint32                 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"` // which of what that entry has made, from 0
+	// Types that are valid to be assigned to What:
+	//
+	//	*HistoryEntry_Event
+	//	*HistoryEntry_Decision
+	//	*HistoryEntry_Operation
+	What          isHistoryEntry_What `protobuf_oneof:"what"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryEntry) Reset() {
+	*x = HistoryEntry{}
+	mi := &file_berth_v1_api_proto_msgTypes[156]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryEntry) ProtoMessage() {}
+
+func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[156]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
+func (*HistoryEntry) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+}
+
+func (x *HistoryEntry) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *HistoryEntry) GetSequence() uint32 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *HistoryEntry) GetWhat() isHistoryEntry_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *HistoryEntry) GetEvent() *Event {
+	if x != nil {
+		if x, ok := x.What.(*HistoryEntry_Event); ok {
+			return x.Event
+		}
+	}
+	return nil
+}
+
+func (x *HistoryEntry) GetDecision() *Decision {
+	if x != nil {
+		if x, ok := x.What.(*HistoryEntry_Decision); ok {
+			return x.Decision
+		}
+	}
+	return nil
+}
+
+func (x *HistoryEntry) GetOperation() *Operation {
+	if x != nil {
+		if x, ok := x.What.(*HistoryEntry_Operation); ok {
+			return x.Operation
+		}
+	}
+	return nil
+}
+
+type isHistoryEntry_What interface {
+	isHistoryEntry_What()
+}
+
+type HistoryEntry_Event struct {
+	Event *Event `protobuf:"bytes,3,opt,name=event,proto3,oneof"`
+}
+
+type HistoryEntry_Decision struct {
+	Decision *Decision `protobuf:"bytes,4,opt,name=decision,proto3,oneof"` // without its nodes
+}
+
+type HistoryEntry_Operation struct {
+	Operation *Operation `protobuf:"bytes,5,opt,name=operation,proto3,oneof"`
+}
+
+func (*HistoryEntry_Event) isHistoryEntry_What() {}
+
+func (*HistoryEntry_Decision) isHistoryEntry_What() {}
+
+func (*HistoryEntry_Operation) isHistoryEntry_What() {}
+
+type ListHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Entries       []*HistoryEntry        `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // newest first
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryResponse) Reset() {
+	*x = ListHistoryResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[157]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryResponse) ProtoMessage() {}
+
+func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[157]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+}
+
+func (x *ListHistoryResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListHistoryResponse) GetEntries() []*HistoryEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListHistoryResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListHistoryResponse) GetFiltered() bool {
+	if x != nil {
+		return x.Filtered
+	}
+	return false
+}
+
+type FetchHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         uint64                 `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"`     // entries of the log after this one
+	Through       uint64                 `protobuf:"varint,2,opt,name=through,proto3" json:"through,omitempty"` // up to this one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchHistoryRequest) Reset() {
+	*x = FetchHistoryRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[158]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchHistoryRequest) ProtoMessage() {}
+
+func (x *FetchHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[158]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchHistoryRequest.ProtoReflect.Descriptor instead.
+func (*FetchHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+}
+
+func (x *FetchHistoryRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *FetchHistoryRequest) GetThrough() uint64 {
+	if x != nil {
+		return x.Through
+	}
+	return 0
+}
+
+type FetchHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Block         []byte                 `protobuf:"bytes,1,opt,name=block,proto3" json:"block,omitempty"`    // with its own checksum; empty: there is none that begins there
+	Begins        uint64                 `protobuf:"varint,2,opt,name=begins,proto3" json:"begins,omitempty"` // the entry after which there is something; 0: there is nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchHistoryResponse) Reset() {
+	*x = FetchHistoryResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[159]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchHistoryResponse) ProtoMessage() {}
+
+func (x *FetchHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[159]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchHistoryResponse.ProtoReflect.Descriptor instead.
+func (*FetchHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+}
+
+func (x *FetchHistoryResponse) GetBlock() []byte {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *FetchHistoryResponse) GetBegins() uint64 {
+	if x != nil {
+		return x.Begins
+	}
+	return 0
 }
 
 type ListMembersRequest struct {
@@ -9951,7 +10619,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9963,7 +10631,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9976,7 +10644,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 type ListMembersResponse struct {
@@ -9990,7 +10658,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10002,7 +10670,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10015,7 +10683,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -10049,7 +10717,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10061,7 +10729,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10074,7 +10742,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -10100,7 +10768,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10112,7 +10780,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10125,7 +10793,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -10143,7 +10811,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10155,7 +10823,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10168,7 +10836,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
 }
 
 type SaveSnapshotResponse struct {
@@ -10180,7 +10848,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10192,7 +10860,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10205,7 +10873,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -10218,13 +10886,14 @@ func (x *SaveSnapshotResponse) GetChunk() []byte {
 type RestoreSnapshotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Chunk         []byte                 `protobuf:"bytes,1,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	Unproved      bool                   `protobuf:"varint,2,opt,name=unproved,proto3" json:"unproved,omitempty"` // in the first message: also a backup without a seal, or with that of a key that the cluster does not have
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10236,7 +10905,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10249,7 +10918,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -10257,6 +10926,13 @@ func (x *RestoreSnapshotRequest) GetChunk() []byte {
 		return x.Chunk
 	}
 	return nil
+}
+
+func (x *RestoreSnapshotRequest) GetUnproved() bool {
+	if x != nil {
+		return x.Unproved
+	}
+	return false
 }
 
 type RestoreSnapshotResponse struct {
@@ -10271,7 +10947,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10283,7 +10959,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10296,7 +10972,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -10339,7 +11015,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10351,7 +11027,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10364,7 +11040,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -10407,7 +11083,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10419,7 +11095,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10432,7 +11108,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -10473,7 +11149,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10485,7 +11161,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10498,7 +11174,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ListTokensRequest) GetLimit() int32 {
@@ -10526,7 +11202,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10538,7 +11214,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10551,7 +11227,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *ListTokensResponse) GetSchemaVersion() string {
@@ -10575,6 +11251,110 @@ func (x *ListTokensResponse) GetNextPageToken() string {
 	return ""
 }
 
+type RevokeTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // as ListTokens has it
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenRequest) Reset() {
+	*x = RevokeTokenRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[172]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenRequest) ProtoMessage() {}
+
+func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[172]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
+func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+}
+
+func (x *RevokeTokenRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RevokeTokenRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RevokeTokenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Token         *Token                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"` // as it was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenResponse) Reset() {
+	*x = RevokeTokenResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[173]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenResponse) ProtoMessage() {}
+
+func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[173]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
+func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+}
+
+func (x *RevokeTokenResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RevokeTokenResponse) GetToken() *Token {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
 // Identity is somebody who may speak to the cluster, or might once.
 type Identity struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -10595,7 +11375,7 @@ type Identity struct {
 
 func (x *Identity) Reset() {
 	*x = Identity{}
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10607,7 +11387,7 @@ func (x *Identity) String() string {
 func (*Identity) ProtoMessage() {}
 
 func (x *Identity) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10620,7 +11400,7 @@ func (x *Identity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Identity.ProtoReflect.Descriptor instead.
 func (*Identity) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *Identity) GetId() string {
@@ -10706,13 +11486,14 @@ type IdentityKey struct {
 	Hash          string                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"` // SHA-256 of its form in a certificate, in hex
 	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
 	AddedAt       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=added_at,json=addedAt,proto3" json:"added_at,omitempty"`
+	Authority     string                 `protobuf:"bytes,4,opt,name=authority,proto3" json:"authority,omitempty"` // that signed the certificate which was seen last, in hex; empty: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *IdentityKey) Reset() {
 	*x = IdentityKey{}
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10724,7 +11505,7 @@ func (x *IdentityKey) String() string {
 func (*IdentityKey) ProtoMessage() {}
 
 func (x *IdentityKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10737,7 +11518,7 @@ func (x *IdentityKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityKey.ProtoReflect.Descriptor instead.
 func (*IdentityKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *IdentityKey) GetHash() string {
@@ -10761,6 +11542,536 @@ func (x *IdentityKey) GetAddedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *IdentityKey) GetAuthority() string {
+	if x != nil {
+		return x.Authority
+	}
+	return ""
+}
+
+type RenewCertificateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CsrPem        []byte                 `protobuf:"bytes,1,opt,name=csr_pem,json=csrPem,proto3" json:"csr_pem,omitempty"` // with the key of the caller's certificate; empty: only what is trusted is asked for
+	Trusts        []string               `protobuf:"bytes,2,rep,name=trusts,proto3" json:"trusts,omitempty"`               // IDs of the authorities that the caller trusts by now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewCertificateRequest) Reset() {
+	*x = RenewCertificateRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[176]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewCertificateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewCertificateRequest) ProtoMessage() {}
+
+func (x *RenewCertificateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[176]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewCertificateRequest.ProtoReflect.Descriptor instead.
+func (*RenewCertificateRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+}
+
+func (x *RenewCertificateRequest) GetCsrPem() []byte {
+	if x != nil {
+		return x.CsrPem
+	}
+	return nil
+}
+
+func (x *RenewCertificateRequest) GetTrusts() []string {
+	if x != nil {
+		return x.Trusts
+	}
+	return nil
+}
+
+type RenewCertificateResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	CertificatePem []byte                 `protobuf:"bytes,1,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"` // empty without a request
+	CaPem          []byte                 `protobuf:"bytes,2,opt,name=ca_pem,json=caPem,proto3" json:"ca_pem,omitempty"`                            // the authorities that are trusted, one after the other
+	Authority      string                 `protobuf:"bytes,3,opt,name=authority,proto3" json:"authority,omitempty"`                                 // which of them signs now
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RenewCertificateResponse) Reset() {
+	*x = RenewCertificateResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[177]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewCertificateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewCertificateResponse) ProtoMessage() {}
+
+func (x *RenewCertificateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[177]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewCertificateResponse.ProtoReflect.Descriptor instead.
+func (*RenewCertificateResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+}
+
+func (x *RenewCertificateResponse) GetCertificatePem() []byte {
+	if x != nil {
+		return x.CertificatePem
+	}
+	return nil
+}
+
+func (x *RenewCertificateResponse) GetCaPem() []byte {
+	if x != nil {
+		return x.CaPem
+	}
+	return nil
+}
+
+func (x *RenewCertificateResponse) GetAuthority() string {
+	if x != nil {
+		return x.Authority
+	}
+	return ""
+}
+
+type ListAuthoritiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuthoritiesRequest) Reset() {
+	*x = ListAuthoritiesRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[178]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuthoritiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuthoritiesRequest) ProtoMessage() {}
+
+func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[178]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
+func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+}
+
+type ListAuthoritiesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Authorities   []*Authority           `protobuf:"bytes,2,rep,name=authorities,proto3" json:"authorities,omitempty"` // the cluster's from the first on, then those of libvirt and QEMU
+	Progress      *AuthorityProgress     `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`       // absent: none is being replaced
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuthoritiesResponse) Reset() {
+	*x = ListAuthoritiesResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[179]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuthoritiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuthoritiesResponse) ProtoMessage() {}
+
+func (x *ListAuthoritiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[179]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuthoritiesResponse.ProtoReflect.Descriptor instead.
+func (*ListAuthoritiesResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+}
+
+func (x *ListAuthoritiesResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListAuthoritiesResponse) GetAuthorities() []*Authority {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
+func (x *ListAuthoritiesResponse) GetProgress() *AuthorityProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+// Authority signs certificates.
+type Authority struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`   // cluster, libvirt or qemu
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`       // of its key
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // announced, issuing, outgoing or retired
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"` // it has this state
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`
+	Dependants    int32                  `protobuf:"varint,6,opt,name=dependants,proto3" json:"dependants,omitempty"` // identities with a certificate in use by it; the cluster's only
+	Imported      bool                   `protobuf:"varint,7,opt,name=imported,proto3" json:"imported,omitempty"`     // it comes from outside
+	By            string                 `protobuf:"bytes,8,opt,name=by,proto3" json:"by,omitempty"`                  // who has begun it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Authority) Reset() {
+	*x = Authority{}
+	mi := &file_berth_v1_api_proto_msgTypes[180]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Authority) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Authority) ProtoMessage() {}
+
+func (x *Authority) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[180]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Authority.ProtoReflect.Descriptor instead.
+func (*Authority) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+}
+
+func (x *Authority) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Authority) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Authority) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Authority) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Authority) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+func (x *Authority) GetDependants() int32 {
+	if x != nil {
+		return x.Dependants
+	}
+	return 0
+}
+
+func (x *Authority) GetImported() bool {
+	if x != nil {
+		return x.Imported
+	}
+	return false
+}
+
+func (x *Authority) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// AuthorityProgress is how far the replacement of the cluster's authority is.
+type AuthorityProgress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`           // of the new one
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`     // announced or issuing
+	Waiting       string                 `protobuf:"bytes,3,opt,name=waiting,proto3" json:"waiting,omitempty"` // for what, in words; empty: the next step is taken now
+	Waits         []string               `protobuf:"bytes,4,rep,name=waits,proto3" json:"waits,omitempty"`     // who is waited for, KIND/NAME
+	Passed        []string               `protobuf:"bytes,5,rep,name=passed,proto3" json:"passed,omitempty"`   // who is not waited for, because somebody has said so
+	NextStep      string                 `protobuf:"bytes,6,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorityProgress) Reset() {
+	*x = AuthorityProgress{}
+	mi := &file_berth_v1_api_proto_msgTypes[181]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorityProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorityProgress) ProtoMessage() {}
+
+func (x *AuthorityProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[181]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorityProgress.ProtoReflect.Descriptor instead.
+func (*AuthorityProgress) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+}
+
+func (x *AuthorityProgress) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AuthorityProgress) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *AuthorityProgress) GetWaiting() string {
+	if x != nil {
+		return x.Waiting
+	}
+	return ""
+}
+
+func (x *AuthorityProgress) GetWaits() []string {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *AuthorityProgress) GetPassed() []string {
+	if x != nil {
+		return x.Passed
+	}
+	return nil
+}
+
+func (x *AuthorityProgress) GetNextStep() string {
+	if x != nil {
+		return x.NextStep
+	}
+	return ""
+}
+
+type RotateAuthorityRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	DryRun bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // only answers who would be waited for
+	Force  bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`                 // goes on without those who are waited for now
+	Cancel bool                   `protobuf:"varint,3,opt,name=cancel,proto3" json:"cancel,omitempty"`               // takes back one that signs nothing yet
+	// An authority from outside, PEM, and those above it; with its key. Both empty: one is made.
+	CertificatePem []byte `protobuf:"bytes,4,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
+	KeyPem         []byte `protobuf:"bytes,5,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RotateAuthorityRequest) Reset() {
+	*x = RotateAuthorityRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[182]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateAuthorityRequest) ProtoMessage() {}
+
+func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[182]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+}
+
+func (x *RotateAuthorityRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RotateAuthorityRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *RotateAuthorityRequest) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
+func (x *RotateAuthorityRequest) GetCertificatePem() []byte {
+	if x != nil {
+		return x.CertificatePem
+	}
+	return nil
+}
+
+func (x *RotateAuthorityRequest) GetKeyPem() []byte {
+	if x != nil {
+		return x.KeyPem
+	}
+	return nil
+}
+
+type RotateAuthorityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Progress      *AuthorityProgress     `protobuf:"bytes,2,opt,name=progress,proto3" json:"progress,omitempty"` // absent: none is being replaced
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateAuthorityResponse) Reset() {
+	*x = RotateAuthorityResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[183]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateAuthorityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateAuthorityResponse) ProtoMessage() {}
+
+func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[183]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateAuthorityResponse.ProtoReflect.Descriptor instead.
+func (*RotateAuthorityResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+}
+
+func (x *RotateAuthorityResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RotateAuthorityResponse) GetProgress() *AuthorityProgress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
 type ListIdentitiesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	All           bool                   `protobuf:"varint,1,opt,name=all,proto3" json:"all,omitempty"` // revoked ones, too
@@ -10772,7 +12083,7 @@ type ListIdentitiesRequest struct {
 
 func (x *ListIdentitiesRequest) Reset() {
 	*x = ListIdentitiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10784,7 +12095,7 @@ func (x *ListIdentitiesRequest) String() string {
 func (*ListIdentitiesRequest) ProtoMessage() {}
 
 func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10797,7 +12108,7 @@ func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *ListIdentitiesRequest) GetAll() bool {
@@ -10832,7 +12143,7 @@ type ListIdentitiesResponse struct {
 
 func (x *ListIdentitiesResponse) Reset() {
 	*x = ListIdentitiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10844,7 +12155,7 @@ func (x *ListIdentitiesResponse) String() string {
 func (*ListIdentitiesResponse) ProtoMessage() {}
 
 func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10857,7 +12168,7 @@ func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *ListIdentitiesResponse) GetSchemaVersion() string {
@@ -10890,7 +12201,7 @@ type GetIdentityRequest struct {
 
 func (x *GetIdentityRequest) Reset() {
 	*x = GetIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10902,7 +12213,7 @@ func (x *GetIdentityRequest) String() string {
 func (*GetIdentityRequest) ProtoMessage() {}
 
 func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10915,7 +12226,7 @@ func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityRequest.ProtoReflect.Descriptor instead.
 func (*GetIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *GetIdentityRequest) GetIdentity() string {
@@ -10935,7 +12246,7 @@ type GetIdentityResponse struct {
 
 func (x *GetIdentityResponse) Reset() {
 	*x = GetIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10947,7 +12258,7 @@ func (x *GetIdentityResponse) String() string {
 func (*GetIdentityResponse) ProtoMessage() {}
 
 func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10960,7 +12271,7 @@ func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityResponse.ProtoReflect.Descriptor instead.
 func (*GetIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *GetIdentityResponse) GetSchemaVersion() string {
@@ -10988,7 +12299,7 @@ type RevokeIdentityRequest struct {
 
 func (x *RevokeIdentityRequest) Reset() {
 	*x = RevokeIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11000,7 +12311,7 @@ func (x *RevokeIdentityRequest) String() string {
 func (*RevokeIdentityRequest) ProtoMessage() {}
 
 func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11013,7 +12324,7 @@ func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityRequest.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *RevokeIdentityRequest) GetIdentity() string {
@@ -11047,7 +12358,7 @@ type RevokeIdentityResponse struct {
 
 func (x *RevokeIdentityResponse) Reset() {
 	*x = RevokeIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11059,7 +12370,7 @@ func (x *RevokeIdentityResponse) String() string {
 func (*RevokeIdentityResponse) ProtoMessage() {}
 
 func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11072,7 +12383,7 @@ func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityResponse.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *RevokeIdentityResponse) GetSchemaVersion() string {
@@ -11099,7 +12410,7 @@ type ConfirmIdentityRequest struct {
 
 func (x *ConfirmIdentityRequest) Reset() {
 	*x = ConfirmIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11111,7 +12422,7 @@ func (x *ConfirmIdentityRequest) String() string {
 func (*ConfirmIdentityRequest) ProtoMessage() {}
 
 func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11124,7 +12435,7 @@ func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *ConfirmIdentityRequest) GetIdentity() string {
@@ -11151,7 +12462,7 @@ type ConfirmIdentityResponse struct {
 
 func (x *ConfirmIdentityResponse) Reset() {
 	*x = ConfirmIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11163,7 +12474,7 @@ func (x *ConfirmIdentityResponse) String() string {
 func (*ConfirmIdentityResponse) ProtoMessage() {}
 
 func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11176,7 +12487,7 @@ func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *ConfirmIdentityResponse) GetSchemaVersion() string {
@@ -11204,13 +12515,14 @@ type EnrolRequest struct {
 	ApiAddress    string                 `protobuf:"bytes,7,opt,name=api_address,json=apiAddress,proto3" json:"api_address,omitempty"` // coordinators: host:port that others reach
 	AgentAddress  string                 `protobuf:"bytes,8,opt,name=agent_address,json=agentAddress,proto3" json:"agent_address,omitempty"`
 	RaftAddress   string                 `protobuf:"bytes,9,opt,name=raft_address,json=raftAddress,proto3" json:"raft_address,omitempty"`
+	Renews        bool                   `protobuf:"varint,10,opt,name=renews,proto3" json:"renews,omitempty"` // the caller renews its certificate; releases that do not get one for years
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11222,7 +12534,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11235,7 +12547,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -11301,6 +12613,13 @@ func (x *EnrolRequest) GetRaftAddress() string {
 	return ""
 }
 
+func (x *EnrolRequest) GetRenews() bool {
+	if x != nil {
+		return x.Renews
+	}
+	return false
+}
+
 type EnrolResponse struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // node or member ID
@@ -11320,7 +12639,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11332,7 +12651,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11345,7 +12664,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -11431,7 +12750,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11443,7 +12762,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11456,7 +12775,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -11504,7 +12823,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11516,7 +12835,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11529,7 +12848,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -11546,6 +12865,95 @@ func (x *JoinResponse) GetCoordinatorKeys() []string {
 	return nil
 }
 
+type TakeAuthoritiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holds         []string               `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"` // IDs of the authorities whose keys the caller has and that it trusts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakeAuthoritiesRequest) Reset() {
+	*x = TakeAuthoritiesRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[196]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeAuthoritiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeAuthoritiesRequest) ProtoMessage() {}
+
+func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[196]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeAuthoritiesRequest.ProtoReflect.Descriptor instead.
+func (*TakeAuthoritiesRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+}
+
+func (x *TakeAuthoritiesRequest) GetHolds() []string {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+type TakeAuthoritiesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of each that the caller does not hold, certificate and key, PEM, in one.
+	AuthoritiesPem [][]byte `protobuf:"bytes,1,rep,name=authorities_pem,json=authoritiesPem,proto3" json:"authorities_pem,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *TakeAuthoritiesResponse) Reset() {
+	*x = TakeAuthoritiesResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[197]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeAuthoritiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeAuthoritiesResponse) ProtoMessage() {}
+
+func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[197]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeAuthoritiesResponse.ProtoReflect.Descriptor instead.
+func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+}
+
+func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
+	if x != nil {
+		return x.AuthoritiesPem
+	}
+	return nil
+}
+
 type ReportRequest struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Version            string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`                                                     // release that the caller runs
@@ -11558,6 +12966,8 @@ type ReportRequest struct {
 	BackupProblem      string                 `protobuf:"bytes,8,opt,name=backup_problem,json=backupProblem,proto3" json:"backup_problem,omitempty"`                    // why the last try failed; empty: it did not
 	At                 *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=at,proto3" json:"at,omitempty"`                                                               // by the caller's clock, when it reports
 	WriteSeconds       float64                `protobuf:"fixed64,10,opt,name=write_seconds,json=writeSeconds,proto3" json:"write_seconds,omitempty"`                    // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
+	HistoryProblem     string                 `protobuf:"bytes,71,opt,name=history_problem,json=historyProblem,proto3" json:"history_problem,omitempty"`                // why it keeps no history of the past now; empty: it does
+	MetricsPort        int32                  `protobuf:"varint,70,opt,name=metrics_port,json=metricsPort,proto3" json:"metrics_port,omitempty"`                        // at which other machines read the caller's figures; 0: its own machine alone does
 	AgentsAsking       int32                  `protobuf:"varint,30,opt,name=agents_asking,json=agentsAsking,proto3" json:"agents_asking,omitempty"`                     // nodes whose agents have asked the caller for the leader in the last minute, again and again
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -11565,7 +12975,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11577,7 +12987,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11590,7 +13000,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -11663,6 +13073,20 @@ func (x *ReportRequest) GetWriteSeconds() float64 {
 	return 0
 }
 
+func (x *ReportRequest) GetHistoryProblem() string {
+	if x != nil {
+		return x.HistoryProblem
+	}
+	return ""
+}
+
+func (x *ReportRequest) GetMetricsPort() int32 {
+	if x != nil {
+		return x.MetricsPort
+	}
+	return 0
+}
+
 func (x *ReportRequest) GetAgentsAsking() int32 {
 	if x != nil {
 		return x.AgentsAsking
@@ -11678,7 +13102,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11690,7 +13114,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11703,7 +13127,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
 }
 
 type ImportImageRequest struct {
@@ -11716,7 +13140,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11728,7 +13152,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11741,7 +13165,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -11773,7 +13197,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11785,7 +13209,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11798,7 +13222,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -11860,7 +13284,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11872,7 +13296,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11885,7 +13309,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -11913,7 +13337,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11925,7 +13349,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11938,7 +13362,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -11972,7 +13396,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11984,7 +13408,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11997,7 +13421,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -12026,7 +13450,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12038,7 +13462,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12051,7 +13475,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -12093,7 +13517,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12105,7 +13529,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12118,7 +13542,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -12161,7 +13585,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12173,7 +13597,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12186,7 +13610,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *Pool) GetName() string {
@@ -12274,7 +13698,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12286,7 +13710,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12299,7 +13723,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -12354,7 +13778,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12366,7 +13790,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12379,7 +13803,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -12405,7 +13829,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12417,7 +13841,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12430,7 +13854,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -12491,7 +13915,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12503,7 +13927,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12516,7 +13940,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -12541,7 +13965,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12553,7 +13977,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12566,7 +13990,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -12631,7 +14055,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12643,7 +14067,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12656,7 +14080,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -12698,7 +14122,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12710,7 +14134,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12723,7 +14147,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -12756,7 +14180,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12768,7 +14192,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12781,7 +14205,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -12797,7 +14221,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05stale\x18\x01 \x01(\bR\x05stale\"\x97\x04\n" +
+	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xcd\x05\n" +
 	"\x0eStatusResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1d\n" +
 	"\n" +
@@ -12818,8 +14242,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bproblems\x18\r \x03(\tR\bproblems\x12\x1f\n" +
 	"\vanswered_by\x18\x0e \x01(\tR\n" +
 	"answeredBy\x12\x14\n" +
-	"\x05stale\x18\x0f \x01(\bR\x05stale\x12,\n" +
-	"\bha_pause\x18\x1e \x01(\v2\x11.berth.v1.HAPauseR\ahaPause\"\x9d\x01\n" +
+	"\x05stale\x18\x0f \x01(\bR\x05stale\x12(\n" +
+	"\rheard_seconds\x18\x10 \x01(\x01H\x00R\fheardSeconds\x88\x01\x01\x12,\n" +
+	"\bha_pause\x18\x1e \x01(\v2\x11.berth.v1.HAPauseR\ahaPause\x12I\n" +
+	"\x12certificates_until\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\x11certificatesUntil\x12-\n" +
+	"\x12certificates_first\x18  \x01(\tR\x11certificatesFirstB\x10\n" +
+	"\x0e_heard_seconds\"\x9d\x01\n" +
 	"\aHAPause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06caller\x18\x02 \x01(\tR\x06caller\x120\n" +
@@ -12833,15 +14261,29 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"a\n" +
 	"\x0fPauseHAResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
-	"\x05pause\x18\x02 \x01(\v2\x11.berth.v1.HAPauseR\x05pause\"G\n" +
+	"\x05pause\x18\x02 \x01(\v2\x11.berth.v1.HAPauseR\x05pause\"\xaa\x02\n" +
+	"\x06Filter\x12\x14\n" +
+	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x1c\n" +
+	"\tcustomers\x18\x02 \x03(\tR\tcustomers\x12\x16\n" +
+	"\x06groups\x18\x03 \x03(\tR\x06groups\x12\x16\n" +
+	"\x06states\x18\x04 \x03(\tR\x06states\x12\x16\n" +
+	"\x06labels\x18\x05 \x03(\tR\x06labels\x12\x10\n" +
+	"\x03vms\x18\x06 \x03(\tR\x03vms\x12\x14\n" +
+	"\x05kinds\x18\a \x03(\tR\x05kinds\x12\x18\n" +
+	"\acallers\x18\b \x03(\tR\acallers\x120\n" +
+	"\x05since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"q\n" +
 	"\x10ListNodesRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"\x88\x01\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12(\n" +
+	"\x06filter\x18\x03 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\xa4\x01\n" +
 	"\x11ListNodesResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x0e.berth.v1.NodeR\x05nodes\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"$\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"$\n" +
 	"\x0eGetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"\x88\x01\n" +
 	"\x0fGetNodeResponse\x12%\n" +
@@ -12936,10 +14378,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"ListsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12%\n" +
-	"\x05value\x18\x02 \x01(\v2\x0f.berth.v1.NamesR\x05value:\x028\x01\"l\n" +
+	"\x05value\x18\x02 \x01(\v2\x0f.berth.v1.NamesR\x05value:\x028\x01\"\x88\x01\n" +
 	"\x13AddResourceResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
-	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\"\x85\x04\n" +
+	"\bresource\x18\x02 \x01(\v2\x12.berth.v1.ResourceR\bresource\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"\x85\x04\n" +
 	"\x15ChangeResourceRequest\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12@\n" +
@@ -13045,16 +14488,18 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x04seed\x18\x02 \x01(\x04R\x04seed\"Y\n" +
 	"\x14ExportEstateResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1a\n" +
-	"\bdocument\x18\x02 \x01(\fR\bdocument\"Y\n" +
+	"\bdocument\x18\x02 \x01(\fR\bdocument\"\x83\x01\n" +
 	"\x0eListVMsRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\x80\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12(\n" +
+	"\x06filter\x18\x04 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\x9c\x01\n" +
 	"\x0fListVMsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1e\n" +
 	"\x03vms\x18\x02 \x03(\v2\f.berth.v1.VMR\x03vms\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x1e\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"\x1e\n" +
 	"\fGetVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xce\x01\n" +
 	"\rGetVMResponse\x12%\n" +
@@ -13083,11 +14528,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"\x84\x01\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\xa0\x01\n" +
 	"\rAddVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1c\n" +
 	"\x02vm\x18\x02 \x01(\v2\f.berth.v1.VMR\x02vm\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"l\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x1a\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\"l\n" +
 	"\x0fChangeVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12*\n" +
 	"\x06change\x18\x02 \x01(\v2\x12.berth.v1.VMChangeR\x06change\x12\x1d\n" +
@@ -13228,11 +14674,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"d\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\x80\x01\n" +
 	"\x15SetVMDocumentResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
 	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x14\n" +
-	"\x05waits\x18\x03 \x01(\bR\x05waits\"C\n" +
+	"\x05waits\x18\x03 \x01(\bR\x05waits\x12\x1a\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\"C\n" +
 	"\x12AcceptDriftRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
 	"\n" +
@@ -13410,18 +14857,20 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x10WatchPlanRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"7\n" +
 	"\x11WatchPlanResponse\x12\"\n" +
-	"\x04plan\x18\x01 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"o\n" +
+	"\x04plan\x18\x01 \x01(\v2\x0e.berth.v1.PlanR\x04plan\"\x99\x01\n" +
 	"\x15ListOperationsRequest\x12!\n" +
 	"\frunning_only\x18\x01 \x01(\bR\vrunningOnly\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\x9c\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12(\n" +
+	"\x06filter\x18\x04 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\xb8\x01\n" +
 	"\x16ListOperationsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x123\n" +
 	"\n" +
 	"operations\x18\x02 \x03(\v2\x13.berth.v1.OperationR\n" +
 	"operations\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"%\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"%\n" +
 	"\x13GetOperationRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"p\n" +
 	"\x14GetOperationResponse\x12%\n" +
@@ -13472,16 +14921,18 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"s\n" +
 	"\x17CancelOperationResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
-	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"[\n" +
+	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\"\x85\x01\n" +
 	"\x14ListDecisionsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x0e\n" +
 	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\x98\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12(\n" +
+	"\x06filter\x18\x04 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\xb4\x01\n" +
 	"\x15ListDecisionsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
 	"\tdecisions\x18\x02 \x03(\v2\x12.berth.v1.DecisionR\tdecisions\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"$\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"$\n" +
 	"\x12GetDecisionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"l\n" +
 	"\x13GetDecisionResponse\x12%\n" +
@@ -13563,7 +15014,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x18\n" +
 	"\acluster\x18\x03 \x01(\tR\acluster\x12\x10\n" +
 	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x12\n" +
-	"\x04most\x18\x05 \x01(\x05R\x04most\"\xf6\x01\n" +
+	"\x04most\x18\x05 \x01(\x05R\x04most\"\x92\x02\n" +
 	"\x10CapacityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x19\n" +
@@ -13571,18 +15022,46 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05nodes\x18\x04 \x03(\v2\x16.berth.v1.CapacityNodeR\x05nodes\x12$\n" +
 	"\x0eruns_out_first\x18\x05 \x01(\tR\frunsOutFirst\x12\x18\n" +
 	"\acluster\x18\x06 \x01(\tR\acluster\x12\x1e\n" +
-	"\vruns_out_of\x18\a \x01(\tR\trunsOutOf\"\x89\x01\n" +
+	"\vruns_out_of\x18\a \x01(\tR\trunsOutOf\x12\x1a\n" +
+	"\bwarnings\x18\b \x03(\tR\bwarnings\"\x89\x01\n" +
 	"\fCapacityNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\x05R\x04more\x12\x1e\n" +
 	"\vruns_out_of\x18\x04 \x01(\tR\trunsOutOf\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"F\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\"p\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
 	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x18\n" +
-	"\abacklog\x18\x02 \x01(\x05R\abacklog\"<\n" +
+	"\abacklog\x18\x02 \x01(\x05R\abacklog\x12(\n" +
+	"\x06filter\x18\x03 \x01(\v2\x10.berth.v1.FilterR\x06filter\"X\n" +
 	"\x13WatchEventsResponse\x12%\n" +
-	"\x05event\x18\x01 \x01(\v2\x0f.berth.v1.EventR\x05event\"\x14\n" +
+	"\x05event\x18\x01 \x01(\v2\x0f.berth.v1.EventR\x05event\x12\x1a\n" +
+	"\bfiltered\x18\x02 \x01(\bR\bfiltered\"\xb2\x01\n" +
+	"\x12ListHistoryRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12(\n" +
+	"\x06filter\x18\x03 \x01(\v2\x10.berth.v1.FilterR\x06filter\x12%\n" +
+	"\x02of\x18\x04 \x03(\x0e2\x15.berth.v1.HistoryKindR\x02of\x12\x16\n" +
+	"\x06called\x18\x05 \x01(\bR\x06called\"\xd8\x01\n" +
+	"\fHistoryEntry\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\rR\bsequence\x12'\n" +
+	"\x05event\x18\x03 \x01(\v2\x0f.berth.v1.EventH\x00R\x05event\x120\n" +
+	"\bdecision\x18\x04 \x01(\v2\x12.berth.v1.DecisionH\x00R\bdecision\x123\n" +
+	"\toperation\x18\x05 \x01(\v2\x13.berth.v1.OperationH\x00R\toperationB\x06\n" +
+	"\x04what\"\xb2\x01\n" +
+	"\x13ListHistoryResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x120\n" +
+	"\aentries\x18\x02 \x03(\v2\x16.berth.v1.HistoryEntryR\aentries\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"E\n" +
+	"\x13FetchHistoryRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\x04R\x05after\x12\x18\n" +
+	"\athrough\x18\x02 \x01(\x04R\athrough\"D\n" +
+	"\x14FetchHistoryResponse\x12\x14\n" +
+	"\x05block\x18\x01 \x01(\fR\x05block\x12\x16\n" +
+	"\x06begins\x18\x02 \x01(\x04R\x06begins\"\x14\n" +
 	"\x12ListMembersRequest\"\x87\x01\n" +
 	"\x13ListMembersResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1d\n" +
@@ -13596,9 +15075,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\"\x15\n" +
 	"\x13SaveSnapshotRequest\",\n" +
 	"\x14SaveSnapshotResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\".\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"J\n" +
 	"\x16RestoreSnapshotRequest\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"~\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\x12\x1a\n" +
+	"\bunproved\x18\x02 \x01(\bR\bunproved\"~\n" +
 	"\x17RestoreSnapshotResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x14\n" +
@@ -13623,7 +15103,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x12ListTokensResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12'\n" +
 	"\x06tokens\x18\x02 \x03(\v2\x0f.berth.v1.TokenR\x06tokens\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\x9c\x03\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"C\n" +
+	"\x12RevokeTokenRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"c\n" +
+	"\x13RevokeTokenResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
+	"\x05token\x18\x02 \x01(\v2\x0f.berth.v1.TokenR\x05token\"\x9c\x03\n" +
 	"\bIdentity\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -13640,12 +15127,52 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"revoked_by\x18\t \x01(\tR\trevokedBy\x12%\n" +
 	"\x0erevoked_reason\x18\n" +
 	" \x01(\tR\rrevokedReason\x12 \n" +
-	"\vunconfirmed\x18\v \x01(\tR\vunconfirmed\"\x95\x01\n" +
+	"\vunconfirmed\x18\v \x01(\tR\vunconfirmed\"\xb3\x01\n" +
 	"\vIdentityKey\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12;\n" +
 	"\vvalid_until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"validUntil\x125\n" +
-	"\badded_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aaddedAt\"^\n" +
+	"\badded_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aaddedAt\x12\x1c\n" +
+	"\tauthority\x18\x04 \x01(\tR\tauthority\"J\n" +
+	"\x17RenewCertificateRequest\x12\x17\n" +
+	"\acsr_pem\x18\x01 \x01(\fR\x06csrPem\x12\x16\n" +
+	"\x06trusts\x18\x02 \x03(\tR\x06trusts\"x\n" +
+	"\x18RenewCertificateResponse\x12'\n" +
+	"\x0fcertificate_pem\x18\x01 \x01(\fR\x0ecertificatePem\x12\x15\n" +
+	"\x06ca_pem\x18\x02 \x01(\fR\x05caPem\x12\x1c\n" +
+	"\tauthority\x18\x03 \x01(\tR\tauthority\"\x18\n" +
+	"\x16ListAuthoritiesRequest\"\xb0\x01\n" +
+	"\x17ListAuthoritiesResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x125\n" +
+	"\vauthorities\x18\x02 \x03(\v2\x13.berth.v1.AuthorityR\vauthorities\x127\n" +
+	"\bprogress\x18\x03 \x01(\v2\x1b.berth.v1.AuthorityProgressR\bprogress\"\xf9\x01\n" +
+	"\tAuthority\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x124\n" +
+	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x1e\n" +
+	"\n" +
+	"dependants\x18\x06 \x01(\x05R\n" +
+	"dependants\x12\x1a\n" +
+	"\bimported\x18\a \x01(\bR\bimported\x12\x0e\n" +
+	"\x02by\x18\b \x01(\tR\x02by\"\x9e\x01\n" +
+	"\x11AuthorityProgress\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\tR\awaiting\x12\x14\n" +
+	"\x05waits\x18\x04 \x03(\tR\x05waits\x12\x16\n" +
+	"\x06passed\x18\x05 \x03(\tR\x06passed\x12\x1b\n" +
+	"\tnext_step\x18\x06 \x01(\tR\bnextStep\"\xa1\x01\n" +
+	"\x16RotateAuthorityRequest\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\x12\x16\n" +
+	"\x06cancel\x18\x03 \x01(\bR\x06cancel\x12'\n" +
+	"\x0fcertificate_pem\x18\x04 \x01(\fR\x0ecertificatePem\x12\x17\n" +
+	"\akey_pem\x18\x05 \x01(\fR\x06keyPem\"y\n" +
+	"\x17RotateAuthorityResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x127\n" +
+	"\bprogress\x18\x02 \x01(\v2\x1b.berth.v1.AuthorityProgressR\bprogress\"^\n" +
 	"\x15ListIdentitiesRequest\x12\x10\n" +
 	"\x03all\x18\x01 \x01(\bR\x03all\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
@@ -13676,7 +15203,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"p\n" +
 	"\x17ConfirmIdentityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
-	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"\xa1\x02\n" +
+	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"\xb9\x02\n" +
 	"\fEnrolRequest\x12!\n" +
 	"\ftoken_secret\x18\x01 \x01(\tR\vtokenSecret\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -13688,7 +15215,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vapi_address\x18\a \x01(\tR\n" +
 	"apiAddress\x12#\n" +
 	"\ragent_address\x18\b \x01(\tR\fagentAddress\x12!\n" +
-	"\fraft_address\x18\t \x01(\tR\vraftAddress\"\xf7\x02\n" +
+	"\fraft_address\x18\t \x01(\tR\vraftAddress\x12\x16\n" +
+	"\x06renews\x18\n" +
+	" \x01(\bR\x06renews\"\xf7\x02\n" +
 	"\rEnrolResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -13712,7 +15241,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\aversion\x18\x05 \x01(\tR\aversion\"O\n" +
 	"\fJoinResponse\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\bR\x05voter\x12)\n" +
-	"\x10coordinator_keys\x18\x02 \x03(\tR\x0fcoordinatorKeys\"\xb3\x03\n" +
+	"\x10coordinator_keys\x18\x02 \x03(\tR\x0fcoordinatorKeys\".\n" +
+	"\x16TakeAuthoritiesRequest\x12\x14\n" +
+	"\x05holds\x18\x01 \x03(\tR\x05holds\"B\n" +
+	"\x17TakeAuthoritiesResponse\x12'\n" +
+	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\"\xff\x03\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -13726,7 +15259,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0ebackup_problem\x18\b \x01(\tR\rbackupProblem\x12*\n" +
 	"\x02at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12#\n" +
 	"\rwrite_seconds\x18\n" +
-	" \x01(\x01R\fwriteSeconds\x12#\n" +
+	" \x01(\x01R\fwriteSeconds\x12'\n" +
+	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblem\x12!\n" +
+	"\fmetrics_port\x18F \x01(\x05R\vmetricsPort\x12#\n" +
 	"\ragents_asking\x18\x1e \x01(\x05R\fagentsAsking\"\x10\n" +
 	"\x0eReportResponse\"Z\n" +
 	"\x12ImportImageRequest\x120\n" +
@@ -13814,12 +15349,17 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data*\x94\x01\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data*z\n" +
+	"\vHistoryKind\x12\x1c\n" +
+	"\x18HISTORY_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12HISTORY_KIND_EVENT\x10\x01\x12\x19\n" +
+	"\x15HISTORY_KIND_DECISION\x10\x02\x12\x1a\n" +
+	"\x16HISTORY_KIND_OPERATION\x10\x03*\x94\x01\n" +
 	"\x10PoolLocksVerdict\x12\"\n" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\x808\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xe7;\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -14004,7 +15544,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x03(\x010\x01\x12Z\n" +
 	"\vWatchEvents\x12\x1c.berth.v1.WatchEventsRequest\x1a\x1d.berth.v1.WatchEventsResponse\"\f\x8a\xb5\x18\b\n" +
-	"\x02\x02\x03\x10\x03 \x010\x01\x12V\n" +
+	"\x02\x02\x03\x10\x03 \x010\x01\x12X\n" +
+	"\vListHistory\x12\x1c.berth.v1.ListHistoryRequest\x1a\x1d.berth.v1.ListHistoryResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x01(\x01\x12V\n" +
 	"\vListMembers\x12\x1c.berth.v1.ListMembersRequest\x1a\x1d.berth.v1.ListMembersResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12[\n" +
@@ -14021,7 +15563,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12X\n" +
 	"\vCreateToken\x12\x1c.berth.v1.CreateTokenRequest\x1a\x1d.berth.v1.CreateTokenResponse\"\f\x8a\xb5\x18\b\n" +
-	"\x02\x02\x03\x10\x02 \x01\x12_\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12Z\n" +
+	"\vRevokeToken\x12\x1c.berth.v1.RevokeTokenRequest\x1a\x1d.berth.v1.RevokeTokenResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12_\n" +
 	"\x0eListIdentities\x12\x1f.berth.v1.ListIdentitiesRequest\x1a .berth.v1.ListIdentitiesResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12V\n" +
@@ -14030,17 +15575,27 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x01\x12c\n" +
 	"\x0eRevokeIdentity\x12\x1f.berth.v1.RevokeIdentityRequest\x1a .berth.v1.RevokeIdentityResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
-	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12d\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12f\n" +
+	"\x10RenewCertificate\x12!.berth.v1.RenewCertificateRequest\x1a\".berth.v1.RenewCertificateResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x02\x10\x02\x18\x01\x12d\n" +
+	"\x0fListAuthorities\x12 .berth.v1.ListAuthoritiesRequest\x1a!.berth.v1.ListAuthoritiesResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x01 \x01\x12a\n" +
+	"\x0fRotateAuthority\x12 .berth.v1.RotateAuthorityRequest\x1a!.berth.v1.RotateAuthorityResponse\"\t\x8a\xb5\x18\x05\n" +
+	"\x01\x02\x10\x02\x12d\n" +
 	"\x0fConfirmIdentity\x12 .berth.v1.ConfirmIdentityRequest\x1a!.berth.v1.ConfirmIdentityResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x012Z\n" +
 	"\x10EnrolmentService\x12F\n" +
 	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse\"\f\x8a\xb5\x18\b\n" +
-	"\x04\x01\x02\x03\x04\x10\x022\x9d\x01\n" +
+	"\x04\x01\x02\x03\x04\x10\x022\xde\x02\n" +
 	"\rMemberService\x12B\n" +
 	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x03\x10\x02 \x01\x12c\n" +
+	"\x0fTakeAuthorities\x12 .berth.v1.TakeAuthoritiesRequest\x1a!.berth.v1.TakeAuthoritiesResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x02 \x01\x12H\n" +
 	"\x06Report\x12\x17.berth.v1.ReportRequest\x1a\x18.berth.v1.ReportResponse\"\v\x8a\xb5\x18\a\n" +
-	"\x01\x03\x10\x02 \x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
+	"\x01\x03\x10\x02 \x01\x12Z\n" +
+	"\fFetchHistory\x12\x1d.berth.v1.FetchHistoryRequest\x1a\x1e.berth.v1.FetchHistoryResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x03\x10\x01(\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 
 var (
 	file_berth_v1_api_proto_rawDescOnce sync.Once
@@ -14054,576 +15609,629 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 	return file_berth_v1_api_proto_rawDescData
 }
 
-var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 206)
+var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 224)
 var file_berth_v1_api_proto_goTypes = []any{
-	(PoolLocksVerdict)(0),              // 0: berth.v1.PoolLocksVerdict
-	(*StatusRequest)(nil),              // 1: berth.v1.StatusRequest
-	(*StatusResponse)(nil),             // 2: berth.v1.StatusResponse
-	(*HAPause)(nil),                    // 3: berth.v1.HAPause
-	(*PauseHARequest)(nil),             // 4: berth.v1.PauseHARequest
-	(*PauseHAResponse)(nil),            // 5: berth.v1.PauseHAResponse
-	(*ListNodesRequest)(nil),           // 6: berth.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),          // 7: berth.v1.ListNodesResponse
-	(*GetNodeRequest)(nil),             // 8: berth.v1.GetNodeRequest
-	(*GetNodeResponse)(nil),            // 9: berth.v1.GetNodeResponse
-	(*SetNodeRequest)(nil),             // 10: berth.v1.SetNodeRequest
-	(*SetNodeResponse)(nil),            // 11: berth.v1.SetNodeResponse
-	(*SetNodeMaintenanceRequest)(nil),  // 12: berth.v1.SetNodeMaintenanceRequest
-	(*SetNodeMaintenanceResponse)(nil), // 13: berth.v1.SetNodeMaintenanceResponse
-	(*FenceNodeRequest)(nil),           // 14: berth.v1.FenceNodeRequest
-	(*FenceNodeResponse)(nil),          // 15: berth.v1.FenceNodeResponse
-	(*RemoveNodeRequest)(nil),          // 16: berth.v1.RemoveNodeRequest
-	(*RemoveNodeResponse)(nil),         // 17: berth.v1.RemoveNodeResponse
-	(*ListResourcesRequest)(nil),       // 18: berth.v1.ListResourcesRequest
-	(*ListResourcesResponse)(nil),      // 19: berth.v1.ListResourcesResponse
-	(*GetResourceRequest)(nil),         // 20: berth.v1.GetResourceRequest
-	(*GetResourceResponse)(nil),        // 21: berth.v1.GetResourceResponse
-	(*AddResourceRequest)(nil),         // 22: berth.v1.AddResourceRequest
-	(*AddResourceResponse)(nil),        // 23: berth.v1.AddResourceResponse
-	(*ChangeResourceRequest)(nil),      // 24: berth.v1.ChangeResourceRequest
-	(*ChangeResourceResponse)(nil),     // 25: berth.v1.ChangeResourceResponse
-	(*DeleteResourceRequest)(nil),      // 26: berth.v1.DeleteResourceRequest
-	(*DeleteResourceResponse)(nil),     // 27: berth.v1.DeleteResourceResponse
-	(*SetKeyRequest)(nil),              // 28: berth.v1.SetKeyRequest
-	(*SetKeyResponse)(nil),             // 29: berth.v1.SetKeyResponse
-	(*UnsetKeyRequest)(nil),            // 30: berth.v1.UnsetKeyRequest
-	(*UnsetKeyResponse)(nil),           // 31: berth.v1.UnsetKeyResponse
-	(*ListKeysRequest)(nil),            // 32: berth.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 33: berth.v1.ListKeysResponse
-	(*CompiledKeysRequest)(nil),        // 34: berth.v1.CompiledKeysRequest
-	(*CompiledKeysResponse)(nil),       // 35: berth.v1.CompiledKeysResponse
-	(*DeclareNodeKeyRequest)(nil),      // 36: berth.v1.DeclareNodeKeyRequest
-	(*DeclareNodeKeyResponse)(nil),     // 37: berth.v1.DeclareNodeKeyResponse
-	(*DropNodeKeyRequest)(nil),         // 38: berth.v1.DropNodeKeyRequest
-	(*DropNodeKeyResponse)(nil),        // 39: berth.v1.DropNodeKeyResponse
-	(*ApplyEstateRequest)(nil),         // 40: berth.v1.ApplyEstateRequest
-	(*ApplyEstateResponse)(nil),        // 41: berth.v1.ApplyEstateResponse
-	(*ExportEstateRequest)(nil),        // 42: berth.v1.ExportEstateRequest
-	(*ExportEstateResponse)(nil),       // 43: berth.v1.ExportEstateResponse
-	(*ListVMsRequest)(nil),             // 44: berth.v1.ListVMsRequest
-	(*ListVMsResponse)(nil),            // 45: berth.v1.ListVMsResponse
-	(*GetVMRequest)(nil),               // 46: berth.v1.GetVMRequest
-	(*GetVMResponse)(nil),              // 47: berth.v1.GetVMResponse
-	(*StartVMRequest)(nil),             // 48: berth.v1.StartVMRequest
-	(*StartVMResponse)(nil),            // 49: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 50: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 51: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 52: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 53: berth.v1.ChangeVMResponse
-	(*StopVMRequest)(nil),              // 54: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 55: berth.v1.StopVMResponse
-	(*RebootVMRequest)(nil),            // 56: berth.v1.RebootVMRequest
-	(*RebootVMResponse)(nil),           // 57: berth.v1.RebootVMResponse
-	(*ActOnVMsRequest)(nil),            // 58: berth.v1.ActOnVMsRequest
-	(*PauseAction)(nil),                // 59: berth.v1.PauseAction
-	(*ResumeAction)(nil),               // 60: berth.v1.ResumeAction
-	(*ResetAction)(nil),                // 61: berth.v1.ResetAction
-	(*AttachAction)(nil),               // 62: berth.v1.AttachAction
-	(*NewDisk)(nil),                    // 63: berth.v1.NewDisk
-	(*DetachAction)(nil),               // 64: berth.v1.DetachAction
-	(*MediaAction)(nil),                // 65: berth.v1.MediaAction
-	(*StopAction)(nil),                 // 66: berth.v1.StopAction
-	(*RebootAction)(nil),               // 67: berth.v1.RebootAction
-	(*ResizeAction)(nil),               // 68: berth.v1.ResizeAction
-	(*SnapshotAction)(nil),             // 69: berth.v1.SnapshotAction
-	(*RestoreAction)(nil),              // 70: berth.v1.RestoreAction
-	(*ForgetAction)(nil),               // 71: berth.v1.ForgetAction
-	(*ActOnVMsResponse)(nil),           // 72: berth.v1.ActOnVMsResponse
-	(*ActedVM)(nil),                    // 73: berth.v1.ActedVM
-	(*MigrateVMRequest)(nil),           // 74: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 75: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 76: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 77: berth.v1.DeleteVMResponse
-	(*GetVMDocumentRequest)(nil),       // 78: berth.v1.GetVMDocumentRequest
-	(*GetVMDocumentResponse)(nil),      // 79: berth.v1.GetVMDocumentResponse
-	(*SetVMDocumentRequest)(nil),       // 80: berth.v1.SetVMDocumentRequest
-	(*SetVMDocumentResponse)(nil),      // 81: berth.v1.SetVMDocumentResponse
-	(*AcceptDriftRequest)(nil),         // 82: berth.v1.AcceptDriftRequest
-	(*AcceptDriftResponse)(nil),        // 83: berth.v1.AcceptDriftResponse
-	(*RevertDriftRequest)(nil),         // 84: berth.v1.RevertDriftRequest
-	(*RevertDriftResponse)(nil),        // 85: berth.v1.RevertDriftResponse
-	(*StartVMsRequest)(nil),            // 86: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 87: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 88: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 89: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 90: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 91: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 92: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 93: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 94: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 95: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 96: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 97: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 98: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 99: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 100: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 101: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 102: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 103: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 104: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 105: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 106: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 107: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 108: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 109: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 110: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 111: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 112: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 113: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 114: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 115: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 116: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 117: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 118: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 119: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 120: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 121: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 122: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 123: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 124: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 125: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 126: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 127: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 128: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 129: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 130: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 131: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 132: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 133: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 134: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 135: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 136: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 137: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 138: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 139: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 140: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 141: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 142: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 143: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 144: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 145: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 146: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 147: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 148: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 149: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 150: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 151: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 152: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 153: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 154: berth.v1.WatchEventsResponse
-	(*ListMembersRequest)(nil),         // 155: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 156: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 157: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 158: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 159: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 160: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 161: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 162: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 163: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 164: berth.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),          // 165: berth.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),         // 166: berth.v1.ListTokensResponse
-	(*Identity)(nil),                   // 167: berth.v1.Identity
-	(*IdentityKey)(nil),                // 168: berth.v1.IdentityKey
-	(*ListIdentitiesRequest)(nil),      // 169: berth.v1.ListIdentitiesRequest
-	(*ListIdentitiesResponse)(nil),     // 170: berth.v1.ListIdentitiesResponse
-	(*GetIdentityRequest)(nil),         // 171: berth.v1.GetIdentityRequest
-	(*GetIdentityResponse)(nil),        // 172: berth.v1.GetIdentityResponse
-	(*RevokeIdentityRequest)(nil),      // 173: berth.v1.RevokeIdentityRequest
-	(*RevokeIdentityResponse)(nil),     // 174: berth.v1.RevokeIdentityResponse
-	(*ConfirmIdentityRequest)(nil),     // 175: berth.v1.ConfirmIdentityRequest
-	(*ConfirmIdentityResponse)(nil),    // 176: berth.v1.ConfirmIdentityResponse
-	(*EnrolRequest)(nil),               // 177: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 178: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 179: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 180: berth.v1.JoinResponse
-	(*ReportRequest)(nil),              // 181: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 182: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 183: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 184: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 185: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 186: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 187: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 188: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 189: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 190: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 191: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 192: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 193: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 194: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 195: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 196: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 197: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 198: berth.v1.ConsoleResponse
-	nil,                                // 199: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 200: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 201: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 202: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 203: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 204: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 205: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 206: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 207: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 208: google.protobuf.Timestamp
-	(*Node)(nil),                       // 209: berth.v1.Node
-	(*Domain)(nil),                     // 210: berth.v1.Domain
-	(*NodeSettings)(nil),               // 211: berth.v1.NodeSettings
-	(*Names)(nil),                      // 212: berth.v1.Names
-	(*FenceDevice)(nil),                // 213: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 214: berth.v1.Resource
-	(*Key)(nil),                        // 215: berth.v1.Key
-	(*NodeKey)(nil),                    // 216: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 217: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 218: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 219: berth.v1.Conflict
-	(*VM)(nil),                         // 220: berth.v1.VM
-	(*Operation)(nil),                  // 221: berth.v1.Operation
-	(*NewVM)(nil),                      // 222: berth.v1.NewVM
-	(*Decision)(nil),                   // 223: berth.v1.Decision
-	(*VMChange)(nil),                   // 224: berth.v1.VMChange
-	(*FieldChange)(nil),                // 225: berth.v1.FieldChange
-	(*Disk)(nil),                       // 226: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 227: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 228: berth.v1.Group
-	(*AffinityRule)(nil),               // 229: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 230: berth.v1.Plan
-	(*MigrationStats)(nil),             // 231: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 232: berth.v1.DecisionNode
-	(*Event)(nil),                      // 233: berth.v1.Event
-	(*Token)(nil),                      // 234: berth.v1.Token
+	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
+	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
+	(*StatusRequest)(nil),              // 2: berth.v1.StatusRequest
+	(*StatusResponse)(nil),             // 3: berth.v1.StatusResponse
+	(*HAPause)(nil),                    // 4: berth.v1.HAPause
+	(*PauseHARequest)(nil),             // 5: berth.v1.PauseHARequest
+	(*PauseHAResponse)(nil),            // 6: berth.v1.PauseHAResponse
+	(*Filter)(nil),                     // 7: berth.v1.Filter
+	(*ListNodesRequest)(nil),           // 8: berth.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),          // 9: berth.v1.ListNodesResponse
+	(*GetNodeRequest)(nil),             // 10: berth.v1.GetNodeRequest
+	(*GetNodeResponse)(nil),            // 11: berth.v1.GetNodeResponse
+	(*SetNodeRequest)(nil),             // 12: berth.v1.SetNodeRequest
+	(*SetNodeResponse)(nil),            // 13: berth.v1.SetNodeResponse
+	(*SetNodeMaintenanceRequest)(nil),  // 14: berth.v1.SetNodeMaintenanceRequest
+	(*SetNodeMaintenanceResponse)(nil), // 15: berth.v1.SetNodeMaintenanceResponse
+	(*FenceNodeRequest)(nil),           // 16: berth.v1.FenceNodeRequest
+	(*FenceNodeResponse)(nil),          // 17: berth.v1.FenceNodeResponse
+	(*RemoveNodeRequest)(nil),          // 18: berth.v1.RemoveNodeRequest
+	(*RemoveNodeResponse)(nil),         // 19: berth.v1.RemoveNodeResponse
+	(*ListResourcesRequest)(nil),       // 20: berth.v1.ListResourcesRequest
+	(*ListResourcesResponse)(nil),      // 21: berth.v1.ListResourcesResponse
+	(*GetResourceRequest)(nil),         // 22: berth.v1.GetResourceRequest
+	(*GetResourceResponse)(nil),        // 23: berth.v1.GetResourceResponse
+	(*AddResourceRequest)(nil),         // 24: berth.v1.AddResourceRequest
+	(*AddResourceResponse)(nil),        // 25: berth.v1.AddResourceResponse
+	(*ChangeResourceRequest)(nil),      // 26: berth.v1.ChangeResourceRequest
+	(*ChangeResourceResponse)(nil),     // 27: berth.v1.ChangeResourceResponse
+	(*DeleteResourceRequest)(nil),      // 28: berth.v1.DeleteResourceRequest
+	(*DeleteResourceResponse)(nil),     // 29: berth.v1.DeleteResourceResponse
+	(*SetKeyRequest)(nil),              // 30: berth.v1.SetKeyRequest
+	(*SetKeyResponse)(nil),             // 31: berth.v1.SetKeyResponse
+	(*UnsetKeyRequest)(nil),            // 32: berth.v1.UnsetKeyRequest
+	(*UnsetKeyResponse)(nil),           // 33: berth.v1.UnsetKeyResponse
+	(*ListKeysRequest)(nil),            // 34: berth.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 35: berth.v1.ListKeysResponse
+	(*CompiledKeysRequest)(nil),        // 36: berth.v1.CompiledKeysRequest
+	(*CompiledKeysResponse)(nil),       // 37: berth.v1.CompiledKeysResponse
+	(*DeclareNodeKeyRequest)(nil),      // 38: berth.v1.DeclareNodeKeyRequest
+	(*DeclareNodeKeyResponse)(nil),     // 39: berth.v1.DeclareNodeKeyResponse
+	(*DropNodeKeyRequest)(nil),         // 40: berth.v1.DropNodeKeyRequest
+	(*DropNodeKeyResponse)(nil),        // 41: berth.v1.DropNodeKeyResponse
+	(*ApplyEstateRequest)(nil),         // 42: berth.v1.ApplyEstateRequest
+	(*ApplyEstateResponse)(nil),        // 43: berth.v1.ApplyEstateResponse
+	(*ExportEstateRequest)(nil),        // 44: berth.v1.ExportEstateRequest
+	(*ExportEstateResponse)(nil),       // 45: berth.v1.ExportEstateResponse
+	(*ListVMsRequest)(nil),             // 46: berth.v1.ListVMsRequest
+	(*ListVMsResponse)(nil),            // 47: berth.v1.ListVMsResponse
+	(*GetVMRequest)(nil),               // 48: berth.v1.GetVMRequest
+	(*GetVMResponse)(nil),              // 49: berth.v1.GetVMResponse
+	(*StartVMRequest)(nil),             // 50: berth.v1.StartVMRequest
+	(*StartVMResponse)(nil),            // 51: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 52: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 53: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 54: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 55: berth.v1.ChangeVMResponse
+	(*StopVMRequest)(nil),              // 56: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 57: berth.v1.StopVMResponse
+	(*RebootVMRequest)(nil),            // 58: berth.v1.RebootVMRequest
+	(*RebootVMResponse)(nil),           // 59: berth.v1.RebootVMResponse
+	(*ActOnVMsRequest)(nil),            // 60: berth.v1.ActOnVMsRequest
+	(*PauseAction)(nil),                // 61: berth.v1.PauseAction
+	(*ResumeAction)(nil),               // 62: berth.v1.ResumeAction
+	(*ResetAction)(nil),                // 63: berth.v1.ResetAction
+	(*AttachAction)(nil),               // 64: berth.v1.AttachAction
+	(*NewDisk)(nil),                    // 65: berth.v1.NewDisk
+	(*DetachAction)(nil),               // 66: berth.v1.DetachAction
+	(*MediaAction)(nil),                // 67: berth.v1.MediaAction
+	(*StopAction)(nil),                 // 68: berth.v1.StopAction
+	(*RebootAction)(nil),               // 69: berth.v1.RebootAction
+	(*ResizeAction)(nil),               // 70: berth.v1.ResizeAction
+	(*SnapshotAction)(nil),             // 71: berth.v1.SnapshotAction
+	(*RestoreAction)(nil),              // 72: berth.v1.RestoreAction
+	(*ForgetAction)(nil),               // 73: berth.v1.ForgetAction
+	(*ActOnVMsResponse)(nil),           // 74: berth.v1.ActOnVMsResponse
+	(*ActedVM)(nil),                    // 75: berth.v1.ActedVM
+	(*MigrateVMRequest)(nil),           // 76: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 77: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 78: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 79: berth.v1.DeleteVMResponse
+	(*GetVMDocumentRequest)(nil),       // 80: berth.v1.GetVMDocumentRequest
+	(*GetVMDocumentResponse)(nil),      // 81: berth.v1.GetVMDocumentResponse
+	(*SetVMDocumentRequest)(nil),       // 82: berth.v1.SetVMDocumentRequest
+	(*SetVMDocumentResponse)(nil),      // 83: berth.v1.SetVMDocumentResponse
+	(*AcceptDriftRequest)(nil),         // 84: berth.v1.AcceptDriftRequest
+	(*AcceptDriftResponse)(nil),        // 85: berth.v1.AcceptDriftResponse
+	(*RevertDriftRequest)(nil),         // 86: berth.v1.RevertDriftRequest
+	(*RevertDriftResponse)(nil),        // 87: berth.v1.RevertDriftResponse
+	(*StartVMsRequest)(nil),            // 88: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 89: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 90: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 91: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 92: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 93: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 94: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 95: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 96: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 97: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 98: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 99: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 100: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 101: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 102: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 103: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 104: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 105: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 106: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 107: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 108: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 109: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 110: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 111: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 112: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 113: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 114: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 115: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 116: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 117: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 118: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 119: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 120: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 121: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 122: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 123: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 124: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 125: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 126: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 127: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 128: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 129: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 130: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 131: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 132: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 133: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 134: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 135: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 136: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 137: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 138: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 139: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 140: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 141: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 142: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 143: berth.v1.WhyVMResponse
+	(*VMHistoryRequest)(nil),           // 144: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 145: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 146: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 147: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 148: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 149: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 150: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 151: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 152: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 153: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 154: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 155: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 156: berth.v1.WatchEventsResponse
+	(*ListHistoryRequest)(nil),         // 157: berth.v1.ListHistoryRequest
+	(*HistoryEntry)(nil),               // 158: berth.v1.HistoryEntry
+	(*ListHistoryResponse)(nil),        // 159: berth.v1.ListHistoryResponse
+	(*FetchHistoryRequest)(nil),        // 160: berth.v1.FetchHistoryRequest
+	(*FetchHistoryResponse)(nil),       // 161: berth.v1.FetchHistoryResponse
+	(*ListMembersRequest)(nil),         // 162: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 163: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 164: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 165: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 166: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 167: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 168: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 169: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 170: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 171: berth.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),          // 172: berth.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),         // 173: berth.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),         // 174: berth.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),        // 175: berth.v1.RevokeTokenResponse
+	(*Identity)(nil),                   // 176: berth.v1.Identity
+	(*IdentityKey)(nil),                // 177: berth.v1.IdentityKey
+	(*RenewCertificateRequest)(nil),    // 178: berth.v1.RenewCertificateRequest
+	(*RenewCertificateResponse)(nil),   // 179: berth.v1.RenewCertificateResponse
+	(*ListAuthoritiesRequest)(nil),     // 180: berth.v1.ListAuthoritiesRequest
+	(*ListAuthoritiesResponse)(nil),    // 181: berth.v1.ListAuthoritiesResponse
+	(*Authority)(nil),                  // 182: berth.v1.Authority
+	(*AuthorityProgress)(nil),          // 183: berth.v1.AuthorityProgress
+	(*RotateAuthorityRequest)(nil),     // 184: berth.v1.RotateAuthorityRequest
+	(*RotateAuthorityResponse)(nil),    // 185: berth.v1.RotateAuthorityResponse
+	(*ListIdentitiesRequest)(nil),      // 186: berth.v1.ListIdentitiesRequest
+	(*ListIdentitiesResponse)(nil),     // 187: berth.v1.ListIdentitiesResponse
+	(*GetIdentityRequest)(nil),         // 188: berth.v1.GetIdentityRequest
+	(*GetIdentityResponse)(nil),        // 189: berth.v1.GetIdentityResponse
+	(*RevokeIdentityRequest)(nil),      // 190: berth.v1.RevokeIdentityRequest
+	(*RevokeIdentityResponse)(nil),     // 191: berth.v1.RevokeIdentityResponse
+	(*ConfirmIdentityRequest)(nil),     // 192: berth.v1.ConfirmIdentityRequest
+	(*ConfirmIdentityResponse)(nil),    // 193: berth.v1.ConfirmIdentityResponse
+	(*EnrolRequest)(nil),               // 194: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 195: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 196: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 197: berth.v1.JoinResponse
+	(*TakeAuthoritiesRequest)(nil),     // 198: berth.v1.TakeAuthoritiesRequest
+	(*TakeAuthoritiesResponse)(nil),    // 199: berth.v1.TakeAuthoritiesResponse
+	(*ReportRequest)(nil),              // 200: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 201: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 202: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 203: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 204: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 205: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 206: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 207: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 208: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 209: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 210: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 211: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 212: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 213: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 214: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 215: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 216: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 217: berth.v1.ConsoleResponse
+	nil,                                // 218: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 219: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 220: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 221: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 222: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 223: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 224: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 225: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 226: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 227: google.protobuf.Timestamp
+	(*Node)(nil),                       // 228: berth.v1.Node
+	(*Domain)(nil),                     // 229: berth.v1.Domain
+	(*NodeSettings)(nil),               // 230: berth.v1.NodeSettings
+	(*Names)(nil),                      // 231: berth.v1.Names
+	(*FenceDevice)(nil),                // 232: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 233: berth.v1.Resource
+	(*Key)(nil),                        // 234: berth.v1.Key
+	(*NodeKey)(nil),                    // 235: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 236: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 237: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 238: berth.v1.Conflict
+	(*VM)(nil),                         // 239: berth.v1.VM
+	(*Operation)(nil),                  // 240: berth.v1.Operation
+	(*NewVM)(nil),                      // 241: berth.v1.NewVM
+	(*Decision)(nil),                   // 242: berth.v1.Decision
+	(*VMChange)(nil),                   // 243: berth.v1.VMChange
+	(*FieldChange)(nil),                // 244: berth.v1.FieldChange
+	(*Disk)(nil),                       // 245: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 246: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 247: berth.v1.Group
+	(*AffinityRule)(nil),               // 248: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 249: berth.v1.Plan
+	(*MigrationStats)(nil),             // 250: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 251: berth.v1.DecisionNode
+	(*Event)(nil),                      // 252: berth.v1.Event
+	(*Token)(nil),                      // 253: berth.v1.Token
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	207, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	3,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	208, // 2: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	208, // 3: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
-	3,   // 4: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	209, // 5: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	209, // 6: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	210, // 7: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	211, // 8: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	199, // 9: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	212, // 10: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	213, // 11: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	209, // 12: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	209, // 13: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	209, // 14: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	214, // 15: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	214, // 16: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	200, // 17: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	201, // 18: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	202, // 19: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	214, // 20: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	203, // 21: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	204, // 22: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	205, // 23: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	214, // 24: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	215, // 25: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	215, // 26: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	215, // 27: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	215, // 28: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	215, // 29: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	216, // 30: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	206, // 31: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	217, // 32: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	217, // 33: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	216, // 34: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	214, // 35: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	214, // 36: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	218, // 37: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	219, // 38: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	220, // 39: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	220, // 40: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	221, // 41: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	222, // 42: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	221, // 43: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	223, // 44: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	220, // 45: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	222, // 46: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	220, // 47: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	223, // 48: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	224, // 49: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	220, // 50: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	225, // 51: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	221, // 52: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	221, // 53: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	59,  // 54: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
-	60,  // 55: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
-	61,  // 56: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
-	62,  // 57: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
-	64,  // 58: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
-	65,  // 59: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
-	68,  // 60: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
-	66,  // 61: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
-	67,  // 62: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
-	69,  // 63: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
-	70,  // 64: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
-	71,  // 65: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	226, // 66: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
-	63,  // 67: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
-	73,  // 68: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	221, // 69: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	227, // 70: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	221, // 71: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	223, // 72: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	221, // 73: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	88,  // 74: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	221, // 75: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	223, // 76: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	227, // 77: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	228, // 78: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	228, // 79: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	228, // 80: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	228, // 81: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	219, // 82: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	212, // 83: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	212, // 84: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	212, // 85: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	212, // 86: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	229, // 87: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	229, // 88: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	228, // 89: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	219, // 90: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	225, // 91: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	219, // 92: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	230, // 93: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	209, // 94: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	230, // 95: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	230, // 96: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	230, // 97: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	230, // 98: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	230, // 99: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	230, // 100: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	230, // 101: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	230, // 102: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	221, // 103: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	221, // 104: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	221, // 105: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	231, // 106: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	221, // 107: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	129, // 108: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	221, // 109: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	221, // 110: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	221, // 111: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	223, // 112: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	223, // 113: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	223, // 114: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	223, // 115: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	144, // 116: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	208, // 117: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	208, // 118: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	147, // 119: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	208, // 120: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	232, // 121: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	208, // 122: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	152, // 123: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	233, // 124: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	207, // 125: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	208, // 126: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	234, // 127: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	168, // 128: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	208, // 129: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	208, // 130: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	208, // 131: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	208, // 132: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	208, // 133: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
-	167, // 134: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
-	167, // 135: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
-	167, // 136: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
-	167, // 137: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	208, // 138: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	208, // 139: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	184, // 140: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	214, // 141: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	214, // 142: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	190, // 143: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	193, // 144: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	191, // 145: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	0,   // 146: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	208, // 147: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	192, // 148: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	196, // 149: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	196, // 150: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	196, // 151: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	196, // 152: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	212, // 153: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	212, // 154: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	1,   // 155: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	6,   // 156: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	8,   // 157: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	10,  // 158: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	12,  // 159: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	14,  // 160: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	4,   // 161: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	16,  // 162: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	18,  // 163: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	20,  // 164: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	22,  // 165: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	24,  // 166: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	26,  // 167: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	28,  // 168: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	30,  // 169: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	32,  // 170: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	34,  // 171: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	36,  // 172: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	38,  // 173: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	40,  // 174: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	42,  // 175: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	44,  // 176: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	46,  // 177: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	50,  // 178: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	52,  // 179: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	48,  // 180: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	54,  // 181: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	56,  // 182: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	58,  // 183: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	74,  // 184: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	76,  // 185: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	127, // 186: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	130, // 187: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	82,  // 188: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	84,  // 189: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	78,  // 190: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	80,  // 191: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	86,  // 192: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	89,  // 193: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	91,  // 194: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	93,  // 195: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	95,  // 196: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	97,  // 197: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	99,  // 198: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	101, // 199: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	103, // 200: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	105, // 201: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	107, // 202: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	109, // 203: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	111, // 204: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	113, // 205: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	115, // 206: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	117, // 207: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	119, // 208: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	121, // 209: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	123, // 210: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	132, // 211: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	125, // 212: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	134, // 213: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	136, // 214: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	138, // 215: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	140, // 216: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	142, // 217: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	145, // 218: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	148, // 219: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	150, // 220: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	183, // 221: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	186, // 222: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	188, // 223: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	194, // 224: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	197, // 225: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	153, // 226: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	155, // 227: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	157, // 228: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	159, // 229: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	161, // 230: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	165, // 231: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	163, // 232: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	169, // 233: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	171, // 234: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	173, // 235: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	175, // 236: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	177, // 237: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	179, // 238: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	181, // 239: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	2,   // 240: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	7,   // 241: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	9,   // 242: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	11,  // 243: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	13,  // 244: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	15,  // 245: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	5,   // 246: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	17,  // 247: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	19,  // 248: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	21,  // 249: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	23,  // 250: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	25,  // 251: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	27,  // 252: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	29,  // 253: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	31,  // 254: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	33,  // 255: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	35,  // 256: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	37,  // 257: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	39,  // 258: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	41,  // 259: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	43,  // 260: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	45,  // 261: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	47,  // 262: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	51,  // 263: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	53,  // 264: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	49,  // 265: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	55,  // 266: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	57,  // 267: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	72,  // 268: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	75,  // 269: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	77,  // 270: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	128, // 271: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	131, // 272: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	83,  // 273: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	85,  // 274: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	79,  // 275: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	81,  // 276: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	87,  // 277: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	90,  // 278: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	92,  // 279: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	94,  // 280: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	96,  // 281: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	98,  // 282: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	100, // 283: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	102, // 284: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	104, // 285: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	106, // 286: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	108, // 287: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	110, // 288: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	112, // 289: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	114, // 290: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	116, // 291: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	118, // 292: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	120, // 293: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	122, // 294: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	124, // 295: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	133, // 296: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	126, // 297: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	135, // 298: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	137, // 299: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	139, // 300: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	141, // 301: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	143, // 302: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	146, // 303: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	149, // 304: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	151, // 305: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	185, // 306: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	187, // 307: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	189, // 308: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	195, // 309: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	198, // 310: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	154, // 311: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	156, // 312: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	158, // 313: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	160, // 314: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	162, // 315: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	166, // 316: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	164, // 317: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	170, // 318: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	172, // 319: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	174, // 320: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	176, // 321: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	178, // 322: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	180, // 323: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	182, // 324: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	240, // [240:325] is the sub-list for method output_type
-	155, // [155:240] is the sub-list for method input_type
-	155, // [155:155] is the sub-list for extension type_name
-	155, // [155:155] is the sub-list for extension extendee
-	0,   // [0:155] is the sub-list for field type_name
+	226, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
+	227, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	227, // 3: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	227, // 4: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	4,   // 5: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
+	227, // 6: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	227, // 7: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	7,   // 8: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
+	228, // 9: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	228, // 10: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	229, // 11: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	230, // 12: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	218, // 13: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	231, // 14: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	232, // 15: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	228, // 16: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	228, // 17: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	228, // 18: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	233, // 19: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	233, // 20: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	219, // 21: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	220, // 22: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	221, // 23: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	233, // 24: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	222, // 25: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	223, // 26: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	224, // 27: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	233, // 28: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	234, // 29: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	234, // 30: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	234, // 31: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	234, // 32: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	234, // 33: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	235, // 34: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	225, // 35: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	236, // 36: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	236, // 37: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	235, // 38: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	233, // 39: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	233, // 40: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	237, // 41: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	238, // 42: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	7,   // 43: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
+	239, // 44: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	239, // 45: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	240, // 46: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	241, // 47: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	240, // 48: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	242, // 49: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	239, // 50: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	241, // 51: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	239, // 52: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	242, // 53: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	243, // 54: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	239, // 55: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	244, // 56: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	240, // 57: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	240, // 58: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	61,  // 59: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
+	62,  // 60: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
+	63,  // 61: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
+	64,  // 62: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
+	66,  // 63: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
+	67,  // 64: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
+	70,  // 65: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
+	68,  // 66: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
+	69,  // 67: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
+	71,  // 68: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
+	72,  // 69: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
+	73,  // 70: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
+	245, // 71: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	65,  // 72: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
+	75,  // 73: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
+	240, // 74: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	246, // 75: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	240, // 76: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	242, // 77: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	240, // 78: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	90,  // 79: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	240, // 80: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	242, // 81: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	246, // 82: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	247, // 83: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	247, // 84: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	247, // 85: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	247, // 86: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	238, // 87: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	231, // 88: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	231, // 89: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	231, // 90: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	231, // 91: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	248, // 92: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	248, // 93: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	247, // 94: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	238, // 95: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	244, // 96: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	238, // 97: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	249, // 98: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	228, // 99: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	249, // 100: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	249, // 101: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	249, // 102: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	249, // 103: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	249, // 104: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	249, // 105: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	249, // 106: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	249, // 107: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	7,   // 108: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
+	240, // 109: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	240, // 110: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	240, // 111: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	250, // 112: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	240, // 113: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	131, // 114: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	240, // 115: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	240, // 116: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	240, // 117: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	7,   // 118: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
+	242, // 119: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	242, // 120: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	242, // 121: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	242, // 122: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	146, // 123: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	227, // 124: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	227, // 125: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	149, // 126: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	227, // 127: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	251, // 128: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	227, // 129: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	154, // 130: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	7,   // 131: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
+	252, // 132: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	7,   // 133: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
+	0,   // 134: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
+	252, // 135: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	242, // 136: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	240, // 137: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	158, // 138: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
+	226, // 139: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	227, // 140: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	253, // 141: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	253, // 142: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	177, // 143: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
+	227, // 144: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	227, // 145: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	227, // 146: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	227, // 147: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	227, // 148: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	182, // 149: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
+	183, // 150: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
+	227, // 151: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	227, // 152: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	183, // 153: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
+	176, // 154: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	176, // 155: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	176, // 156: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	176, // 157: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	227, // 158: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	227, // 159: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	203, // 160: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	233, // 161: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	233, // 162: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	209, // 163: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	212, // 164: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	210, // 165: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 166: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	227, // 167: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	211, // 168: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	215, // 169: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	215, // 170: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	215, // 171: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	215, // 172: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	231, // 173: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	231, // 174: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 175: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 176: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 177: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 178: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 179: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 180: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 181: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 182: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 183: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 184: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 185: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 186: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 187: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 188: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 189: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 190: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 191: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 192: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 193: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 194: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 195: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 196: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 197: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 198: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 199: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 200: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 201: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 202: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 203: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 204: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 205: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 206: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 207: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 208: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 209: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 210: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	82,  // 211: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 212: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 213: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 214: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 215: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 216: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 217: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 218: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 219: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 220: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 221: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 222: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 223: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 224: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 225: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 226: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 227: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 228: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 229: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 230: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 231: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 232: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 233: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 234: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 235: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 236: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	144, // 237: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	147, // 238: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	150, // 239: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	152, // 240: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	202, // 241: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	205, // 242: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	207, // 243: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	213, // 244: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	216, // 245: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	155, // 246: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	157, // 247: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	162, // 248: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	164, // 249: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	166, // 250: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	168, // 251: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	172, // 252: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	170, // 253: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	174, // 254: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	186, // 255: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	188, // 256: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	190, // 257: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	178, // 258: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	180, // 259: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	184, // 260: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	192, // 261: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	194, // 262: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	196, // 263: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	198, // 264: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	200, // 265: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	160, // 266: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 267: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 268: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 269: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 270: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 271: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 272: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 273: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 274: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 275: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 276: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 277: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 278: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 279: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 280: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 281: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 282: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 283: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 284: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 285: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 286: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 287: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 288: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 289: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 290: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 291: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 292: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 293: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 294: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 295: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 296: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 297: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 298: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 299: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 300: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 301: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 302: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 303: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 304: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 305: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 306: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 307: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 308: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 309: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 310: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 311: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 312: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 313: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 314: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 315: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 316: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 317: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 318: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 319: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 320: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 321: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 322: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 323: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 324: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 325: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 326: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 327: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 328: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 329: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 330: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 331: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 332: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	204, // 333: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	206, // 334: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	208, // 335: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	214, // 336: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	217, // 337: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 338: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 339: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	163, // 340: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 341: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 342: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 343: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 344: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 345: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 346: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	187, // 347: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	189, // 348: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	191, // 349: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 350: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 351: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	185, // 352: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	193, // 353: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	195, // 354: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	197, // 355: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	199, // 356: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	201, // 357: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	161, // 358: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	267, // [267:359] is the sub-list for method output_type
+	175, // [175:267] is the sub-list for method input_type
+	175, // [175:175] is the sub-list for extension type_name
+	175, // [175:175] is the sub-list for extension extendee
+	0,   // [0:175] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -14635,8 +16243,9 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_estate_proto_init()
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
-	file_berth_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[57].OneofWrappers = []any{
+	file_berth_v1_api_proto_msgTypes[1].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[58].OneofWrappers = []any{
 		(*ActOnVMsRequest_Pause)(nil),
 		(*ActOnVMsRequest_Resume)(nil),
 		(*ActOnVMsRequest_Reset_)(nil),
@@ -14650,19 +16259,24 @@ func file_berth_v1_api_proto_init() {
 		(*ActOnVMsRequest_Restore)(nil),
 		(*ActOnVMsRequest_Forget)(nil),
 	}
-	file_berth_v1_api_proto_msgTypes[61].OneofWrappers = []any{
+	file_berth_v1_api_proto_msgTypes[62].OneofWrappers = []any{
 		(*AttachAction_Disk)(nil),
 		(*AttachAction_Network)(nil),
 		(*AttachAction_NewDisk)(nil),
 	}
-	file_berth_v1_api_proto_msgTypes[94].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[95].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[156].OneofWrappers = []any{
+		(*HistoryEntry_Event)(nil),
+		(*HistoryEntry_Decision)(nil),
+		(*HistoryEntry_Operation)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   206,
+			NumEnums:      2,
+			NumMessages:   224,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

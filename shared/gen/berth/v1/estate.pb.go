@@ -43,6 +43,7 @@ type Resource struct {
 	BuiltIn           bool                     `protobuf:"varint,14,opt,name=built_in,json=builtIn,proto3" json:"built_in,omitempty"`                                                                                                       // it is there without being declared
 	Volume            *ResourceVolume          `protobuf:"bytes,15,opt,name=volume,proto3" json:"volume,omitempty"`                                                                                                                         // of a disk or an image that Berth has made
 	Copies            []*ResourceVolume        `protobuf:"bytes,16,rep,name=copies,proto3" json:"copies,omitempty"`                                                                                                                         // of an image: the same file in further pools
+	EffectiveFrom     map[string]string        `protobuf:"bytes,17,rep,name=effective_from,json=effectiveFrom,proto3" json:"effective_from,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`            // of an offer's planner: kind/name of what names it, several where clusters differ
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -185,6 +186,13 @@ func (x *Resource) GetVolume() *ResourceVolume {
 func (x *Resource) GetCopies() []*ResourceVolume {
 	if x != nil {
 		return x.Copies
+	}
+	return nil
+}
+
+func (x *Resource) GetEffectiveFrom() map[string]string {
+	if x != nil {
+		return x.EffectiveFrom
 	}
 	return nil
 }
@@ -861,7 +869,7 @@ var File_berth_v1_estate_proto protoreflect.FileDescriptor
 
 const file_berth_v1_estate_proto_rawDesc = "" +
 	"\n" +
-	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\b\n" +
+	"\x15berth/v1/estate.proto\x12\bberth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\t\n" +
 	"\bResource\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -880,7 +888,8 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\x0feffective_lists\x18\r \x03(\v2&.berth.v1.Resource.EffectiveListsEntryR\x0eeffectiveLists\x12\x19\n" +
 	"\bbuilt_in\x18\x0e \x01(\bR\abuiltIn\x120\n" +
 	"\x06volume\x18\x0f \x01(\v2\x18.berth.v1.ResourceVolumeR\x06volume\x120\n" +
-	"\x06copies\x18\x10 \x03(\v2\x18.berth.v1.ResourceVolumeR\x06copies\x1a8\n" +
+	"\x06copies\x18\x10 \x03(\v2\x18.berth.v1.ResourceVolumeR\x06copies\x12L\n" +
+	"\x0eeffective_from\x18\x11 \x03(\v2%.berth.v1.Resource.EffectiveFromEntryR\reffectiveFrom\x1a8\n" +
 	"\n" +
 	"LinksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -897,7 +906,10 @@ const file_berth_v1_estate_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\x1aY\n" +
 	"\x13EffectiveListsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\"\xbd\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.berth.v1.ResourceListR\x05value:\x028\x01\x1a@\n" +
+	"\x12EffectiveFromEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbd\x01\n" +
 	"\x0eResourceVolume\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x12\n" +
@@ -962,7 +974,7 @@ func file_berth_v1_estate_proto_rawDescGZIP() []byte {
 	return file_berth_v1_estate_proto_rawDescData
 }
 
-var file_berth_v1_estate_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_berth_v1_estate_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_berth_v1_estate_proto_goTypes = []any{
 	(*Resource)(nil),              // 0: berth.v1.Resource
 	(*ResourceVolume)(nil),        // 1: berth.v1.ResourceVolume
@@ -979,7 +991,8 @@ var file_berth_v1_estate_proto_goTypes = []any{
 	nil,                           // 12: berth.v1.Resource.EffectiveSettingsEntry
 	nil,                           // 13: berth.v1.Resource.ListsEntry
 	nil,                           // 14: berth.v1.Resource.EffectiveListsEntry
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	nil,                           // 15: berth.v1.Resource.EffectiveFromEntry
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_berth_v1_estate_proto_depIdxs = []int32{
 	10, // 0: berth.v1.Resource.links:type_name -> berth.v1.Resource.LinksEntry
@@ -987,20 +1000,21 @@ var file_berth_v1_estate_proto_depIdxs = []int32{
 	12, // 2: berth.v1.Resource.effective_settings:type_name -> berth.v1.Resource.EffectiveSettingsEntry
 	4,  // 3: berth.v1.Resource.node_keys:type_name -> berth.v1.NodeKey
 	3,  // 4: berth.v1.Resource.keys:type_name -> berth.v1.Key
-	15, // 5: berth.v1.Resource.created_at:type_name -> google.protobuf.Timestamp
+	16, // 5: berth.v1.Resource.created_at:type_name -> google.protobuf.Timestamp
 	13, // 6: berth.v1.Resource.lists:type_name -> berth.v1.Resource.ListsEntry
 	14, // 7: berth.v1.Resource.effective_lists:type_name -> berth.v1.Resource.EffectiveListsEntry
 	1,  // 8: berth.v1.Resource.volume:type_name -> berth.v1.ResourceVolume
 	1,  // 9: berth.v1.Resource.copies:type_name -> berth.v1.ResourceVolume
-	6,  // 10: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
-	8,  // 11: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
-	2,  // 12: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
-	2,  // 13: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	15, // 10: berth.v1.Resource.effective_from:type_name -> berth.v1.Resource.EffectiveFromEntry
+	6,  // 11: berth.v1.CompiledKey.overrode:type_name -> berth.v1.OverriddenKey
+	8,  // 12: berth.v1.EstateChange.fields:type_name -> berth.v1.FieldChange
+	2,  // 13: berth.v1.Resource.ListsEntry.value:type_name -> berth.v1.ResourceList
+	2,  // 14: berth.v1.Resource.EffectiveListsEntry.value:type_name -> berth.v1.ResourceList
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_estate_proto_init() }
@@ -1014,7 +1028,7 @@ func file_berth_v1_estate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_estate_proto_rawDesc), len(file_berth_v1_estate_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -599,8 +599,12 @@ type Node struct {
 	FenceIdentity       string                 `protobuf:"bytes,33,opt,name=fence_identity,json=fenceIdentity,proto3" json:"fence_identity,omitempty"`    // whether its fence device says that it switches this machine, in words; empty: not asked yet
 	AgentRelease        string                 `protobuf:"bytes,40,opt,name=agent_release,json=agentRelease,proto3" json:"agent_release,omitempty"`       // of the agent that has the session; empty: not heard
 	AgentLacks          []string               `protobuf:"bytes,41,rep,name=agent_lacks,json=agentLacks,proto3" json:"agent_lacks,omitempty"`             // what that agent does not know, each with what it is for
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Percent of the time in which vCPUs of what it runs waited for a CPU, on average over all vCPUs; absent: nothing tells.
+	VcpuDelayPercent *float64 `protobuf:"fixed64,44,opt,name=vcpu_delay_percent,json=vcpuDelayPercent,proto3,oneof" json:"vcpu_delay_percent,omitempty"`
+	MetricsAddress   string   `protobuf:"bytes,70,opt,name=metrics_address,json=metricsAddress,proto3" json:"metrics_address,omitempty"` // HOST:PORT at which its agent's figures are read; empty: on its own machine alone
+	Warnings         []string `protobuf:"bytes,60,rep,name=warnings,proto3" json:"warnings,omitempty"`                                   // what its vCPUs come to beyond what it has, although nothing refuses that
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
@@ -839,6 +843,27 @@ func (x *Node) GetAgentRelease() string {
 func (x *Node) GetAgentLacks() []string {
 	if x != nil {
 		return x.AgentLacks
+	}
+	return nil
+}
+
+func (x *Node) GetVcpuDelayPercent() float64 {
+	if x != nil && x.VcpuDelayPercent != nil {
+		return *x.VcpuDelayPercent
+	}
+	return 0
+}
+
+func (x *Node) GetMetricsAddress() string {
+	if x != nil {
+		return x.MetricsAddress
+	}
+	return ""
+}
+
+func (x *Node) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -1221,6 +1246,7 @@ type NodeInventory struct {
 	Bridges           []string               `protobuf:"bytes,27,rep,name=bridges,proto3" json:"bridges,omitempty"`                                           // the host's own
 	CpuModels         []string               `protobuf:"bytes,28,rep,name=cpu_models,json=cpuModels,proto3" json:"cpu_models,omitempty"`                      // named models that guests of the chosen domain type can have
 	HostCpu           string                 `protobuf:"bytes,29,opt,name=host_cpu,json=hostCpu,proto3" json:"host_cpu,omitempty"`                            // fingerprint of the CPU that host-passthrough shows a guest
+	MetricsPort       int32                  `protobuf:"varint,70,opt,name=metrics_port,json=metricsPort,proto3" json:"metrics_port,omitempty"`               // at which other machines read the agent's figures; 0: its own machine alone does
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1456,6 +1482,13 @@ func (x *NodeInventory) GetHostCpu() string {
 		return x.HostCpu
 	}
 	return ""
+}
+
+func (x *NodeInventory) GetMetricsPort() int32 {
+	if x != nil {
+		return x.MetricsPort
+	}
+	return 0
 }
 
 type StoragePool struct {
@@ -3548,12 +3581,14 @@ func (x *Drift) GetReverted() bool {
 // DriftedDevice is one device with which a VM ran last, and that its record does not have so.
 type DriftedDevice struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // disk or interface
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`   // a disk's target, an interface's MAC address
-	Was           string                 `protobuf:"bytes,3,opt,name=was,proto3" json:"was,omitempty"`   // what the record has; empty: nothing, somebody has attached it
-	Is            string                 `protobuf:"bytes,4,opt,name=is,proto3" json:"is,omitempty"`     // what it ran with; empty: nothing, somebody has detached it
-	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`     // who has changed it with Berth; empty: somebody has, beside it
-	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`     // when, if it was with Berth
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`     // disk or interface
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`       // a disk's target, an interface's MAC address
+	Was           string                 `protobuf:"bytes,3,opt,name=was,proto3" json:"was,omitempty"`       // what the record has; empty: nothing, somebody has attached it
+	Is            string                 `protobuf:"bytes,4,opt,name=is,proto3" json:"is,omitempty"`         // what it ran with; empty: nothing, somebody has detached it
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`         // who has changed it with Berth; empty: somebody has, beside it
+	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`         // when, if it was with Berth
+	Found         bool                   `protobuf:"varint,7,opt,name=found,proto3" json:"found,omitempty"`  // nobody has seen it run with that: it was found on top of the disk of the record
+	Rivals        string                 `protobuf:"bytes,8,opt,name=rivals,proto3" json:"rivals,omitempty"` // of found: others on top of that disk, with commas between
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3628,6 +3663,20 @@ func (x *DriftedDevice) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *DriftedDevice) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *DriftedDevice) GetRivals() string {
+	if x != nil {
+		return x.Rivals
+	}
+	return ""
 }
 
 // Discard is a paused copy of a VM that goes when its node answers again.
@@ -4618,7 +4667,8 @@ type Operation struct {
 	Views         []*CopyView            `protobuf:"bytes,21,rep,name=views,proto3" json:"views,omitempty"`                                 // of a parked one, and of any one that is asked for by itself: what the nodes show now
 	Resolution    string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
 	ResolvedBy    string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
-	Doing         string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"` // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
+	Doing         string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"`          // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
+	Cancelled     bool                   `protobuf:"varint,25,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // somebody has cancelled it, and it ended because of that: the result is FAILED
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4821,6 +4871,13 @@ func (x *Operation) GetDoing() string {
 	return ""
 }
 
+func (x *Operation) GetCancelled() bool {
+	if x != nil {
+		return x.Cancelled
+	}
+	return false
+}
+
 // MigrationStats are libvirt's figures of a job, running or complete.
 type MigrationStats struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
@@ -4989,6 +5046,8 @@ type Decision struct {
 	Planner        string                 `protobuf:"bytes,29,opt,name=planner,proto3" json:"planner,omitempty"`                            // that ordered clusters and nodes
 	Clusters       []*DecisionCluster     `protobuf:"bytes,30,rep,name=clusters,proto3" json:"clusters,omitempty"`                          // in the order in which they were tried, when there was more than one
 	Pools          []*DecisionPool        `protobuf:"bytes,31,rep,name=pools,proto3" json:"pools,omitempty"`                                // where the winner's new disks go
+	Prefer         string                 `protobuf:"bytes,32,opt,name=prefer,proto3" json:"prefer,omitempty"`                              // what the Prefer stage left of the candidates; empty: no soft rule had a say
+	Warnings       []string               `protobuf:"bytes,50,rep,name=warnings,proto3" json:"warnings,omitempty"`                          // what the winner comes to beyond what it has, although nothing refuses it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -5240,6 +5299,20 @@ func (x *Decision) GetPools() []*DecisionPool {
 	return nil
 }
 
+func (x *Decision) GetPrefer() string {
+	if x != nil {
+		return x.Prefer
+	}
+	return ""
+}
+
+func (x *Decision) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // DecisionCluster is what a decision found of one cluster.
 type DecisionCluster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5414,7 +5487,8 @@ type RankRow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Weigher       string                 `protobuf:"bytes,1,opt,name=weigher,proto3" json:"weigher,omitempty"`
 	Factor        float64                `protobuf:"fixed64,2,opt,name=factor,proto3" json:"factor,omitempty"`
-	Cells         []*RankCell            `protobuf:"bytes,3,rep,name=cells,proto3" json:"cells,omitempty"` // by node, as in rank_nodes
+	Cells         []*RankCell            `protobuf:"bytes,3,rep,name=cells,proto3" json:"cells,omitempty"`    // by node, as in rank_nodes
+	Silent        bool                   `protobuf:"varint,4,opt,name=silent,proto3" json:"silent,omitempty"` // all of these nodes are the same to it: it was left out of the scores, or soft rules came before them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5468,6 +5542,13 @@ func (x *RankRow) GetCells() []*RankCell {
 		return x.Cells
 	}
 	return nil
+}
+
+func (x *RankRow) GetSilent() bool {
+	if x != nil {
+		return x.Silent
+	}
+	return false
 }
 
 type RankCell struct {
@@ -5676,6 +5757,7 @@ type DecisionNode struct {
 	Current       bool                   `protobuf:"varint,10,opt,name=current,proto3" json:"current,omitempty"` // the VM runs here: choosing it means stay
 	SystemScore   float64                `protobuf:"fixed64,11,opt,name=system_score,json=systemScore,proto3" json:"system_score,omitempty"`
 	CustomerScore float64                `protobuf:"fixed64,12,opt,name=customer_score,json=customerScore,proto3" json:"customer_score,omitempty"`
+	Wish          int32                  `protobuf:"varint,13,opt,name=wish,proto3" json:"wish,omitempty"` // by what it breaks of the VM's soft rules, 1 is least; 0: they had no say before the gate
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5790,6 +5872,13 @@ func (x *DecisionNode) GetSystemScore() float64 {
 func (x *DecisionNode) GetCustomerScore() float64 {
 	if x != nil {
 		return x.CustomerScore
+	}
+	return 0
+}
+
+func (x *DecisionNode) GetWish() int32 {
+	if x != nil {
+		return x.Wish
 	}
 	return 0
 }
@@ -6149,6 +6238,8 @@ type Member struct {
 	BackupAt           *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=backup_at,json=backupAt,proto3" json:"backup_at,omitempty"`                                   // of its last verified backup
 	BackupProblem      string                 `protobuf:"bytes,19,opt,name=backup_problem,json=backupProblem,proto3" json:"backup_problem,omitempty"`                    // why the last try of one failed
 	BackupEverySeconds float64                `protobuf:"fixed64,20,opt,name=backup_every_seconds,json=backupEverySeconds,proto3" json:"backup_every_seconds,omitempty"` // 0: it makes none, or was not heard yet
+	MetricsAddress     string                 `protobuf:"bytes,70,opt,name=metrics_address,json=metricsAddress,proto3" json:"metrics_address,omitempty"`                 // HOST:PORT at which its figures are read; empty: on its own machine alone, or not heard yet
+	HistoryProblem     string                 `protobuf:"bytes,71,opt,name=history_problem,json=historyProblem,proto3" json:"history_problem,omitempty"`                 // why it keeps no history of the past now; empty: it does, or was not heard yet
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -6321,6 +6412,20 @@ func (x *Member) GetBackupEverySeconds() float64 {
 		return x.BackupEverySeconds
 	}
 	return 0
+}
+
+func (x *Member) GetMetricsAddress() string {
+	if x != nil {
+		return x.MetricsAddress
+	}
+	return ""
+}
+
+func (x *Member) GetHistoryProblem() string {
+	if x != nil {
+		return x.HistoryProblem
+	}
+	return ""
 }
 
 // Token is an enrolment token as it is kept: nobody can enrol with what stands here.
@@ -6521,7 +6626,8 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\t\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\n" +
+	"\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -6559,11 +6665,15 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0efence_identity\x18! \x01(\tR\rfenceIdentity\x12#\n" +
 	"\ragent_release\x18( \x01(\tR\fagentRelease\x12\x1f\n" +
 	"\vagent_lacks\x18) \x03(\tR\n" +
-	"agentLacks\x1a7\n" +
+	"agentLacks\x121\n" +
+	"\x12vcpu_delay_percent\x18, \x01(\x01H\x01R\x10vcpuDelayPercent\x88\x01\x01\x12'\n" +
+	"\x0fmetrics_address\x18F \x01(\tR\x0emetricsAddress\x12\x1a\n" +
+	"\bwarnings\x18< \x03(\tR\bwarnings\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x18\n" +
-	"\x16_telemetry_age_seconds\"\xaf\x02\n" +
+	"\x16_telemetry_age_secondsB\x15\n" +
+	"\x13_vcpu_delay_percent\"\xaf\x02\n" +
 	"\vFenceDevice\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\tR\aprogram\x12B\n" +
@@ -6603,7 +6713,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"vcpus_used\x18\x06 \x01(\x03R\tvcpusUsed\x12\x10\n" +
 	"\x03vms\x18\a \x01(\x03R\x03vms\x12%\n" +
 	"\x0eborrowed_bytes\x18\b \x01(\x03R\rborrowedBytesB\x16\n" +
-	"\x14_physical_free_bytes\"\xa8\b\n" +
+	"\x14_physical_free_bytes\"\xcb\b\n" +
 	"\rNodeInventory\x12\x1b\n" +
 	"\thost_name\x18\x01 \x01(\tR\bhostName\x12\x1b\n" +
 	"\thost_uuid\x18\x02 \x01(\tR\bhostUuid\x12\x1d\n" +
@@ -6638,7 +6748,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\abridges\x18\x1b \x03(\tR\abridges\x12\x1d\n" +
 	"\n" +
 	"cpu_models\x18\x1c \x03(\tR\tcpuModels\x12\x19\n" +
-	"\bhost_cpu\x18\x1d \x01(\tR\ahostCpu\"\xc5\x01\n" +
+	"\bhost_cpu\x18\x1d \x01(\tR\ahostCpu\x12!\n" +
+	"\fmetrics_port\x18F \x01(\x05R\vmetricsPort\"\xc5\x01\n" +
 	"\vStoragePool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x12\n" +
@@ -6869,14 +6980,16 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
 	"\adevices\x18\x03 \x03(\v2\x17.berth.v1.DriftedDeviceR\adevices\x12\x1a\n" +
 	"\baccepted\x18\x04 \x01(\bR\baccepted\x12\x1a\n" +
-	"\breverted\x18\x05 \x01(\bR\breverted\"\x93\x01\n" +
+	"\breverted\x18\x05 \x01(\bR\breverted\"\xc1\x01\n" +
 	"\rDriftedDevice\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x10\n" +
 	"\x03was\x18\x03 \x01(\tR\x03was\x12\x0e\n" +
 	"\x02is\x18\x04 \x01(\tR\x02is\x12\x0e\n" +
 	"\x02by\x18\x05 \x01(\tR\x02by\x12*\n" +
-	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"3\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05found\x18\a \x01(\bR\x05found\x12\x16\n" +
+	"\x06rivals\x18\b \x01(\tR\x06rivals\"3\n" +
 	"\aDiscard\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xa9\x02\n" +
@@ -6988,7 +7101,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x8e\x06\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xac\x06\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -7020,7 +7133,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"resolution\x12\x1f\n" +
 	"\vresolved_by\x18\x17 \x01(\tR\n" +
 	"resolvedBy\x12\x14\n" +
-	"\x05doing\x18\x18 \x01(\tR\x05doing\"\xc6\x04\n" +
+	"\x05doing\x18\x18 \x01(\tR\x05doing\x12\x1c\n" +
+	"\tcancelled\x18\x19 \x01(\bR\tcancelled\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
@@ -7037,7 +7151,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x14disk_processed_bytes\x18\v \x01(\x03R\x12diskProcessedBytes\x120\n" +
 	"\x14disk_remaining_bytes\x18\f \x01(\x03R\x12diskRemainingBytesB\x13\n" +
 	"\x11_downtime_secondsB\x13\n" +
-	"\x11_handover_seconds\"\xc6\a\n" +
+	"\x11_handover_seconds\"\xfa\a\n" +
 	"\bDecision\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x0e\n" +
@@ -7071,7 +7185,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"rank_nodes\x18\x1c \x03(\tR\trankNodes\x12\x18\n" +
 	"\aplanner\x18\x1d \x01(\tR\aplanner\x125\n" +
 	"\bclusters\x18\x1e \x03(\v2\x19.berth.v1.DecisionClusterR\bclusters\x12,\n" +
-	"\x05pools\x18\x1f \x03(\v2\x16.berth.v1.DecisionPoolR\x05pools\"\xa8\x02\n" +
+	"\x05pools\x18\x1f \x03(\v2\x16.berth.v1.DecisionPoolR\x05pools\x12\x16\n" +
+	"\x06prefer\x18  \x01(\tR\x06prefer\x12\x1a\n" +
+	"\bwarnings\x182 \x03(\tR\bwarnings\"\xa8\x02\n" +
 	"\x0fDecisionCluster\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x12\n" +
@@ -7087,11 +7203,12 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	" \x01(\tR\x06reason\"6\n" +
 	"\fDecisionPool\x12\x12\n" +
 	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x12\n" +
-	"\x04pool\x18\x02 \x01(\tR\x04pool\"e\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\"}\n" +
 	"\aRankRow\x12\x18\n" +
 	"\aweigher\x18\x01 \x01(\tR\aweigher\x12\x16\n" +
 	"\x06factor\x18\x02 \x01(\x01R\x06factor\x12(\n" +
-	"\x05cells\x18\x03 \x03(\v2\x12.berth.v1.RankCellR\x05cells\"6\n" +
+	"\x05cells\x18\x03 \x03(\v2\x12.berth.v1.RankCellR\x05cells\x12\x16\n" +
+	"\x06silent\x18\x04 \x01(\bR\x06silent\"6\n" +
 	"\bRankCell\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x01R\x04rank\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x01R\x06weight\"\xcc\x03\n" +
@@ -7111,7 +7228,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	" \x03(\tR\x04unit\x12\x14\n" +
 	"\x05among\x18\v \x03(\tR\x05among\x12\x14\n" +
 	"\x05leave\x18\f \x01(\bR\x05leave\x12'\n" +
-	"\x0fpreferred_nodes\x18\r \x03(\tR\x0epreferredNodes\"\xf6\x02\n" +
+	"\x0fpreferred_nodes\x18\r \x03(\tR\x0epreferredNodes\"\x8a\x03\n" +
 	"\fDecisionNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1a\n" +
@@ -7125,7 +7242,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\acurrent\x18\n" +
 	" \x01(\bR\acurrent\x12!\n" +
 	"\fsystem_score\x18\v \x01(\x01R\vsystemScore\x12%\n" +
-	"\x0ecustomer_score\x18\f \x01(\x01R\rcustomerScore\"\xac\x02\n" +
+	"\x0ecustomer_score\x18\f \x01(\x01R\rcustomerScore\x12\x12\n" +
+	"\x04wish\x18\r \x01(\x05R\x04wish\"\xac\x02\n" +
 	"\x10ConstraintResult\x12\x1e\n" +
 	"\n" +
 	"constraint\x18\x01 \x01(\tR\n" +
@@ -7167,7 +7285,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\foperation_id\x18\a \x01(\tR\voperationId\x12\x1f\n" +
 	"\vdecision_id\x18\b \x01(\tR\n" +
 	"decisionId\x12\x1b\n" +
-	"\tcaller_id\x18\t \x01(\tR\bcallerId\"\x93\x05\n" +
+	"\tcaller_id\x18\t \x01(\tR\bcallerId\"\xe5\x05\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -7191,7 +7309,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\tlog_bytes\x18\x11 \x01(\x03R\blogBytes\x127\n" +
 	"\tbackup_at\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\bbackupAt\x12%\n" +
 	"\x0ebackup_problem\x18\x13 \x01(\tR\rbackupProblem\x120\n" +
-	"\x14backup_every_seconds\x18\x14 \x01(\x01R\x12backupEverySecondsB\x17\n" +
+	"\x14backup_every_seconds\x18\x14 \x01(\x01R\x12backupEverySeconds\x12'\n" +
+	"\x0fmetrics_address\x18F \x01(\tR\x0emetricsAddress\x12'\n" +
+	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblemB\x17\n" +
 	"\x15_last_contact_seconds\"\xe9\x01\n" +
 	"\x05Token\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +

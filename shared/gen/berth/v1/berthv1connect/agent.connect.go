@@ -40,6 +40,8 @@ const (
 	// AgentServiceCertifyHypervisorProcedure is the fully-qualified name of the AgentService's
 	// CertifyHypervisor RPC.
 	AgentServiceCertifyHypervisorProcedure = "/berth.v1.AgentService/CertifyHypervisor"
+	// AgentServiceRenewProcedure is the fully-qualified name of the AgentService's Renew RPC.
+	AgentServiceRenewProcedure = "/berth.v1.AgentService/Renew"
 )
 
 // AgentServiceClient is a client for the berth.v1.AgentService service.
@@ -49,6 +51,8 @@ type AgentServiceClient interface {
 	Tunnel(context.Context) *connect.BidiStreamForClient[v1.TunnelRequest, v1.TunnelResponse]
 	// CertifyHypervisor gives a node what its libvirt and its QEMU need for live migration. The leader answers it.
 	CertifyHypervisor(context.Context, *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error)
+	// Renew gives a node a new certificate for the key that it has, before the old one ends. The leader answers it.
+	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.RenewResponse], error)
 }
 
 // NewAgentServiceClient constructs a client for the berth.v1.AgentService service. By default, it
@@ -80,6 +84,12 @@ func NewAgentServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(agentServiceMethods.ByName("CertifyHypervisor")),
 			connect.WithClientOptions(opts...),
 		),
+		renew: connect.NewClient[v1.RenewRequest, v1.RenewResponse](
+			httpClient,
+			baseURL+AgentServiceRenewProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("Renew")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -88,6 +98,7 @@ type agentServiceClient struct {
 	session           *connect.Client[v1.SessionRequest, v1.SessionResponse]
 	tunnel            *connect.Client[v1.TunnelRequest, v1.TunnelResponse]
 	certifyHypervisor *connect.Client[v1.CertifyHypervisorRequest, v1.CertifyHypervisorResponse]
+	renew             *connect.Client[v1.RenewRequest, v1.RenewResponse]
 }
 
 // Session calls berth.v1.AgentService.Session.
@@ -105,6 +116,11 @@ func (c *agentServiceClient) CertifyHypervisor(ctx context.Context, req *connect
 	return c.certifyHypervisor.CallUnary(ctx, req)
 }
 
+// Renew calls berth.v1.AgentService.Renew.
+func (c *agentServiceClient) Renew(ctx context.Context, req *connect.Request[v1.RenewRequest]) (*connect.Response[v1.RenewResponse], error) {
+	return c.renew.CallUnary(ctx, req)
+}
+
 // AgentServiceHandler is an implementation of the berth.v1.AgentService service.
 type AgentServiceHandler interface {
 	Session(context.Context, *connect.BidiStream[v1.SessionRequest, v1.SessionResponse]) error
@@ -112,6 +128,8 @@ type AgentServiceHandler interface {
 	Tunnel(context.Context, *connect.BidiStream[v1.TunnelRequest, v1.TunnelResponse]) error
 	// CertifyHypervisor gives a node what its libvirt and its QEMU need for live migration. The leader answers it.
 	CertifyHypervisor(context.Context, *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error)
+	// Renew gives a node a new certificate for the key that it has, before the old one ends. The leader answers it.
+	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.RenewResponse], error)
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -139,6 +157,12 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("CertifyHypervisor")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentServiceRenewHandler := connect.NewUnaryHandler(
+		AgentServiceRenewProcedure,
+		svc.Renew,
+		connect.WithSchema(agentServiceMethods.ByName("Renew")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.AgentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentServiceSessionProcedure:
@@ -147,6 +171,8 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 			agentServiceTunnelHandler.ServeHTTP(w, r)
 		case AgentServiceCertifyHypervisorProcedure:
 			agentServiceCertifyHypervisorHandler.ServeHTTP(w, r)
+		case AgentServiceRenewProcedure:
+			agentServiceRenewHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -166,4 +192,8 @@ func (UnimplementedAgentServiceHandler) Tunnel(context.Context, *connect.BidiStr
 
 func (UnimplementedAgentServiceHandler) CertifyHypervisor(context.Context, *connect.Request[v1.CertifyHypervisorRequest]) (*connect.Response[v1.CertifyHypervisorResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.AgentService.CertifyHypervisor is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.RenewResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.AgentService.Renew is not implemented"))
 }

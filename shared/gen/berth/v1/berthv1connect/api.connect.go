@@ -214,6 +214,9 @@ const (
 	// BerthServiceWatchEventsProcedure is the fully-qualified name of the BerthService's WatchEvents
 	// RPC.
 	BerthServiceWatchEventsProcedure = "/berth.v1.BerthService/WatchEvents"
+	// BerthServiceListHistoryProcedure is the fully-qualified name of the BerthService's ListHistory
+	// RPC.
+	BerthServiceListHistoryProcedure = "/berth.v1.BerthService/ListHistory"
 	// BerthServiceListMembersProcedure is the fully-qualified name of the BerthService's ListMembers
 	// RPC.
 	BerthServiceListMembersProcedure = "/berth.v1.BerthService/ListMembers"
@@ -231,6 +234,9 @@ const (
 	// BerthServiceCreateTokenProcedure is the fully-qualified name of the BerthService's CreateToken
 	// RPC.
 	BerthServiceCreateTokenProcedure = "/berth.v1.BerthService/CreateToken"
+	// BerthServiceRevokeTokenProcedure is the fully-qualified name of the BerthService's RevokeToken
+	// RPC.
+	BerthServiceRevokeTokenProcedure = "/berth.v1.BerthService/RevokeToken"
 	// BerthServiceListIdentitiesProcedure is the fully-qualified name of the BerthService's
 	// ListIdentities RPC.
 	BerthServiceListIdentitiesProcedure = "/berth.v1.BerthService/ListIdentities"
@@ -240,6 +246,15 @@ const (
 	// BerthServiceRevokeIdentityProcedure is the fully-qualified name of the BerthService's
 	// RevokeIdentity RPC.
 	BerthServiceRevokeIdentityProcedure = "/berth.v1.BerthService/RevokeIdentity"
+	// BerthServiceRenewCertificateProcedure is the fully-qualified name of the BerthService's
+	// RenewCertificate RPC.
+	BerthServiceRenewCertificateProcedure = "/berth.v1.BerthService/RenewCertificate"
+	// BerthServiceListAuthoritiesProcedure is the fully-qualified name of the BerthService's
+	// ListAuthorities RPC.
+	BerthServiceListAuthoritiesProcedure = "/berth.v1.BerthService/ListAuthorities"
+	// BerthServiceRotateAuthorityProcedure is the fully-qualified name of the BerthService's
+	// RotateAuthority RPC.
+	BerthServiceRotateAuthorityProcedure = "/berth.v1.BerthService/RotateAuthority"
 	// BerthServiceConfirmIdentityProcedure is the fully-qualified name of the BerthService's
 	// ConfirmIdentity RPC.
 	BerthServiceConfirmIdentityProcedure = "/berth.v1.BerthService/ConfirmIdentity"
@@ -247,8 +262,14 @@ const (
 	EnrolmentServiceEnrolProcedure = "/berth.v1.EnrolmentService/Enrol"
 	// MemberServiceJoinProcedure is the fully-qualified name of the MemberService's Join RPC.
 	MemberServiceJoinProcedure = "/berth.v1.MemberService/Join"
+	// MemberServiceTakeAuthoritiesProcedure is the fully-qualified name of the MemberService's
+	// TakeAuthorities RPC.
+	MemberServiceTakeAuthoritiesProcedure = "/berth.v1.MemberService/TakeAuthorities"
 	// MemberServiceReportProcedure is the fully-qualified name of the MemberService's Report RPC.
 	MemberServiceReportProcedure = "/berth.v1.MemberService/Report"
+	// MemberServiceFetchHistoryProcedure is the fully-qualified name of the MemberService's
+	// FetchHistory RPC.
+	MemberServiceFetchHistoryProcedure = "/berth.v1.MemberService/FetchHistory"
 )
 
 // BerthServiceClient is a client for the berth.v1.BerthService service.
@@ -369,17 +390,28 @@ type BerthServiceClient interface {
 	// Console joins the caller and the console of a running VM. The first message says which.
 	Console(context.Context) *connect.BidiStreamForClient[v1.ConsoleRequest, v1.ConsoleResponse]
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.WatchEventsResponse], error)
+	// ListHistory reads what happened, newest first: events, decisions and operations that have ended, in the order of the log. It has what
+	// this coordinator has kept, which is the same on every one and goes back much further than the other lists.
+	ListHistory(context.Context, *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
 	SaveSnapshot(context.Context, *connect.Request[v1.SaveSnapshotRequest]) (*connect.ServerStreamForClient[v1.SaveSnapshotResponse], error)
 	RestoreSnapshot(context.Context) *connect.ClientStreamForClient[v1.RestoreSnapshotRequest, v1.RestoreSnapshotResponse]
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
+	// RevokeToken forgets a token: from then on it lets nobody in. Who came in with it stays.
+	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
 	// Identities are whose certificates count.
 	ListIdentities(context.Context, *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error)
 	GetIdentity(context.Context, *connect.Request[v1.GetIdentityRequest]) (*connect.Response[v1.GetIdentityResponse], error)
 	// RevokeIdentity ends all rights of an identity, within a second and for ever.
 	RevokeIdentity(context.Context, *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error)
+	// RenewCertificate gives an operator a new certificate for the key that he has, before the old one ends.
+	RenewCertificate(context.Context, *connect.Request[v1.RenewCertificateRequest]) (*connect.Response[v1.RenewCertificateResponse], error)
+	// ListAuthorities answers with who signs certificates, and how far the replacement of one is.
+	ListAuthorities(context.Context, *connect.Request[v1.ListAuthoritiesRequest]) (*connect.Response[v1.ListAuthoritiesResponse], error)
+	// RotateAuthority begins to replace the cluster's authority, goes on without somebody, or takes the beginning back.
+	RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.RotateAuthorityResponse], error)
 	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
 	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
 }
@@ -827,6 +859,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("WatchEvents")),
 			connect.WithClientOptions(opts...),
 		),
+		listHistory: connect.NewClient[v1.ListHistoryRequest, v1.ListHistoryResponse](
+			httpClient,
+			baseURL+BerthServiceListHistoryProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListHistory")),
+			connect.WithClientOptions(opts...),
+		),
 		listMembers: connect.NewClient[v1.ListMembersRequest, v1.ListMembersResponse](
 			httpClient,
 			baseURL+BerthServiceListMembersProcedure,
@@ -863,6 +901,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("CreateToken")),
 			connect.WithClientOptions(opts...),
 		),
+		revokeToken: connect.NewClient[v1.RevokeTokenRequest, v1.RevokeTokenResponse](
+			httpClient,
+			baseURL+BerthServiceRevokeTokenProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RevokeToken")),
+			connect.WithClientOptions(opts...),
+		),
 		listIdentities: connect.NewClient[v1.ListIdentitiesRequest, v1.ListIdentitiesResponse](
 			httpClient,
 			baseURL+BerthServiceListIdentitiesProcedure,
@@ -879,6 +923,24 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceRevokeIdentityProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("RevokeIdentity")),
+			connect.WithClientOptions(opts...),
+		),
+		renewCertificate: connect.NewClient[v1.RenewCertificateRequest, v1.RenewCertificateResponse](
+			httpClient,
+			baseURL+BerthServiceRenewCertificateProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RenewCertificate")),
+			connect.WithClientOptions(opts...),
+		),
+		listAuthorities: connect.NewClient[v1.ListAuthoritiesRequest, v1.ListAuthoritiesResponse](
+			httpClient,
+			baseURL+BerthServiceListAuthoritiesProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListAuthorities")),
+			connect.WithClientOptions(opts...),
+		),
+		rotateAuthority: connect.NewClient[v1.RotateAuthorityRequest, v1.RotateAuthorityResponse](
+			httpClient,
+			baseURL+BerthServiceRotateAuthorityProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RotateAuthority")),
 			connect.WithClientOptions(opts...),
 		),
 		confirmIdentity: connect.NewClient[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse](
@@ -964,15 +1026,20 @@ type berthServiceClient struct {
 	spread             *connect.Client[v1.SpreadRequest, v1.SpreadResponse]
 	console            *connect.Client[v1.ConsoleRequest, v1.ConsoleResponse]
 	watchEvents        *connect.Client[v1.WatchEventsRequest, v1.WatchEventsResponse]
+	listHistory        *connect.Client[v1.ListHistoryRequest, v1.ListHistoryResponse]
 	listMembers        *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
 	removeMember       *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
 	saveSnapshot       *connect.Client[v1.SaveSnapshotRequest, v1.SaveSnapshotResponse]
 	restoreSnapshot    *connect.Client[v1.RestoreSnapshotRequest, v1.RestoreSnapshotResponse]
 	listTokens         *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
 	createToken        *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
+	revokeToken        *connect.Client[v1.RevokeTokenRequest, v1.RevokeTokenResponse]
 	listIdentities     *connect.Client[v1.ListIdentitiesRequest, v1.ListIdentitiesResponse]
 	getIdentity        *connect.Client[v1.GetIdentityRequest, v1.GetIdentityResponse]
 	revokeIdentity     *connect.Client[v1.RevokeIdentityRequest, v1.RevokeIdentityResponse]
+	renewCertificate   *connect.Client[v1.RenewCertificateRequest, v1.RenewCertificateResponse]
+	listAuthorities    *connect.Client[v1.ListAuthoritiesRequest, v1.ListAuthoritiesResponse]
+	rotateAuthority    *connect.Client[v1.RotateAuthorityRequest, v1.RotateAuthorityResponse]
 	confirmIdentity    *connect.Client[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse]
 }
 
@@ -1336,6 +1403,11 @@ func (c *berthServiceClient) WatchEvents(ctx context.Context, req *connect.Reque
 	return c.watchEvents.CallServerStream(ctx, req)
 }
 
+// ListHistory calls berth.v1.BerthService.ListHistory.
+func (c *berthServiceClient) ListHistory(ctx context.Context, req *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error) {
+	return c.listHistory.CallUnary(ctx, req)
+}
+
 // ListMembers calls berth.v1.BerthService.ListMembers.
 func (c *berthServiceClient) ListMembers(ctx context.Context, req *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error) {
 	return c.listMembers.CallUnary(ctx, req)
@@ -1366,6 +1438,11 @@ func (c *berthServiceClient) CreateToken(ctx context.Context, req *connect.Reque
 	return c.createToken.CallUnary(ctx, req)
 }
 
+// RevokeToken calls berth.v1.BerthService.RevokeToken.
+func (c *berthServiceClient) RevokeToken(ctx context.Context, req *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error) {
+	return c.revokeToken.CallUnary(ctx, req)
+}
+
 // ListIdentities calls berth.v1.BerthService.ListIdentities.
 func (c *berthServiceClient) ListIdentities(ctx context.Context, req *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error) {
 	return c.listIdentities.CallUnary(ctx, req)
@@ -1379,6 +1456,21 @@ func (c *berthServiceClient) GetIdentity(ctx context.Context, req *connect.Reque
 // RevokeIdentity calls berth.v1.BerthService.RevokeIdentity.
 func (c *berthServiceClient) RevokeIdentity(ctx context.Context, req *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error) {
 	return c.revokeIdentity.CallUnary(ctx, req)
+}
+
+// RenewCertificate calls berth.v1.BerthService.RenewCertificate.
+func (c *berthServiceClient) RenewCertificate(ctx context.Context, req *connect.Request[v1.RenewCertificateRequest]) (*connect.Response[v1.RenewCertificateResponse], error) {
+	return c.renewCertificate.CallUnary(ctx, req)
+}
+
+// ListAuthorities calls berth.v1.BerthService.ListAuthorities.
+func (c *berthServiceClient) ListAuthorities(ctx context.Context, req *connect.Request[v1.ListAuthoritiesRequest]) (*connect.Response[v1.ListAuthoritiesResponse], error) {
+	return c.listAuthorities.CallUnary(ctx, req)
+}
+
+// RotateAuthority calls berth.v1.BerthService.RotateAuthority.
+func (c *berthServiceClient) RotateAuthority(ctx context.Context, req *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.RotateAuthorityResponse], error) {
+	return c.rotateAuthority.CallUnary(ctx, req)
 }
 
 // ConfirmIdentity calls berth.v1.BerthService.ConfirmIdentity.
@@ -1504,17 +1596,28 @@ type BerthServiceHandler interface {
 	// Console joins the caller and the console of a running VM. The first message says which.
 	Console(context.Context, *connect.BidiStream[v1.ConsoleRequest, v1.ConsoleResponse]) error
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.WatchEventsResponse]) error
+	// ListHistory reads what happened, newest first: events, decisions and operations that have ended, in the order of the log. It has what
+	// this coordinator has kept, which is the same on every one and goes back much further than the other lists.
+	ListHistory(context.Context, *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
 	SaveSnapshot(context.Context, *connect.Request[v1.SaveSnapshotRequest], *connect.ServerStream[v1.SaveSnapshotResponse]) error
 	RestoreSnapshot(context.Context, *connect.ClientStream[v1.RestoreSnapshotRequest]) (*connect.Response[v1.RestoreSnapshotResponse], error)
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
+	// RevokeToken forgets a token: from then on it lets nobody in. Who came in with it stays.
+	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
 	// Identities are whose certificates count.
 	ListIdentities(context.Context, *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error)
 	GetIdentity(context.Context, *connect.Request[v1.GetIdentityRequest]) (*connect.Response[v1.GetIdentityResponse], error)
 	// RevokeIdentity ends all rights of an identity, within a second and for ever.
 	RevokeIdentity(context.Context, *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error)
+	// RenewCertificate gives an operator a new certificate for the key that he has, before the old one ends.
+	RenewCertificate(context.Context, *connect.Request[v1.RenewCertificateRequest]) (*connect.Response[v1.RenewCertificateResponse], error)
+	// ListAuthorities answers with who signs certificates, and how far the replacement of one is.
+	ListAuthorities(context.Context, *connect.Request[v1.ListAuthoritiesRequest]) (*connect.Response[v1.ListAuthoritiesResponse], error)
+	// RotateAuthority begins to replace the cluster's authority, goes on without somebody, or takes the beginning back.
+	RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.RotateAuthorityResponse], error)
 	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
 	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
 }
@@ -1958,6 +2061,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("WatchEvents")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceListHistoryHandler := connect.NewUnaryHandler(
+		BerthServiceListHistoryProcedure,
+		svc.ListHistory,
+		connect.WithSchema(berthServiceMethods.ByName("ListHistory")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceListMembersHandler := connect.NewUnaryHandler(
 		BerthServiceListMembersProcedure,
 		svc.ListMembers,
@@ -1994,6 +2103,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("CreateToken")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceRevokeTokenHandler := connect.NewUnaryHandler(
+		BerthServiceRevokeTokenProcedure,
+		svc.RevokeToken,
+		connect.WithSchema(berthServiceMethods.ByName("RevokeToken")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceListIdentitiesHandler := connect.NewUnaryHandler(
 		BerthServiceListIdentitiesProcedure,
 		svc.ListIdentities,
@@ -2010,6 +2125,24 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceRevokeIdentityProcedure,
 		svc.RevokeIdentity,
 		connect.WithSchema(berthServiceMethods.ByName("RevokeIdentity")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRenewCertificateHandler := connect.NewUnaryHandler(
+		BerthServiceRenewCertificateProcedure,
+		svc.RenewCertificate,
+		connect.WithSchema(berthServiceMethods.ByName("RenewCertificate")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListAuthoritiesHandler := connect.NewUnaryHandler(
+		BerthServiceListAuthoritiesProcedure,
+		svc.ListAuthorities,
+		connect.WithSchema(berthServiceMethods.ByName("ListAuthorities")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRotateAuthorityHandler := connect.NewUnaryHandler(
+		BerthServiceRotateAuthorityProcedure,
+		svc.RotateAuthority,
+		connect.WithSchema(berthServiceMethods.ByName("RotateAuthority")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceConfirmIdentityHandler := connect.NewUnaryHandler(
@@ -2164,6 +2297,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceConsoleHandler.ServeHTTP(w, r)
 		case BerthServiceWatchEventsProcedure:
 			berthServiceWatchEventsHandler.ServeHTTP(w, r)
+		case BerthServiceListHistoryProcedure:
+			berthServiceListHistoryHandler.ServeHTTP(w, r)
 		case BerthServiceListMembersProcedure:
 			berthServiceListMembersHandler.ServeHTTP(w, r)
 		case BerthServiceRemoveMemberProcedure:
@@ -2176,12 +2311,20 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceListTokensHandler.ServeHTTP(w, r)
 		case BerthServiceCreateTokenProcedure:
 			berthServiceCreateTokenHandler.ServeHTTP(w, r)
+		case BerthServiceRevokeTokenProcedure:
+			berthServiceRevokeTokenHandler.ServeHTTP(w, r)
 		case BerthServiceListIdentitiesProcedure:
 			berthServiceListIdentitiesHandler.ServeHTTP(w, r)
 		case BerthServiceGetIdentityProcedure:
 			berthServiceGetIdentityHandler.ServeHTTP(w, r)
 		case BerthServiceRevokeIdentityProcedure:
 			berthServiceRevokeIdentityHandler.ServeHTTP(w, r)
+		case BerthServiceRenewCertificateProcedure:
+			berthServiceRenewCertificateHandler.ServeHTTP(w, r)
+		case BerthServiceListAuthoritiesProcedure:
+			berthServiceListAuthoritiesHandler.ServeHTTP(w, r)
+		case BerthServiceRotateAuthorityProcedure:
+			berthServiceRotateAuthorityHandler.ServeHTTP(w, r)
 		case BerthServiceConfirmIdentityProcedure:
 			berthServiceConfirmIdentityHandler.ServeHTTP(w, r)
 		default:
@@ -2481,6 +2624,10 @@ func (UnimplementedBerthServiceHandler) WatchEvents(context.Context, *connect.Re
 	return connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.WatchEvents is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) ListHistory(context.Context, *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListHistory is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListMembers is not implemented"))
 }
@@ -2505,6 +2652,10 @@ func (UnimplementedBerthServiceHandler) CreateToken(context.Context, *connect.Re
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.CreateToken is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RevokeToken is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) ListIdentities(context.Context, *connect.Request[v1.ListIdentitiesRequest]) (*connect.Response[v1.ListIdentitiesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListIdentities is not implemented"))
 }
@@ -2515,6 +2666,18 @@ func (UnimplementedBerthServiceHandler) GetIdentity(context.Context, *connect.Re
 
 func (UnimplementedBerthServiceHandler) RevokeIdentity(context.Context, *connect.Request[v1.RevokeIdentityRequest]) (*connect.Response[v1.RevokeIdentityResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RevokeIdentity is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RenewCertificate(context.Context, *connect.Request[v1.RenewCertificateRequest]) (*connect.Response[v1.RenewCertificateResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RenewCertificate is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListAuthorities(context.Context, *connect.Request[v1.ListAuthoritiesRequest]) (*connect.Response[v1.ListAuthoritiesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListAuthorities is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.RotateAuthorityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RotateAuthority is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error) {
@@ -2595,8 +2758,12 @@ func (UnimplementedEnrolmentServiceHandler) Enrol(context.Context, *connect.Requ
 type MemberServiceClient interface {
 	// Join asks the leader to take the caller, named by its certificate, into the Raft configuration.
 	Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error)
+	// TakeAuthorities gives the caller the authorities that it does not have yet, with their keys, and notes which ones it trusts by now.
+	TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error)
 	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
+	// FetchHistory gives a part of what this coordinator has kept of the past to one that was away.
+	FetchHistory(context.Context, *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error)
 }
 
 // NewMemberServiceClient constructs a client for the berth.v1.MemberService service. By default, it
@@ -2616,10 +2783,22 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(memberServiceMethods.ByName("Join")),
 			connect.WithClientOptions(opts...),
 		),
+		takeAuthorities: connect.NewClient[v1.TakeAuthoritiesRequest, v1.TakeAuthoritiesResponse](
+			httpClient,
+			baseURL+MemberServiceTakeAuthoritiesProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("TakeAuthorities")),
+			connect.WithClientOptions(opts...),
+		),
 		report: connect.NewClient[v1.ReportRequest, v1.ReportResponse](
 			httpClient,
 			baseURL+MemberServiceReportProcedure,
 			connect.WithSchema(memberServiceMethods.ByName("Report")),
+			connect.WithClientOptions(opts...),
+		),
+		fetchHistory: connect.NewClient[v1.FetchHistoryRequest, v1.FetchHistoryResponse](
+			httpClient,
+			baseURL+MemberServiceFetchHistoryProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("FetchHistory")),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -2627,8 +2806,10 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // memberServiceClient implements MemberServiceClient.
 type memberServiceClient struct {
-	join   *connect.Client[v1.JoinRequest, v1.JoinResponse]
-	report *connect.Client[v1.ReportRequest, v1.ReportResponse]
+	join            *connect.Client[v1.JoinRequest, v1.JoinResponse]
+	takeAuthorities *connect.Client[v1.TakeAuthoritiesRequest, v1.TakeAuthoritiesResponse]
+	report          *connect.Client[v1.ReportRequest, v1.ReportResponse]
+	fetchHistory    *connect.Client[v1.FetchHistoryRequest, v1.FetchHistoryResponse]
 }
 
 // Join calls berth.v1.MemberService.Join.
@@ -2636,17 +2817,31 @@ func (c *memberServiceClient) Join(ctx context.Context, req *connect.Request[v1.
 	return c.join.CallUnary(ctx, req)
 }
 
+// TakeAuthorities calls berth.v1.MemberService.TakeAuthorities.
+func (c *memberServiceClient) TakeAuthorities(ctx context.Context, req *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error) {
+	return c.takeAuthorities.CallUnary(ctx, req)
+}
+
 // Report calls berth.v1.MemberService.Report.
 func (c *memberServiceClient) Report(ctx context.Context, req *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
 	return c.report.CallUnary(ctx, req)
+}
+
+// FetchHistory calls berth.v1.MemberService.FetchHistory.
+func (c *memberServiceClient) FetchHistory(ctx context.Context, req *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error) {
+	return c.fetchHistory.CallUnary(ctx, req)
 }
 
 // MemberServiceHandler is an implementation of the berth.v1.MemberService service.
 type MemberServiceHandler interface {
 	// Join asks the leader to take the caller, named by its certificate, into the Raft configuration.
 	Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error)
+	// TakeAuthorities gives the caller the authorities that it does not have yet, with their keys, and notes which ones it trusts by now.
+	TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error)
 	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
+	// FetchHistory gives a part of what this coordinator has kept of the past to one that was away.
+	FetchHistory(context.Context, *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error)
 }
 
 // NewMemberServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -2662,18 +2857,34 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(memberServiceMethods.ByName("Join")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceTakeAuthoritiesHandler := connect.NewUnaryHandler(
+		MemberServiceTakeAuthoritiesProcedure,
+		svc.TakeAuthorities,
+		connect.WithSchema(memberServiceMethods.ByName("TakeAuthorities")),
+		connect.WithHandlerOptions(opts...),
+	)
 	memberServiceReportHandler := connect.NewUnaryHandler(
 		MemberServiceReportProcedure,
 		svc.Report,
 		connect.WithSchema(memberServiceMethods.ByName("Report")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceFetchHistoryHandler := connect.NewUnaryHandler(
+		MemberServiceFetchHistoryProcedure,
+		svc.FetchHistory,
+		connect.WithSchema(memberServiceMethods.ByName("FetchHistory")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.MemberService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case MemberServiceJoinProcedure:
 			memberServiceJoinHandler.ServeHTTP(w, r)
+		case MemberServiceTakeAuthoritiesProcedure:
+			memberServiceTakeAuthoritiesHandler.ServeHTTP(w, r)
 		case MemberServiceReportProcedure:
 			memberServiceReportHandler.ServeHTTP(w, r)
+		case MemberServiceFetchHistoryProcedure:
+			memberServiceFetchHistoryHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -2687,6 +2898,14 @@ func (UnimplementedMemberServiceHandler) Join(context.Context, *connect.Request[
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.Join is not implemented"))
 }
 
+func (UnimplementedMemberServiceHandler) TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.TakeAuthorities is not implemented"))
+}
+
 func (UnimplementedMemberServiceHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.Report is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) FetchHistory(context.Context, *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.FetchHistory is not implemented"))
 }

@@ -1,0 +1,31 @@
+package main
+
+var inHistory = suite{pkg: "./coordinator/history"}
+
+// historyMutants break what is kept of the past.
+var historyMutants = []mutant{
+	{
+		name: "a-full-page-ends-the-past", file: "coordinator/api/answer/older.go", suite: suite{pkg: "./coordinator/api/answer"},
+		is: "return part, PastToken(before), nil", becomes: "return part, PastToken(history.Place{Index: before.Index - 1}), nil",
+	},
+	{
+		name: "a-gap-after-a-restart", file: "coordinator/history/store.go", suite: inHistory.only("TornWrite"), quick: true,
+		is: "	return s.segments[len(s.segments)-1].through\n", becomes: "	return s.segments[len(s.segments)-1].through + 1\n",
+	},
+	{
+		name: "the-past-is-pruned-too-early", file: "coordinator/history/store.go", suite: inHistory.only("OnlyWhatIsOld"), quick: true,
+		is: "- int64(s.limits.Age)\n", becomes: "- int64(s.limits.Age)/2\n",
+	},
+	{
+		name: "a-clock-set-ahead-drops-the-past", file: "coordinator/history/store.go", suite: inHistory.only("OnlyWhatIsOld"),
+		is: "limit := min(now.UnixNano(), newest) -", becomes: "limit := max(now.UnixNano(), newest) -",
+	},
+	{
+		name: "damage-of-the-past-is-not-found", file: "coordinator/history/block.go", suite: inHistory.only("DamageIsFound"),
+		is: " || h.sum != sumOf(block) {", becomes: " {",
+	},
+	{
+		name: "a-member-that-was-away-lacks-nothing", file: "coordinator/history/keeper.go", suite: inHistory.only("SameHistory"),
+		is: "after := max(whole, x.HistoryFrom())", becomes: "after := whole",
+	},
+}

@@ -1,0 +1,76 @@
+package main
+
+var (
+	inRenewal = suite{pkg: "./shared/renewal"}
+	inPKI     = suite{pkg: "./shared/pki"}
+
+	inAuthorities = suite{pkg: "./coordinator/authorities"}
+)
+
+// renewalMutants are planted bugs in how certificates renew themselves, and in who may have them renewed.
+var renewalMutants = []mutant{
+	{
+		name: "an-authority-is-retired-too-early", file: "coordinator/authorities/rotation.go", suite: inAuthorities,
+		is: "outgoing != nil && len(waits) == 0 &&", becomes: "outgoing != nil &&",
+	},
+	{
+		name: "a-retired-authority-is-still-trusted", file: "coordinator/authorities/rotation.go", suite: inAuthorities,
+		is: "list.become(outgoing, Retired, at)", becomes: "list.become(outgoing, Outgoing, at)",
+	},
+	{
+		name: "an-authority-signs-before-all-trust-it", file: "coordinator/authorities/rotation.go", suite: inAuthorities,
+		is: "case announced != nil && len(waits) == 0:", becomes: "case announced != nil:",
+	},
+	{
+		name: "anybody-endorses-an-authority", file: "shared/pki/tls.go", suite: inPKI.only("WhoPins"),
+		is: "other.IsCA && other.CheckSignatureFrom(authority) == nil", becomes: "other.IsCA",
+	},
+	{
+		name: "a-restart-that-failed-is-forgotten", file: "agent/hostpki/hostpki.go", suite: suite{pkg: "./agent/hostpki"},
+		is: "		return r.Restart, nil\n", becomes: "		return false, nil\n",
+	},
+	{
+		name: "another's-key-is-renewed", file: "coordinator/api/members/renew.go", suite: inAPI.only("OwnKeyOnly"),
+		is: "	if key != who.Key {", becomes: "	if key == \"\" {",
+	},
+	{
+		name: "an-open-stream-ends-with-its-certificate", file: "coordinator/identities/judge.go", suite: inIdentities,
+		is: "(!known || !renewed(&identity, who, at))", becomes: "true",
+	},
+	{
+		name: "an-ended-certificate-counts-while-its-key-is-known", file: "coordinator/identities/judge.go", suite: inIdentities,
+		is: "return !at.After(key.ValidUntil)", becomes: "return true",
+	},
+	{
+		name: "an-older-certificate-takes-the-place", file: "coordinator/identities/record.go", suite: inIdentities,
+		is: "who.Authority != \"\" && !who.Until.Before(key.ValidUntil)", becomes: "who.Authority != \"\"",
+	},
+	{
+		name: "another-machine-takes-a-node's-place", file: "coordinator/api/members/enrol.go", suite: inAPI.only("HasEndedComesBack"),
+		is:      "if other.HostUUID == node.HostUUID && other.MachineID == node.MachineID && lapsed(",
+		becomes: "if lapsed(",
+	},
+	{
+		name: "a-node-is-replaced-while-its-certificate-is-good", file: "coordinator/api/members/renew.go",
+		suite: inAPI.only("HasEndedComesBack"),
+		is:    "until.IsZero() || p.At.Before(until)", becomes: "until.IsZero()",
+	},
+	{
+		name: "what-is-no-renewal-is-written", file: "shared/renewal/renewal.go", suite: inRenewal,
+		is:      "	if err := pair.Check(answer.Certificate, answer.Trusted); err != nil {\n		return err\n	}\n",
+		becomes: "",
+	},
+	{
+		name: "a-failure-is-not-repeated", file: "shared/renewal/renewal.go", suite: inRenewal,
+		is: "wait, again = again+rand.N(again), min(2*again, longestWait)\n			continue", becomes: "_ = again\n			return",
+	},
+	{
+		name: "an-ended-coordinator-does-not-sign-itself", file: "coordinator/daemon/renew.go", suite: inDaemon.only("OffForMonths"),
+		is:      "	if !pair.Due(authority.ID(), now) {",
+		becomes: "	if !pair.Due(authority.ID(), now) || now.After(pair.Certificate.NotAfter) {",
+	},
+	{
+		name: "a-new-authority-makes-nothing-due", file: "shared/pki/renewal.go", suite: inPKI.only("IsDue"),
+		is: " || authority != \"\" && authority != AuthorityOf(p.Certificate)", becomes: "",
+	},
+}

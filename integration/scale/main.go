@@ -1,0 +1,391 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
+
+	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+	"berth/integration/bench/report"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
+)
+
+// steep is the slope from which a figure is marked: it grows with the site.
+const steep = 0.2
+
+// figure is one thing that is measured at each size: seconds of CPU, or bytes.
+type figure struct {
+	name   string
+	what   string
+	unit   func(float64) string
+	wanted float64 // at most, at 10,000 nodes; 0: nothing is wanted of it
+	take   func(ctx context.Context, s *site) (float64, error)
+}
+
+var figures = []figure{
+	{"VIEW", "the view for the next decision after one report, CPU", report.Seconds, 50e-6, takeView},
+	{"COLUMNS", "the same with the columns that it reads, CPU", report.Seconds, 0, takeColumns},
+	{"START", "a start to its end, CPU of the leader without log and network", report.Seconds, 1e-3, takeStart},
+	{"LOG", "bytes of log of a start", plainBytes, 2e3, takeLog},
+	{"PLAIN", "the same before its entries are packed", plainBytes, 0, takePlain},
+	{"SHARED", "bytes of log of each of 16 starts that share entries", plainBytes, 0, takeShared},
+	{"STATUS", "status, CPU", report.Seconds, 10e-3, takeStatus},
+	{"NODES", "a page of nodes, CPU", report.Seconds, 50e-3, takeNodes},
+	{"PAGE", "a page of VMs, CPU", report.Seconds, 10e-3, takePage},
+	{"LIST", "all pages of VMs, CPU", report.Seconds, 1.5, takeList},
+	{"DRAIN", "drain --dry-run, CPU", report.Seconds, 0.3, takeDrain},
+	{"CAPACITY", "capacity, CPU", report.Seconds, 0.3, takeCapacity},
+	{"IDLE", "an idle second of the leader, reports not counted, CPU", report.Seconds, 10e-3, takeIdle},
+	{"HEAP", "heap at rest", report.Megabytes, 0, takeHeap},
+	{"SAVE", "a snapshot of the state, CPU", report.Seconds, 0, takeSave},
+	{"BYTES", "size of the snapshot", report.Megabytes, 60e6, takeBytes},
+	{"LOAD", "a restore of it, CPU", report.Seconds, 3, takeLoad},
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	quick := flag.Bool("quick", false, "1,000 and 3,000 nodes only")
+	sizes := flag.String("nodes", "", "sizes to measure, with commas between; each with ten times as many VMs")
+	flag.Parse()
+	measured := []int{1000, 3000, 10_000}
+	if *quick {
+		measured = measured[:2]
+	}
+	if *sizes != "" {
+		measured = nil
+		for _, text := range strings.Split(*sizes, ",") {
+			nodes, err := strconv.Atoi(text)
+			if err != nil || nodes < 10 {
+				return fmt.Errorf("%q is no number of nodes from 10 on", text)
+			}
+			measured = append(measured, nodes)
+		}
+	}
+	machine, err := report.DescribeMachine(os.TempDir())
+	if err != nil {
+		return err
+	}
+	fmt.Println(machine)
+	table, err := measure(context.Background(), measured)
+	if err != nil {
+		return err
+	}
+	return tell(measured, table)
+}
+
+// measure takes all figures at each size.
+func measure(ctx context.Context, sizes []int) ([][]float64, error) {
+	table := make([][]float64, len(figures))
+	for _, nodes := range sizes {
+		s, err := raise(nodes)
+		if err != nil {
+			return nil, err
+		}
+		for i := range figures {
+			begun := time.Now()
+			taken, err := figures[i].take(ctx, s)
+			if err != nil {
+				return nil, fmt.Errorf("%s at %d nodes: %w", figures[i].name, nodes, err)
+			}
+			fmt.Fprintf(os.Stderr, "%d nodes: %s %s (%s)\n", nodes, figures[i].name, figures[i].unit(taken), time.Since(begun).Round(time.Second/10))
+			table[i] = append(table[i], taken)
+		}
+		if err := s.close(); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+func tell(sizes []int, table [][]float64) error {
+	var rows []report.Row
+	met, goals := 0, 0
+	for i, one := range figures {
+		row := report.Row{Goal: one.name, What: one.what}
+		var texts, slopes []string
+		for at, value := range table[i] {
+			texts = append(texts, fmt.Sprintf("%d: %s", sizes[at], one.unit(value)))
+			if at == 0 {
+				continue
+			}
+			slope := slopeOf(sizes[at-1], sizes[at], table[i][at-1], value)
+			text := fmt.Sprintf("%.2f", slope)
+			if slope > steep {
+				text += " (grows)"
+			}
+			slopes = append(slopes, text)
+		}
+		row.Measured, row.Against = strings.Join(texts, ", "), "slope "+strings.Join(slopes, ", ")
+		if one.wanted > 0 {
+			row.Wanted = "<= " + one.unit(one.wanted)
+			row.Verdict = report.Judge(table[i][len(table[i])-1], one.wanted)
+			goals++
+			if row.Verdict != report.NotMet {
+				met++
+			}
+		}
+		rows = append(rows, row)
+	}
+	if err := report.PrintTable(os.Stdout, rows); err != nil {
+		return err
+	}
+	fmt.Printf("scale: %d of %d goals met, at %d nodes with %d VMs\n", met, goals, sizes[len(sizes)-1], vmsANode*sizes[len(sizes)-1])
+	return nil
+}
+
+// slopeOf is how a figure grows from one size to another: the exponent of the size.
+func slopeOf(small, large int, before, after float64) float64 {
+	if before <= 0 || after <= 0 {
+		return 0
+	}
+	return math.Log(after/before) / math.Log(float64(large)/float64(small))
+}
+
+// cpu is what doing something so often takes of the processors, each time, in seconds. It is done once before.
+func cpu(times int, do func(i int) error) (float64, error) {
+	if err := do(0); err != nil {
+		return 0, err
+	}
+	runtime.GC()
+	begun := spent()
+	for i := range times {
+		if err := do(i + 1); err != nil {
+			return 0, err
+		}
+	}
+	return (spent() - begun).Seconds() / float64(times), nil
+}
+
+// spent is the CPU time of this process.
+func spent() time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func takeView(_ context.Context, s *site) (float64, error) {
+	return cpu(2000, func(i int) error {
+		s.agents.report(i)
+		s.inventory.View(s.store.Snapshot(), time.Now())
+		return nil
+	})
+}
+
+func takeColumns(_ context.Context, s *site) (float64, error) {
+	return cpu(1000, func(i int) error {
+		s.agents.report(i)
+		s.inventory.View(s.store.Snapshot(), time.Now()).Columns(model.DefaultCluster)
+		return nil
+	})
+}
+
+// start starts a VM and waits for its end.
+func (s *site) start(ctx context.Context, name string) error {
+	started, err := s.control.StartVM(ctx, lifecycle.StartVM{
+		Name: name, VM: &model.VM{Name: name, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/boot/vmlinuz"}},
+		RequestID: name, Caller: "operator/scale",
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		snapshot := s.store.Snapshot()
+		if op, _ := snapshot.Operation(started.Operation.ID); !op.Live() {
+			if op.Result != "done" {
+				return fmt.Errorf("%s: %s", op.Result, op.Message)
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-snapshot.Changed():
+		}
+	}
+}
+
+// takeStart takes starts in rounds: between them, which does not count, all nodes tell how they are, so that none is too old to be chosen.
+func takeStart(ctx context.Context, s *site) (float64, error) {
+	const rounds, starts = 5, 20
+	sum := 0.0
+	for round := range rounds {
+		s.agents.reportAll()
+		took, err := cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint("start-", round, "-", i)) })
+		if err != nil {
+			return 0, err
+		}
+		sum += took
+	}
+	return sum / rounds, nil
+}
+
+// plainBytes writes an amount that is small beside the others.
+func plainBytes(b float64) string { return fmt.Sprintf("%.0f B", b) }
+
+func takeLog(ctx context.Context, s *site) (float64, error) {
+	packed, _, err := s.logged(ctx, "log")
+	return packed, err
+}
+
+func takePlain(ctx context.Context, s *site) (float64, error) {
+	_, plain, err := s.logged(ctx, "plain")
+	return plain, err
+}
+
+// logged is the bytes of log of a start, packed and before.
+func (s *site) logged(ctx context.Context, name string) (packed, plain float64, err error) {
+	const starts = 20
+	s.agents.reportAll()
+	before, plainBefore := s.log.bytes, s.log.plain
+	for i := range starts {
+		if err := s.start(ctx, fmt.Sprint(name, "-", i)); err != nil {
+			return 0, 0, err
+		}
+	}
+	return float64(s.log.bytes-before) / starts, float64(s.log.plain-plainBefore) / starts, nil
+}
+
+// takeShared packs what starts have written one by one as a leader with as many callers would have put it into the log.
+func takeShared(ctx context.Context, s *site) (float64, error) {
+	const starts = 16
+	s.log.keep = true
+	_, _, err := s.logged(ctx, "shared")
+	s.log.keep = false
+	if err != nil {
+		return 0, err
+	}
+	entries := make(map[bool][][]byte) // the begins of starts and their ends
+	for _, data := range s.log.kept {
+		command, err := state.DecodeCommand(data)
+		if err != nil {
+			return 0, err
+		}
+		if ends := len(command.Decisions) == 0; len(entries[ends]) < starts {
+			entries[ends] = append(entries[ends], data)
+		}
+	}
+	s.log.kept = nil
+	total := 0
+	for _, commands := range entries {
+		total += len(state.Entry(commands, state.FeatureLevel))
+	}
+	return float64(total) / starts, nil
+}
+
+func takeStatus(ctx context.Context, s *site) (float64, error) {
+	s.agents.reportAll()
+	return cpu(20, func(i int) error {
+		s.agents.report(i)
+		_, err := s.api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+		return err
+	})
+}
+
+func takeNodes(ctx context.Context, s *site) (float64, error) {
+	s.agents.reportAll()
+	return cpu(10, func(i int) error {
+		s.agents.report(i)
+		_, err := s.api.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{}))
+		return err
+	})
+}
+
+func takePage(ctx context.Context, s *site) (float64, error) {
+	s.agents.reportAll()
+	return cpu(20, func(i int) error {
+		s.agents.report(i)
+		_, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
+		return err
+	})
+}
+
+func takeList(ctx context.Context, s *site) (float64, error) {
+	s.agents.reportAll()
+	return cpu(1, func(int) error {
+		token := ""
+		for {
+			page, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{PageToken: token}))
+			if err != nil {
+				return err
+			}
+			if token = page.Msg.GetNextPageToken(); token == "" {
+				return nil
+			}
+		}
+	})
+}
+
+func takeDrain(ctx context.Context, s *site) (float64, error) {
+	s.agents.reportAll()
+	return cpu(3, func(i int) error {
+		_, err := s.api.DrainNode(ctx, connect.NewRequest(&berthv1.DrainNodeRequest{Node: nodeID(i), DryRun: true}))
+		return err
+	})
+}
+
+func takeCapacity(ctx context.Context, s *site) (float64, error) {
+	s.agents.reportAll()
+	return cpu(3, func(int) error {
+		_, err := s.api.Capacity(ctx, connect.NewRequest(&berthv1.CapacityRequest{MemoryBytes: 4 << 30, Vcpus: 2}))
+		return err
+	})
+}
+
+func takeIdle(context.Context, *site) (float64, error) {
+	const seconds = 4
+	runtime.GC()
+	begun := spent()
+	time.Sleep(seconds * time.Second)
+	return (spent() - begun).Seconds() / seconds, nil
+}
+
+func takeHeap(context.Context, *site) (float64, error) {
+	runtime.GC()
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return float64(memory.HeapAlloc), nil
+}
+
+func (s *site) saved() (*bytes.Buffer, error) {
+	var out bytes.Buffer
+	return &out, s.store.Snapshot().Save(&out)
+}
+
+func takeSave(_ context.Context, s *site) (float64, error) {
+	return cpu(1, func(int) error { _, err := s.saved(); return err })
+}
+
+func takeBytes(_ context.Context, s *site) (float64, error) {
+	out, err := s.saved()
+	return float64(out.Len()), err
+}
+
+func takeLoad(_ context.Context, s *site) (float64, error) {
+	out, err := s.saved()
+	if err != nil {
+		return 0, err
+	}
+	return cpu(1, func(int) error { _, err := state.Load(bytes.NewReader(out.Bytes())); return err })
+}

@@ -1,0 +1,24 @@
+package main
+
+import "testing"
+
+// Every figure can be taken, and the slope of what does not grow is none.
+func TestEveryFigureIsTaken(t *testing.T) {
+	table, err := measure(t.Context(), []int{20, 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, one := range figures {
+		for _, value := range table[i] {
+			if value <= 0 && one.name != "IDLE" {
+				t.Errorf("%s is %v", one.name, value)
+			}
+		}
+	}
+	if err := tell([]int{20, 60}, table); err != nil {
+		t.Fatal(err)
+	}
+	if flat, steep := slopeOf(1000, 10_000, 5, 5), slopeOf(1000, 10_000, 5, 50); flat != 0 || steep < 0.99 || steep > 1.01 {
+		t.Errorf("slopes %v and %v", flat, steep)
+	}
+}
