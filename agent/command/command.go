@@ -61,7 +61,9 @@ unless the configuration says otherwise. A guest is never touched because the ag
 		},
 		Args: cobra.ArbitraryArgs,
 	}
-	root.AddCommand(runCommand(), joinCommand(), doctorCommand(), libvirtTLSCommand(), departedCommand(), versionCommand())
+	root.AddCommand(
+		runCommand(), joinCommand(), doctorCommand(), libvirtTLSCommand(), departedCommand(), statusFilesCommand(), versionCommand(),
+	)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{command: cmd, message: err.Error()}
 	})

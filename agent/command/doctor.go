@@ -19,6 +19,7 @@ import (
 	"berth/agent/hostpki"
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/statusfiles"
 	"berth/agent/tasks"
 	"berth/agent/watchdog"
 	"berth/shared/destination"
@@ -80,6 +81,7 @@ func examine(ctx context.Context, settings *Settings) []finding {
 	findings := []finding{examineEnrolment(settings)}
 	findings = append(findings, examineCoordinators(ctx, settings)...)
 	findings = append(findings, examineLibvirt(ctx, settings)...)
+	findings = append(findings, examineStatusFiles(ctx, statusfiles.DefaultSocket))
 	findings = append(findings, examineMigration(ctx, settings)...)
 	if settings.Watchdog != "" {
 		findings = append(findings, examineWatchdog(watchdog.HostOf("/proc", "/sys", settings.Watchdog), settings.WatchdogUnsafe))

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent/hypervisor/libvirt"
+	"berth/agent/hypervisor/statusfiles"
 	"berth/agent/watchdog"
 	"berth/shared/config"
 	"berth/shared/pki"
@@ -135,7 +136,9 @@ func (s *Settings) files() pki.Files {
 // libvirt starts to connect to the configured libvirt.
 func (s *Settings) libvirt(log hclog.Logger) *libvirt.Hypervisor {
 	minimum, _ := libvirt.ParseVersion(s.MinimumLibvirt) // checked; empty gives 0, which is no demand
-	return libvirt.OpenWith(s.LibvirtURI, log, libvirt.Options{MinVersion: minimum, VirtType: s.VirtType})
+	return libvirt.OpenWith(s.LibvirtURI, log, libvirt.Options{
+		MinVersion: minimum, VirtType: s.VirtType, StatusSocket: statusfiles.DefaultSocket,
+	})
 }
 
 // watchdog is the configured one, not armed; nil if there is none.

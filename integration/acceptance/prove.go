@@ -56,6 +56,7 @@ func installByHand(ctx context.Context, s *site, packages string) error {
 	return s.coord.do(ctx,
 		"rpm -Uvh --nodeps "+name, // Debian's rpm does not know what dpkg has installed
 		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-agent.service",
+		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-status-files.socket",
 		"systemctl start berth-agent && ! systemctl is-failed berth-agent",
 		"id berth-agent | grep libvirt",
 		"rpm -e berth-agent && test ! -e /usr/bin/berth-agent",
@@ -107,6 +108,8 @@ func lookAround(ctx context.Context, s *site, _ string) error {
 		if err := node.do(ctx,
 			"stat --format='%U %a %n' /var/lib/berth/agent /var/lib/berth/agent/tls/agent.key",
 			"berth-agent doctor",
+			"berth-agent doctor | grep 'passed on to the agent'",
+			"systemctl is-active berth-status-files.service && journalctl -u berth-agent | grep 'passed on by their service'",
 		); err != nil {
 			return err
 		}
@@ -220,6 +223,12 @@ func workBeside(ctx context.Context, s *site, _ string) error {
 		}
 		return err
 	}); err != nil {
+		return err
+	}
+	step("The service that reads libvirt's files for the agent reads what its unit lets it, and tells nobody else")
+	const reads = `perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new("/run/berth/status-files.sock") or exit 2; ` +
+		`while (<$s>) { exit 0 if /"there","name":"beside-1","text":/ } exit 1'`
+	if err := node.do(ctx, "timeout 30 "+reads, "! timeout 30 setpriv --reuid 65534 --regid 65534 --clear-groups "+reads); err != nil {
 		return err
 	}
 	return errors.Join(s.coord.do(ctx, "berth vm show beside-1", "berth vm stop beside-1 --force", "berth vm delete beside-1 --yes"),
@@ -416,7 +425,7 @@ func removeAll(ctx context.Context, s *site, _ string) error {
 		if err != nil {
 			return err
 		}
-		if err := node.do(ctx, line, "! systemctl is-active berth-agent", "test ! -e /usr/bin/berth-agent",
+		if err := node.do(ctx, line, "! systemctl is-active berth-agent berth-status-files.socket", "test ! -e /usr/bin/berth-agent",
 			"test ! -e /etc/pki/qemu/server-key.pem && ! grep berth-agent /etc/libvirt/libvirtd.conf"); err != nil {
 			return err
 		}

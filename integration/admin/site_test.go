@@ -66,10 +66,7 @@ func raise(t *testing.T, name string) *site {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), raiseLimit)
 	defer cancel()
-	// An agent that may not read libvirt's files asks libvirt. A guest that ends in the tenths of a second until it answers ran with a
-	// change last that nobody knows (FAULTS.md, "What is open"). Here many changes are followed by an end, so the agents are root until that
-	// is mended.
-	l, err := lab.Up(ctx, lab.Options{Name: name, Hosts: 3, Coordinators: 3, RootAgents: true, Log: t.Output()})
+	l, err := lab.Up(ctx, lab.Options{Name: name, Hosts: 3, Coordinators: 3, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

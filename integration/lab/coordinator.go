@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"berth/agent/hypervisor/statusfiles"
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -85,11 +86,29 @@ berth-agent departed`
 	if _, err := h.Exec(ctx, "sh", "-c", prepare, agentAccount); err != nil {
 		return err
 	}
-	if h.lab.options.RootAgents {
-		return h.Start(ctx, Agent, "berth-agent", "run")
+	if err := h.startStatusFiles(ctx); err != nil {
+		return err
 	}
 	return h.Start(ctx, Agent, "setpriv", "--reuid", agentAccount, "--regid", agentAccount, "--groups", libvirtGroup,
 		"--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "berth-agent", "run")
+}
+
+// startStatusFiles starts the service that reads libvirt's files for the agent (systemd/berth-status-files.service), if it does not run. It
+// outlives the agent, as on a real host.
+func (h *Host) startStatusFiles(ctx context.Context) error {
+	if h.Pid(StatusFiles) != 0 {
+		return nil
+	}
+	if err := h.Start(ctx, StatusFiles, "berth-agent", "status-files", "--listen", statusfiles.DefaultSocket); err != nil {
+		return err
+	}
+	return await(ctx, StatusFiles+" on "+h.Name, 30*time.Second, func() (bool, error) {
+		if h.Pid(StatusFiles) == 0 {
+			return true, fmt.Errorf("%s on %s has ended%s", StatusFiles, h.Name, h.tail(StatusFiles))
+		}
+		_, err := os.Stat(h.Path(statusfiles.DefaultSocket))
+		return err == nil, err
+	})
 }
 
 // StopAgent ends the agent in an orderly way.

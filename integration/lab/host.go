@@ -23,8 +23,9 @@ type Host struct{ *Machine }
 
 // Names of the services on a host, for Machine.Kill and its kind.
 const (
-	Libvirtd = "libvirtd"
-	Agent    = "berth-agent"
+	Libvirtd    = "libvirtd"
+	Agent       = "berth-agent"
+	StatusFiles = "berth-status-files"
 )
 
 // configure writes what libvirtd and QEMU on this host read.

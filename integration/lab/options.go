@@ -25,7 +25,6 @@ type Options struct {
 	LocalPool    units.Bytes   // room in the hosts' storage pool "local"; 0: as much as this machine's disk has
 	PassInterval time.Duration // between the leader's looks at how well VMs are placed; default as the product's, a minute
 	Bare         bool          // raise coordinators and hosts, but leave Berth on them unconfigured and stopped
-	RootAgents   bool          // agents may read libvirt's own files; default: they have the account and the rights of their unit
 	Keep         bool          // the lab outlives this process, until Down or `berth-lab down`
 	Log          io.Writer     // what is being done, a line each; default none
 }

@@ -20,9 +20,34 @@ var driftMutants = []mutant{
 		is:    "	l.noted = nil\n", becomes: "	_ = l.noted\n",
 	},
 	{
-		name: "hidden-files-are-nobodys", file: "agent/hypervisor/statusfiles/statusfiles.go",
-		suite: suite{pkg: "./agent/hypervisor/statusfiles"},
-		is:    "case errors.Is(err, os.ErrPermission):", becomes: "case errors.Is(err, os.ErrProcessDone):",
+		name: "hidden-files-are-nobodys", file: "agent/hypervisor/statusfiles/folder.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("MayNotBeRead"),
+		is:    "case errors.Is(err, os.ErrPermission), ", becomes: "case ",
+	},
+	{
+		name: "a-link-is-followed-by-root", file: "agent/hypervisor/statusfiles/folder.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("NothingButFiles"),
+		is:    "unix.Lstat(path, &is)", becomes: "unix.Stat(path, &is)",
+	},
+	{
+		name: "root-reads-for-anybody", file: "agent/hypervisor/statusfiles/service.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("AdmitsTheAgentAlone"),
+		is:    "if !slices.Contains(s.Admits, account) {", becomes: "if !slices.Contains(s.Admits, account) && account != uint32(os.Geteuid()) {",
+	},
+	{
+		name: "last-words-give-way-to-the-next-run", file: "agent/hypervisor/statusfiles/queue.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("AQueueKeeps"),
+		is:    "before != nil && before.is != gone && one.is != gone", becomes: "before != nil",
+	},
+	{
+		name: "a-slow-reader-takes-all-memory", file: "agent/hypervisor/statusfiles/queue.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("AQueueKeeps"),
+		is:    "q.bytes > mostBytes || ", becomes: "",
+	},
+	{
+		name: "the-service-is-not-asked", file: "agent/hypervisor/statusfiles/statusfiles.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("LastWords"),
+		is:    "	if socket == \"\" {", becomes: "	if socket != \"\" {",
 	},
 	{
 		name: "an-unseen-end-is-forgotten", file: "coordinator/control/outofband/follow.go", suite: inControl.only("OnTopOfADisk"),

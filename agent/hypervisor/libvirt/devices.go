@@ -11,11 +11,11 @@ import (
 	"berth/agent/hypervisor/statusfiles"
 )
 
-// watchDevices hears of devices that have changed, until the context ends. Where libvirt's folder cannot be watched such a change is found
+// watchDevices hears of devices that have changed, until the context ends. Where libvirt's files cannot be followed such a change is found
 // out after guestFresh.
-func (h *watcher) watchDevices(ctx context.Context, folder string) {
+func (h *watcher) watchDevices(ctx context.Context, files statusfiles.Source) {
 	var ran hypervisor.RanNews
-	tell := statusfiles.Teller{
+	statusfiles.Follow(ctx, files, statusfiles.Teller{
 		Wrote: func(file statusfiles.File) {
 			if event, news := ran.In(file.Name, file.Text, file.Found); news {
 				h.Publish(event)
@@ -25,22 +25,8 @@ func (h *watcher) watchDevices(ctx context.Context, folder string) {
 		Changed: func(name string) {
 			h.look(ctx, false, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
 		},
-	}
-	for told := false; ctx.Err() == nil; {
-		began := time.Now()
-		err := statusfiles.Watch(ctx, folder, tell)
-		if !told && ctx.Err() == nil {
-			told = true
-			h.log.Warn("changed devices are noticed minutes later: libvirt's files cannot be watched", "folder", folder, "error", err)
-		}
-		if time.Since(began) > maxPause { // it had worked, and something may have been missed
-			h.guests.news.reconnected()
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(maxPause):
-		}
-	}
+		Missed: h.guests.news.reconnected,
+	}, h.log)
 }
 
 // documentOf is libvirt's document of a domain that runs; empty: it has ended, or libvirtd does not tell.

@@ -13,6 +13,7 @@ import (
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/guestlog"
 	"berth/agent/hypervisor/processes"
+	"berth/agent/hypervisor/statusfiles"
 )
 
 // MinVersion is the oldest libvirt that Berth works with: the first whose statistics of a completed job can be read more
@@ -20,7 +21,7 @@ import (
 const MinVersion = 6_000_000 // 6.0.0, as libvirt counts
 
 // defaultRunDir is where libvirt keeps the process IDs of its guests.
-const defaultRunDir = "/run/libvirt/qemu"
+const defaultRunDir = statusfiles.DefaultFolder
 
 // Hypervisor is one node's libvirtd. Its parts are by what they ask libvirtd about.
 type Hypervisor struct {
@@ -54,6 +55,8 @@ type Options struct {
 	MinVersion uint32
 	// RunDir is where libvirt keeps the process IDs of its guests, if not in /run/libvirt/qemu.
 	RunDir string
+	// StatusSocket is of the service that passes on what libvirt keeps there; empty: there is none.
+	StatusSocket string
 	// LogDir is where libvirt keeps the logs of its guests, if not in /var/log/libvirt/qemu.
 	LogDir string
 	// VirtType is how guests are run here: domxml.VirtAuto (also if empty), VirtKVM or VirtQEMU. What CPUs they can have
@@ -99,7 +102,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 		defer close(h.ended)
 		w.keepWatch(ctx)
 	}()
-	go w.watchDevices(ctx, runDir)
+	go w.watchDevices(ctx, statusfiles.Source{Folder: runDir, Socket: options.StatusSocket})
 	go w.watchJobs(ctx)
 	return h
 }
