@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"berth/coordinator/admission"
+	"berth/coordinator/connected"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -333,7 +334,7 @@ func ran(d *model.Device) *known {
 func (d *known) text() string {
 	switch {
 	case d.Kind == string(domxml.InterfaceDevice):
-		return cmp.Or(d.Network, "in no network")
+		return cmp.Or(d.Network, connected.Nowhere)
 	case d.Source != (model.DiskSource{}):
 		return d.Source.Text()
 	case d.Network != "":

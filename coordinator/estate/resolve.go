@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"berth/coordinator/connected"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
@@ -25,7 +26,7 @@ type Resolved struct {
 
 	Planner  string           // that its offer names, or else its cluster's zone; empty: neither does
 	Disks    []placement.Disk // those that are volumes or are to become some, in their order
-	Networks []string         // that its NICs are connected to, ascending, each once
+	Networks []string         // of its NICs before the plain ones
 }
 
 // Resolve walks the sixteen levels above a VM and compiles its keys. It is in the cluster that it is bound to: by its VDC, or
@@ -82,7 +83,7 @@ func resolveIn(source Source, vm model.VM, record model.Resource) (Resolved, err
 	resolved := Resolved{
 		Cluster: record.Name, Record: record,
 		Owner: model.Owner{Customer: customer.ID, BillingEntity: billing.ID}, Layers: w.layers,
-		Planner: w.plannerOf(vmOffer, record), Disks: w.volumesOf(schema.Ref(model.KindVM, vm.Name), &vm), Networks: w.networksOf(&vm),
+		Planner: w.plannerOf(vmOffer, record), Disks: w.volumesOf(schema.Ref(model.KindVM, vm.Name), &vm), Networks: w.attached(&vm),
 	}
 	if w.err != nil {
 		return Resolved{}, w.err
@@ -94,16 +95,16 @@ func resolveIn(source Source, vm model.VM, record model.Resource) (Resolved, err
 // Request is what placement is asked for a VM: as large as its next start makes it, or if it moves, as it was started. Pins, exclusions
 // and the least gain are the caller's to add.
 func Request(resolved Resolved, vm model.VM, purpose placement.Purpose) placement.Request {
-	size := vm.NextSize()
+	size, networks := vm.NextSize(), connected.AtStart
 	if purpose.Moves() {
-		size = vm.SizeOn(nil)
+		size, networks = vm.SizeOn(nil), connected.Running
 	}
 	request := placement.Request{
 		Purpose: purpose, VM: vm.ID, VMName: vm.Name, Memory: size.Memory, VCPUs: size.VCPUs,
 		Cluster: resolved.Cluster, Owner: resolved.Owner,
 		SystemKeys: key.WeightedOf(resolved.System), CustomerKeys: key.WeightedOf(resolved.Customer),
 		Labels: vm.Labels, Preferred: vm.Preferred, HA: vm.HA,
-		Planner: resolved.Planner, Disks: resolved.Disks, Networks: resolved.Networks,
+		Planner: resolved.Planner, Disks: resolved.Disks, Networks: networks(&vm, resolved.Networks),
 	}
 	if purpose.Moves() {
 		request.Current = vm.Holder
@@ -215,17 +216,6 @@ func (w *walk) attached(vm *model.VM) []string {
 		networks = append(networks, network.Settings[schema.SettingSource])
 	}
 	return append(networks, vm.Spec.Networks...)
-}
-
-// networksOf are the networks of a VM as placement looks at them. What a VM that is described by XML is connected to, is not
-// known.
-func (w *walk) networksOf(vm *model.VM) []string {
-	if vm.Spec.XML != "" {
-		return nil
-	}
-	networks := w.attached(vm)
-	slices.Sort(networks)
-	return slices.Compact(networks)
 }
 
 func diskOf(record model.Resource) model.Disk {

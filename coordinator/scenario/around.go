@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"berth/coordinator/connected"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
@@ -93,7 +94,8 @@ func asked(state *estate.State) (networks, bridges []string) {
 		}
 	}
 	for i := range state.VMs {
-		names = append(names, state.VMs[i].Spec.Networks...)
+		vm := &state.VMs[i]
+		names = append(append(names, connected.AtStart(vm, vm.Spec.Networks)...), connected.Running(vm, nil)...)
 	}
 	return networksOf(names)
 }

@@ -34,7 +34,9 @@ var layers = []struct {
 	{"pure: what people declare of records, field by field", []string{"coordinator/schema"}},
 	{"pure: how files that people write are read, field by field", []string{"coordinator/strictyaml", "coordinator/yamlnode"}},
 	{"pure: the YAML form of an estate", []string{"coordinator/document"}},
-	{"pure: what keeps a running VM on its node, and what may be put onto hosts", []string{"coordinator/binding", "coordinator/admission"}},
+	{"pure: what keeps a running VM on its node, which networks it has, and what may be put onto hosts", []string{
+		"coordinator/binding", "coordinator/connected", "coordinator/admission",
+	}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
 	{"pure: what a guest runs with that its record does not have", []string{"coordinator/drift"}},
 	{"pure: what is told Prometheus of a moment", []string{"coordinator/metrics"}},

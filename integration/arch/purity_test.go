@@ -25,6 +25,7 @@ var pure = []string{
 	"coordinator/schema",
 	"coordinator/document",
 	"coordinator/binding",
+	"coordinator/connected",
 	"coordinator/estate",
 	"shared/domxml/...",
 	"shared/exposition",

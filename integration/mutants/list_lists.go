@@ -76,6 +76,10 @@ var listMutants = []mutant{
 		is:    "len(nowhere) > 0", becomes: "len(nowhere) > 9",
 	},
 	{
+		name: "attached-nic-goes-anywhere", file: "coordinator/connected/connected.go", suite: suite{pkg: "./coordinator/connected"},
+		is: "edit.Is != \"\" && edit.Is != Nowhere", becomes: "edit.Is == Nowhere",
+	},
+	{
 		name: "network-that-only-sleeps", file: "coordinator/api/answer/network.go", suite: inAPI.only("TestANetworkThatNoNodeHas"),
 		is: "!slices.ContainsFunc(told, has)", becomes: "slices.ContainsFunc(told, has)",
 	},
