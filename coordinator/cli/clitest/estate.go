@@ -226,10 +226,10 @@ func CannedChanges() []*berthv1.EstateChange {
 
 func cannedKeys(r *berthv1.ListKeysRequest) (*berthv1.ListKeysResponse, error) {
 	answer := &berthv1.ListKeysResponse{SchemaVersion: "1"}
-	switch r.GetKind() {
-	case "vm":
+	switch {
+	case r.GetKind() == "vm" && r.GetName() == cannedVMs()[1].GetName():
 		answer.Keys, answer.Sticky = cannedVMs()[1].GetKeys(), cannedVMs()[1].GetSticky()
-	case "node":
+	case r.GetKind() == "node" && r.GetName() == cannedNodes()[0].GetName():
 		answer.NodeKeys = cannedResources()[1].GetNodeKeys()
 		answer.Values, answer.Own = cannedNodes()[0].GetKeys(), cannedNodes()[0].GetOwnKeys()
 	default:

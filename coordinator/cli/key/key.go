@@ -46,7 +46,8 @@ func parseRef(cmd *cobra.Command, ref string, kinds []string) (kind, name string
 	return kind, name, nil
 }
 
-// bearer is what a line means by KIND/NAME, or by NAME alone where one thing that can have keys has it.
+// bearer is what a line means by KIND/NAME, or by NAME alone where one thing that can have keys has it. It asks for the name in each kind
+// and lists nothing, so that a large site answers as fast as a small one.
 func bearer(a *term.App, cmd *cobra.Command, ref string, kinds []string) (kind, name string, err error) {
 	if ref == "" || strings.Contains(ref, "/") {
 		return parseRef(cmd, ref, kinds)
@@ -56,11 +57,17 @@ func bearer(a *term.App, cmd *cobra.Command, ref string, kinds []string) (kind, 
 		return "", "", err
 	}
 	defer s.Close()
-	all, err := term.Refs(cmd.Context(), s, slices.Contains(kinds, string(model.KindNode)))
-	if err != nil {
-		return "", "", err
+	var named []string
+	for _, kind := range kinds {
+		_, err := term.Ask(cmd.Context(), s, term.Client.ListKeys, &berthv1.ListKeysRequest{Kind: kind, Name: ref})
+		switch detail := rpc.Detail(err); {
+		case err == nil:
+			named = append(named, kind+"/"+ref)
+		case detail == nil || detail.GetCode() != rpc.NotFound:
+			return "", "", err
+		}
 	}
-	named := slices.DeleteFunc(all, func(one string) bool { return !strings.HasSuffix(one, "/"+ref) })
+	slices.Sort(named)
 	switch len(named) {
 	case 0:
 		return "", "", term.Failf(rpc.NotFound, "see 'berth vm list'", "nothing that can have keys is named %q", ref)
