@@ -18,7 +18,7 @@ type decisionFake struct {
 	whyVM         func(*berthv1.WhyVMRequest) (*berthv1.WhyVMResponse, error)
 	whyNot        func(*berthv1.WhyNotRequest) (*berthv1.WhyNotResponse, error)
 	OnRoomFor     func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error)
-	history       func(*berthv1.ListHistoryRequest) (*berthv1.ListHistoryResponse, error)
+	OnHistory     func(*berthv1.ListHistoryRequest) (*berthv1.ListHistoryResponse, error)
 	spread        func(*berthv1.SpreadRequest) (*berthv1.SpreadResponse, error)
 }
 
@@ -30,7 +30,7 @@ func (f *decisionFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceWhyNotProcedure, &f.whyNot)
 	unary(l, berthv1connect.BerthServiceCapacityProcedure, &f.OnRoomFor)
 	unary(l, berthv1connect.BerthServiceSpreadProcedure, &f.spread)
-	unary(l, berthv1connect.BerthServiceListHistoryProcedure, &f.history)
+	unary(l, berthv1connect.BerthServiceListHistoryProcedure, &f.OnHistory)
 }
 
 func cannedDecisionAnswers() decisionFake {
@@ -38,7 +38,7 @@ func cannedDecisionAnswers() decisionFake {
 		decisions: func(*berthv1.ListDecisionsRequest) (*berthv1.ListDecisionsResponse, error) {
 			return &berthv1.ListDecisionsResponse{SchemaVersion: "1", Decisions: []*berthv1.Decision{CannedRefusal(), CannedDecision()}}, nil
 		},
-		history: cannedHistory,
+		OnHistory: cannedHistory,
 		OnGetDecision: func(r *berthv1.GetDecisionRequest) (*berthv1.GetDecisionResponse, error) {
 			decision := CannedDecision()
 			switch r.GetId() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -56,7 +57,8 @@ filters the last that they let through.`,
 			if err := sorting.Check(cmd); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("since") && !cmd.Flags().Changed("backlog") {
+			all := cmd.Flags().Changed("since") && !cmd.Flags().Changed("backlog")
+			if all {
 				backlog = maxBacklog
 			}
 			s, err := a.Connect()
@@ -65,9 +67,8 @@ filters the last that they let through.`,
 			}
 			defer s.Close()
 			f := &follower{
-				app: a, session: s, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), backlog: backlog, filters: &filters,
+				app: a, session: s, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), backlog: backlog, filters: &filters, all: all,
 			}
-			f.show = f.print
 			if followOn {
 				return f.follow(cmd.Context())
 			}
@@ -102,6 +103,7 @@ type follower struct {
 	notes   io.Writer
 	backlog int32
 	filters *term.Filters
+	all     bool                       // what is past is wanted whole, and not the last of it
 	show    func(*berthv1.Event) error // each event as it comes
 
 	printed map[eventKey]bool
@@ -116,14 +118,16 @@ type eventKey struct {
 	kind, subject, message string
 }
 
+func keyOf(event *berthv1.Event) eventKey {
+	return eventKey{
+		index: event.GetIndex(), at: event.GetAt().AsTime().UnixNano(),
+		kind: event.GetKind(), subject: event.GetSubject(), message: event.GetMessage(),
+	}
+}
+
 // list prints what is past, in the order that was asked for.
 func (f *follower) list(ctx context.Context, sorting *term.Sorting[*berthv1.Event]) error {
-	var events []*berthv1.Event
-	f.show = func(event *berthv1.Event) error {
-		events = append(events, event)
-		return nil
-	}
-	err := f.once(ctx, false)
+	events, err := f.past(ctx)
 	sorting.Sort(events)
 	for _, event := range events {
 		if err := f.print(event); err != nil {
@@ -131,6 +135,35 @@ func (f *follower) list(ctx context.Context, sorting *term.Sorting[*berthv1.Even
 		}
 	}
 	return err
+}
+
+// past is what happened, oldest first. A stream begins with so many at most: what was before them is in the history.
+func (f *follower) past(ctx context.Context) (events []*berthv1.Event, err error) {
+	f.show = func(event *berthv1.Event) error {
+		events = append(events, event)
+		return nil
+	}
+	if err := f.once(ctx, false); err != nil || !f.all || len(events) < maxBacklog {
+		return events, err
+	}
+	answer, err := term.AskAll(ctx, f.session, term.Client.ListHistory, &berthv1.ListHistoryRequest{
+		Of: []berthv1.HistoryKind{berthv1.HistoryKind_HISTORY_KIND_EVENT}, Filter: f.filters.Filter(),
+	}, term.Everything)
+	if err != nil {
+		return events, err
+	}
+	if err := f.filters.Heeded(answer); err != nil {
+		return events, err
+	}
+	first := events[0].GetIndex()
+	var older []*berthv1.Event
+	for _, entry := range answer.GetEntries() {
+		if event := entry.GetEvent(); event.GetIndex() <= first && !f.printed[keyOf(event)] {
+			older = append(older, event)
+		}
+	}
+	slices.Reverse(older)
+	return append(older, events...), nil
 }
 
 // once shows what one stream has.
@@ -163,6 +196,18 @@ func (f *follower) once(ctx context.Context, follow bool) error {
 // follow prints for ever. A stream that ends is opened again, with enough past events to close the gap.
 func (f *follower) follow(ctx context.Context) error {
 	var lost time.Time // zero while all is well
+	if f.all {
+		events, err := f.past(ctx)
+		for _, event := range events {
+			if err := f.print(event); err != nil {
+				return err
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	f.show = f.print
 	for {
 		before := f.last
 		err := f.once(ctx, true)
@@ -193,10 +238,7 @@ func (f *follower) follow(ctx context.Context) error {
 
 // isNew tells whether an event has not been printed, and remembers it.
 func (f *follower) isNew(event *berthv1.Event) bool {
-	key := eventKey{
-		index: event.GetIndex(), at: event.GetAt().AsTime().UnixNano(),
-		kind: event.GetKind(), subject: event.GetSubject(), message: event.GetMessage(),
-	}
+	key := keyOf(event)
 	if f.printed[key] || key.index < f.mark.index && key.index > 0 || key.index == 0 && key.at < f.mark.at {
 		return false
 	}
