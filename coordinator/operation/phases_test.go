@@ -154,3 +154,18 @@ func recordChanges(before *model.VM, next *Next) string {
 	}
 	return strings.Join(changes, ", ")
 }
+
+// The evidence of an operation that a node has let go says so in its own words: those of the refusal would read as a failure, also where
+// the operation is done.
+func TestWhatANodeHasLetGoIsNoFailureInTheEvidence(t *testing.T) {
+	op, vm := guestOperation(Reboot, false)
+	next, _ := answered(Answer{Outcome: OutcomeRefused, Code: StaleEpoch})(op, vm)
+	evidence := strings.Join(next.Operation.Evidence, "\n")
+	if !strings.Contains(evidence, "takes no more orders about this copy of the VM") || strings.Contains(evidence, "it broke") {
+		t.Errorf("evidence %q", evidence)
+	}
+	next, _ = answered(Answer{Outcome: OutcomeFailed, Code: NoError})(op, vm)
+	if evidence := strings.Join(next.Operation.Evidence, "\n"); !strings.Contains(evidence, "it broke") {
+		t.Errorf("a failure is told without its reason: %q", evidence)
+	}
+}

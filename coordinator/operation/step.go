@@ -150,7 +150,7 @@ func (t *transition) noteAnswer(answer Answer) {
 	if answer.Seen.State != "" {
 		text += fmt.Sprintf(", domain %s", answer.Seen.State)
 	}
-	if answer.Error != "" {
+	if answer.Error != "" && answer.Code != StaleEpoch { // its words would read as a failure, also in an operation that is done
 		text += ": " + answer.Error
 	}
 	t.note("%s", text)
