@@ -18,7 +18,7 @@ var (
 	sampleSettings = map[string]string{
 		model.SettingRAMRatio: "1.5", schema.SettingMaster: "true", schema.SettingFor: "vm", schema.SettingFormat: "qcow2",
 		model.SettingHeuristicsTo: "pod", model.SettingOverProvisioning: "2",
-		schema.SettingBalancer: "even-vm-count", schema.SettingPath: "/srv/images/web-1.qcow2", schema.SettingSource: "bridge:br0",
+		schema.SettingBalancer: "even-vm-count", schema.SettingPath: "/srv/images/web-1.qcow2", schema.SettingSource: "default",
 	}
 )
 

@@ -154,7 +154,7 @@ func attachNICCommand(a *term.App) *cobra.Command {
 		Use: "nic NAME...", Short: "Give VMs a network interface",
 		Long: `Give VMs a network interface in a network, with the first MAC address of their own that is free.`,
 		Example: `  berth vm attach nic web1 --network default
-  berth vm attach nic --selector customer=acme --network bridge:br0`,
+  berth vm attach nic --selector customer=acme --network default`,
 	}, "attached", "network", "`NETWORK`: a libvirt network's name, or bridge:NAME", true,
 		func(r *berthv1.ActOnVMsRequest, text string) error {
 			r.Action = &berthv1.ActOnVMsRequest_Attach{Attach: &berthv1.AttachAction{Device: &berthv1.AttachAction_Network{Network: text}}}
@@ -189,9 +189,9 @@ func insertCommand(a *term.App) *cobra.Command {
 		Use: "insert NAME...", Short: "Put an ISO image into the drive of VMs",
 		Long: `Put an ISO image into the drive of VMs, by its path on their nodes or as a volume of a pool, in place of what is in it.
 While other nodes are not known to have it the VM stays where it is: 'berth vm media eject' lets it go.`,
-		Example: `  berth vm media insert web1 --iso /srv/iso/rescue.iso
+		Example: `  berth vm media insert web1 --iso /srv/images/rescue.iso
   berth vm media insert web1 web2 --iso isos/rescue.iso
-  berth vm media insert web1 --iso /srv/iso/rescue.iso --target sda`,
+  berth vm media insert web1 --iso /srv/images/rescue.iso --target sda`,
 	}, "inserted", "iso", "`SOURCE`: a path on the node, or POOL/VOLUME", true, func(r *berthv1.ActOnVMsRequest, text string) error {
 		action := &berthv1.MediaAction{Target: target, Path: text}
 		if !strings.HasPrefix(text, "/") {
