@@ -85,7 +85,10 @@ func (s *planCalls) GetOperation(
 	if err != nil {
 		return nil, err
 	}
-	op, known := p.Operation(request.Msg.GetId())
+	op, known, err := s.FindOperation(ctx, p, request.Msg.GetId())
+	if err != nil {
+		return nil, err
+	}
 	if !known {
 		return nil, refusal.NotFound("operation", request.Msg.GetId())
 	}
@@ -125,7 +128,10 @@ func (s *planCalls) WatchOperation(
 	var sent *berthv1.WatchOperationResponse
 	for {
 		snapshot := s.Store.Snapshot()
-		op, known := snapshot.Operation(request.Msg.GetId())
+		op, known, err := s.FindOperation(ctx, &answer.Moment{Snapshot: snapshot}, request.Msg.GetId())
+		if err != nil {
+			return err
+		}
 		if !known {
 			return refusal.NotFound("operation", request.Msg.GetId())
 		}

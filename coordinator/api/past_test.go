@@ -12,6 +12,7 @@ import (
 
 	"berth/coordinator/history"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -42,8 +43,15 @@ func (m *coordinator) keepHistory() *history.Keeper {
 func TestListsGoOnWhereTheStateEnds(t *testing.T) {
 	d := newDeclarer(t)
 	keeper := d.m.keepHistory()
+	stopped := func(id, message string) operation.Operation {
+		return operation.Operation{
+			ID: id, Kind: operation.Stop, VM: "v7", VMName: "mail", Phase: operation.Ended, Result: operation.Done, Message: message,
+			CreatedAt: time.Now(), EndedAt: time.Now(),
+		}
+	}
 	d.m.propose(state.Command{
-		Kind: "test", Events: []model.Event{{
+		Kind: "test", Expect: []state.Expectation{{Table: state.Operations, ID: "o-old"}},
+		Operations: []operation.Operation{stopped("o-old", "it was stopped")}, Events: []model.Event{{
 			At: time.Now(), Kind: "vm.old", Subject: "vm/gone", Message: "it was started", Caller: "operator/alice",
 		}},
 		Decisions: []placement.Decision{{
@@ -62,10 +70,18 @@ func TestListsGoOnWhereTheStateEnds(t *testing.T) {
 		for j := range 50 {
 			noise.Decisions = append(noise.Decisions, placement.Decision{ID: fmt.Sprintf("n%d-%d", i, j), At: time.Now()})
 		}
+		for j := range state.MaxOperations/50 + 1 {
+			op := stopped(fmt.Sprintf("o%d-%d", i, j), "noise")
+			noise.Operations = append(noise.Operations, op)
+			noise.Expect = append(noise.Expect, state.Expectation{Table: state.Operations, ID: op.ID})
+		}
 		d.m.propose(noise)
 	}
 	if _, kept := d.m.store.Snapshot().Decision("d-old"); kept {
 		t.Fatal("the state has it still: this test looks at the wrong place")
+	}
+	if _, kept := d.m.store.Snapshot().Operation("o-old"); kept {
+		t.Fatal("the state has the operation still")
 	}
 	d.m.cloud.eventually("the history has come to the end", caughtUp)
 
@@ -87,6 +103,27 @@ func TestListsGoOnWhereTheStateEnds(t *testing.T) {
 	d.m.cloud.check(err)
 	if all := decisions.Msg.GetDecisions(); len(all) != 1 || all[0].GetId() != "d-old" {
 		t.Errorf("decisions %v", all)
+	}
+	shown, err := d.client.GetDecision(t.Context(), connect.NewRequest(&berthv1.GetDecisionRequest{Id: "d-old"}))
+	if err != nil || shown.Msg.GetDecision().GetReason() != "hv1 is best" {
+		t.Errorf("decision %v, %v", shown, err)
+	}
+	_, err = d.client.GetDecision(t.Context(), connect.NewRequest(&berthv1.GetDecisionRequest{Id: "d-never"}))
+	wantRefusal(t, err, rpc.NotFound, "decision/d-never")
+	d.m.addVM(model.VM{
+		ID: "v9", Name: "resident", Desired: model.Stopped, Decision: "d-old", Spec: model.VMSpec{Memory: model.MinVMMemory, VCPUs: 1},
+	})
+	why, err := d.client.WhyVM(t.Context(), connect.NewRequest(&berthv1.WhyVMRequest{Vm: "resident"}))
+	if err != nil || why.Msg.GetDecision().GetId() != "d-old" {
+		t.Errorf("why %v, %v", why, err)
+	}
+	ended, err := d.client.GetOperation(t.Context(), connect.NewRequest(&berthv1.GetOperationRequest{Id: "o-old"}))
+	if err != nil || ended.Msg.GetOperation().GetMessage() != "it was stopped" {
+		t.Errorf("operation %v, %v", ended, err)
+	}
+	watched, err := d.client.WatchOperation(t.Context(), connect.NewRequest(&berthv1.WatchOperationRequest{Id: "o-old"}))
+	if err != nil || !watched.Receive() || watched.Msg().GetOperation().GetId() != "o-old" || watched.Receive() {
+		t.Errorf("watched %v, %v", watched.Err(), err)
 	}
 	var said []string
 	for token, more := "", true; more; more = token != "" {

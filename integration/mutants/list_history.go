@@ -9,6 +9,14 @@ var historyMutants = []mutant{
 		is: "return part, PastToken(before), nil", becomes: "return part, PastToken(history.Place{Index: before.Index - 1}), nil",
 	},
 	{
+		name: "an-old-decision-is-not-found", file: "coordinator/api/answer/older.go", suite: inAPI.only("TestListsGoOn"),
+		is: "return row.Decision != nil && row.Decision.ID == id", becomes: "return row.Decision != nil && row.Decision.ID != id",
+	},
+	{
+		name: "events-since-long-ago-begin-in-between", file: "coordinator/cli/event/event.go", suite: suite{pkg: "./coordinator/cli/event"},
+		is: "event.GetIndex() <= first &&", becomes: "event.GetIndex() < first &&",
+	},
+	{
 		name: "a-gap-after-a-restart", file: "coordinator/history/store.go", suite: inHistory.only("TornWrite"), quick: true,
 		is: "	return s.segments[len(s.segments)-1].through\n", becomes: "	return s.segments[len(s.segments)-1].through + 1\n",
 	},

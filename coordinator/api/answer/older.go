@@ -54,6 +54,43 @@ func (s *Source) Past(q history.Query) iter.Seq2[history.Row, error] {
 	}
 }
 
+// FindDecision finds a decision: in the state, or in the history if the state has dropped it.
+func (s *Source) FindDecision(ctx context.Context, p *Moment, id string) (placement.Decision, bool, error) {
+	if decision, kept := p.Decision(id); kept || id == "" {
+		return decision, kept, nil
+	}
+	row, err := s.pastRow(ctx, id, func(row *history.Row) bool { return row.Decision != nil && row.Decision.ID == id })
+	if row == nil {
+		return placement.Decision{}, false, err
+	}
+	return *row.Decision, true, nil
+}
+
+// FindOperation finds an operation: in the state, or in the history if the state has dropped it.
+func (s *Source) FindOperation(ctx context.Context, p *Moment, id string) (operation.Operation, bool, error) {
+	if op, kept := p.Operation(id); kept || id == "" {
+		return op, kept, nil
+	}
+	row, err := s.pastRow(ctx, id, func(row *history.Row) bool { return row.Operation != nil && row.Operation.ID == id })
+	if row == nil {
+		return operation.Operation{}, false, err
+	}
+	return *row.Operation, true, nil
+}
+
+// pastRow is the newest row with a word that is one; nil: there is none.
+func (s *Source) pastRow(ctx context.Context, word string, is func(*history.Row) bool) (*history.Row, error) {
+	for row, err := range s.Past(history.Query{Words: []string{word}}) {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if is(&row) {
+			return &row, nil
+		}
+	}
+	return nil, nil
+}
+
 func earlier(q history.Query, before history.Place) history.Query {
 	if q.Before == nil || before.Compare(*q.Before) < 0 {
 		q.Before = &before

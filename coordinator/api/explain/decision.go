@@ -82,6 +82,15 @@ func about(ref string) func(*placement.Request) bool {
 	return func(r *placement.Request) bool { return ref == "" || r.VMName == ref || r.VM == ref }
 }
 
+// decision is the one that a question names, also one that the state has dropped.
+func (s *DecisionCalls) decision(ctx context.Context, p *answer.Moment, id string) (placement.Decision, error) {
+	decision, known, err := s.FindDecision(ctx, p, id)
+	if err == nil && !known {
+		err = refusal.NotFound("decision", id)
+	}
+	return decision, err
+}
+
 // GetDecision answers with one decision, every node and why.
 func (s *DecisionCalls) GetDecision(
 	ctx context.Context, request *connect.Request[berthv1.GetDecisionRequest],
@@ -90,9 +99,9 @@ func (s *DecisionCalls) GetDecision(
 	if err != nil {
 		return nil, err
 	}
-	decision, known := p.Decision(request.Msg.GetId())
-	if !known {
-		return nil, refusal.NotFound("decision", request.Msg.GetId())
+	decision, err := s.decision(ctx, p, request.Msg.GetId())
+	if err != nil {
+		return nil, err
 	}
 	return connect.NewResponse(&berthv1.GetDecisionResponse{
 		SchemaVersion: wire.SchemaVersion, Decision: wire.Decision(decision),

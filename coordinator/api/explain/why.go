@@ -25,9 +25,9 @@ func (s *DecisionCalls) ReplayDecision(
 	if err != nil {
 		return nil, err
 	}
-	decision, known := p.Decision(request.Msg.GetId())
-	if !known {
-		return nil, refusal.NotFound("decision", request.Msg.GetId())
+	decision, err := s.decision(ctx, p, request.Msg.GetId())
+	if err != nil {
+		return nil, err
 	}
 	response := &berthv1.ReplayDecisionResponse{SchemaVersion: wire.SchemaVersion}
 	again, err := placement.Replay(decision)
@@ -69,7 +69,7 @@ func (s *DecisionCalls) WhyVM(
 				SchemaVersion: wire.SchemaVersion, Answer: append(beside, reasons{p}.movedInVain(&vm)...),
 			}), nil
 		}
-		if decision, err = (reasons{p}).placing(vm); err != nil {
+		if decision, err = s.placing(ctx, p, vm); err != nil {
 			return nil, err
 		}
 	}
@@ -100,8 +100,8 @@ func (p reasons) refusing(ref string, vm model.VM) (placement.Decision, bool) {
 
 // placing is the decision that put a VM where it is: the last one, or an earlier one if the node that the last one chose
 // does not hold the VM, because a migration goes on or failed. If none did, it is the last one all the same.
-func (p reasons) placing(vm model.VM) (placement.Decision, error) {
-	last, err := p.lastPlacing(vm)
+func (s *DecisionCalls) placing(ctx context.Context, p *answer.Moment, vm model.VM) (placement.Decision, error) {
+	last, err := s.lastPlacing(ctx, p, vm)
 	if err != nil || vm.Holder == "" || last.Winner == vm.Holder {
 		return last, err
 	}
@@ -113,21 +113,21 @@ func (p reasons) placing(vm model.VM) (placement.Decision, error) {
 	return last, nil
 }
 
-func (p reasons) lastPlacing(vm model.VM) (placement.Decision, error) {
+func (s *DecisionCalls) lastPlacing(ctx context.Context, p *answer.Moment, vm model.VM) (placement.Decision, error) {
 	if vm.Decision == "" {
 		return placement.Decision{}, refusal.New(rpc.NotFound, "vm/"+vm.Name, fmt.Sprintf(
 			"see what was decided about it with 'berth decision list --vm %s'", vm.Name,
 		),
 			"no decision has placed VM %q yet", vm.Name)
 	}
-	decision, kept := p.Decision(vm.Decision)
-	if !kept {
-		return decision, refusal.New(rpc.NotFound, "decision/"+vm.Decision, fmt.Sprintf(
+	decision, kept, err := s.FindDecision(ctx, p, vm.Decision)
+	if err == nil && !kept {
+		err = refusal.New(rpc.NotFound, "decision/"+vm.Decision, fmt.Sprintf(
 			"see what is decided now with 'berth vm migrate %s --best --dry-run'", vm.Name,
 		),
 			"the decision %s, which placed VM %q, is too old to be kept", vm.Decision, vm.Name)
 	}
-	return decision, nil
+	return decision, err
 }
 
 // why is the answer in words, one line each. The decision is explained.
@@ -166,9 +166,9 @@ func (s *DecisionCalls) WhyNot(
 		return nil, err
 	}
 	if vm, known := p.VMByRef(message.GetVm()); known && message.GetDecisionId() == "" {
-		return s.whyNotNow(p, vm, message.GetNode())
+		return s.whyNotNow(ctx, p, vm, message.GetNode())
 	}
-	decision, err := reasons{p}.decisionAbout(message.GetVm(), message.GetDecisionId())
+	decision, err := s.decisionAbout(ctx, p, message.GetVm(), message.GetDecisionId())
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,9 @@ func (s *DecisionCalls) WhyNot(
 }
 
 // whyNotNow answers why a VM is not on a node as it would be decided now. What a decision has found before may not be so any more.
-func (s *DecisionCalls) whyNotNow(p *answer.Moment, vm model.VM, ref string) (*connect.Response[berthv1.WhyNotResponse], error) {
+func (s *DecisionCalls) whyNotNow(
+	ctx context.Context, p *answer.Moment, vm model.VM, ref string,
+) (*connect.Response[berthv1.WhyNotResponse], error) {
 	node, known := p.NodeByRef(ref)
 	if !known {
 		return nil, refusal.NotFound("node", ref)
@@ -237,21 +239,23 @@ func (s *DecisionCalls) whyNotNow(p *answer.Moment, vm model.VM, ref string) (*c
 		}
 		response.Answer = append(response.Answer, why)
 	}
-	if before := (reasons{p}).since(&vm, node.ID, against); before != "" {
-		response.Answer = append(response.Answer, before)
+	if placed, err := s.placing(ctx, p, vm); err == nil {
+		if before := (reasons{p}).since(placed, node.ID, against); before != "" {
+			response.Answer = append(response.Answer, before)
+		}
 	}
 	return connect.NewResponse(response), nil
 }
 
 // decisionAbout is the decision that a question means: the one that is named, or else the newest one about a VM that was not made. A start
 // that was refused leaves no VM, but its decision.
-func (p reasons) decisionAbout(ref, id string) (placement.Decision, error) {
+func (s *DecisionCalls) decisionAbout(ctx context.Context, p *answer.Moment, ref, id string) (placement.Decision, error) {
 	vm, known := p.VMByRef(ref)
 	if id != "" {
-		decision, kept := p.Decision(id)
+		decision, err := s.decision(ctx, p, id)
 		switch {
-		case !kept:
-			return decision, refusal.NotFound("decision", id)
+		case err != nil:
+			return decision, err
 		case !about(ref)(&decision.Request) && (!known || decision.Request.VM != vm.ID):
 			return decision, refusal.New(rpc.Invalid, "decision/"+decision.ID, fmt.Sprintf("see 'berth decision list --vm %s'", ref),
 				"decision %s is about VM %q, not about %q", decision.ID, decision.Request.VMName, ref)

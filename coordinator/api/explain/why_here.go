@@ -107,11 +107,7 @@ func (p reasons) movedInVain(vm *model.VM) []string {
 }
 
 // since says what an earlier decision about a node was, if what is judged now is another answer; empty: it is the same.
-func (p reasons) since(vm *model.VM, node string, now placement.NodeAnswer) string {
-	decision, err := p.placing(*vm)
-	if err != nil {
-		return ""
-	}
+func (p reasons) since(decision placement.Decision, node string, now placement.NodeAnswer) string {
 	then, err := placement.WhyNot(decision, node)
 	if err != nil || alike(then, now) {
 		return ""
