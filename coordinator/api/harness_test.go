@@ -25,6 +25,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/api/sessions"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
@@ -162,6 +163,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		Disconnect: func(node, _ string) { m.gone = append(m.gone, node) },
 		Removed:    func() []evidence.Removed { return nil },
 		Keeper:     m.keeper,
+		Console:    func() sessions.Place { return sessions.Place{Address: "coord:7423", Fingerprint: "f1"} },
 	})
 	served, err := pki.ServerConfig(m.files, tls.VerifyClientCertIfGiven)
 	c.check(err)

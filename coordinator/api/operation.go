@@ -50,7 +50,7 @@ func (s *planCalls) ListOperations(
 		if !filter.Operation(&op) {
 			return nil, false
 		}
-		message := wire.Operation(op)
+		message := s.live(&op)
 		return message, filter.Is(answer.Word(message.GetResult().String(), operationResult))
 	}
 	query := filter.Query()
@@ -92,9 +92,18 @@ func (s *planCalls) GetOperation(
 	if !known {
 		return nil, refusal.NotFound("operation", request.Msg.GetId())
 	}
-	message := wire.Operation(op)
+	message := s.live(&op)
 	message.Views = viewsOf(p, op)
 	return connect.NewResponse(&berthv1.GetOperationResponse{SchemaVersion: wire.SchemaVersion, Operation: message}), nil
+}
+
+// live is the message of an operation, with what the node last told of a migration that runs.
+func (s *planCalls) live(op *operation.Operation) *berthv1.Operation {
+	message := wire.Operation(*op)
+	if op.Live() {
+		message.Progress = s.Inventory.Progress(op.ID)
+	}
+	return message
 }
 
 // CancelOperation asks for a live operation to be given up.

@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/api/sessions"
 	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lifecycle"
@@ -78,6 +79,7 @@ type Config struct {
 	Removed    func() []evidence.Removed // the nodes that were removed and speak all the same
 	Limits     gate.Limits
 	Keeper     *gate.Keeper // asks who counts
+	Console    func() sessions.Place
 }
 
 // The handlers of each noun are a type of their own. Together they are the services.
@@ -108,6 +110,9 @@ type (
 	}
 )
 
+// sessionCalls has a name of its own because that of the package's type is taken.
+type sessionCalls struct{ sessions.Calls }
+
 // Server answers the calls. It is safe for concurrent use.
 type Server struct {
 	nodeCalls
@@ -122,6 +127,7 @@ type Server struct {
 	guests.ActCalls
 	guests.DocumentCalls
 	explain.DecisionCalls
+	sessionCalls
 
 	source *answer.Source
 	admit  *gate.Admission
@@ -150,6 +156,7 @@ func New(config Config) *Server {
 		VolumeCalls:   estates.NewVolumeCalls(source, control, config.Imports),
 		ResourceCalls: estates.ResourceCalls{Source: source, Control: control},
 		GroupCalls:    estates.GroupCalls{Source: source, Control: control},
+		sessionCalls:  sessionCalls{sessions.Calls{Source: source, Console: config.Console}},
 		source:        source,
 		admit:         gate.NewAdmission(config.Limits, config.Now),
 		keeper:        config.Keeper,

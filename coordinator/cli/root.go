@@ -123,7 +123,7 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 		in(groupCluster, o.InitCommand)
 	}
 	in(groupAccess, access.LoginCommand(a), access.ContextCommand(a), access.TokenCommand(a), access.IdentityCommand(a),
-		access.AuthorityCommand(a))
+		access.AuthorityCommand(a), access.ConsoleCommand(a), access.SessionCommand(a))
 	root.AddCommand(versionCommand(a))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

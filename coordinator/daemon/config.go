@@ -72,6 +72,8 @@ type Listen struct {
 	API   string `yaml:"api,omitempty"`
 	Agent string `yaml:"agent,omitempty"`
 	Raft  string `yaml:"raft,omitempty"`
+	// Console is for browsers; scrape.Off: nowhere.
+	Console string `yaml:"console,omitempty"`
 }
 
 // Limits are the limits of the API. What is 0 has its default.
@@ -125,11 +127,12 @@ func (c *Config) complete() error {
 		{"api", &c.Listen.API, rpc.PortAPI},
 		{"agent", &c.Listen.Agent, rpc.PortAgent},
 		{"raft", &c.Listen.Raft, rpc.PortRaft},
+		{"console", &c.Listen.Console, rpc.PortConsole},
 	} {
 		if *listen.address == "" {
 			*listen.address = ":" + strconv.Itoa(listen.port)
 		}
-		if _, err := portOf(*listen.address); err != nil {
+		if _, err := portOf(*listen.address); err != nil && (listen.key != "console" || *listen.address != scrape.Off) {
 			return fmt.Errorf("%w: key listen.%s: %w", ErrConfig, listen.key, err)
 		}
 	}

@@ -65,7 +65,7 @@ func newMachine(t *testing.T, name string) *machine {
 	}
 	m.check(config.Write(m.config, Config{
 		Name: name, DataDir: m.data, Advertise: "127.0.0.1",
-		Listen: Listen{API: freeAddress(t), Agent: freeAddress(t), Raft: freeAddress(t)}, Stability: time.Second,
+		Listen: Listen{API: freeAddress(t), Agent: freeAddress(t), Raft: freeAddress(t), Console: scrape.Off}, Stability: time.Second,
 		Metrics: scrape.Config{Listen: scrape.Off},
 	}, 0o644))
 	t.Cleanup(func() { m.halt() })

@@ -52,6 +52,8 @@ type daemon struct {
 	peers     *http.Client // to other members' APIs, if their keys are on record
 	asking    *http.Client // to other members' APIs, for who the members are
 	fatal     chan error
+
+	consoleAddress string // where browsers reach this member; empty: nowhere
 }
 
 // Run runs this machine's coordinator until the context ends, and then stops it in good order: the leadership is handed
@@ -93,10 +95,10 @@ func (d *daemon) identify() (err error) {
 }
 
 // listeners are the ports that this package listens on; Raft's is consensus's own.
-type listeners struct{ api, agent net.Listener }
+type listeners struct{ api, agent, console net.Listener } // console is nil where there is none
 
 func (l *listeners) close() {
-	for _, one := range []net.Listener{l.api, l.agent} {
+	for _, one := range []net.Listener{l.api, l.agent, l.console} {
 		if one != nil {
 			_ = one.Close() // closed by its server before, most often
 		}
@@ -118,6 +120,7 @@ func (d *daemon) listen(ctx context.Context) (l *listeners, err error) {
 			return nil, fmt.Errorf("key %s: %w: see with 'ss -tlnp' whether another coordinator runs here", port.key, err)
 		}
 	}
+	l.console = d.listenConsole(ctx)
 	return l, nil
 }
 
@@ -192,7 +195,7 @@ func (d *daemon) assemble() (err error) {
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
-		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper,
+		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper, Console: d.consolePlace,
 	})
 	return nil
 }

@@ -37,9 +37,17 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 		return errors.Join(err, d.closeConsensus())
 	}
 
+	consoleServer, err := d.consoleServer(requests)
+	if err != nil {
+		return errors.Join(err, d.closeConsensus())
+	}
+
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return listenOn(apiServer, l.api) })
 	group.Go(func() error { return listenOn(agentServer, l.agent) })
+	if l.console != nil {
+		group.Go(func() error { return listenOn(consoleServer, l.console) })
+	}
 	group.Go(func() error { d.takeTurns(); return nil })
 	group.Go(func() error { d.stayMember(running); return nil })
 	group.Go(func() error { d.tellHealth(running); return nil })
@@ -67,13 +75,13 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	if cause := context.Cause(running); errors.As(cause, new(fatalError)) {
 		// The store may hang, and everything that waits for it. The process ends now.
 		endRequests()
-		return errors.Join(cause, apiServer.Close(), agentServer.Close())
+		return errors.Join(cause, apiServer.Close(), agentServer.Close(), consoleServer.Close())
 	}
 	d.log.Info("coordinator stops")
 	d.handOver()
 	d.api.Stop()
 	d.agents.Stop()
-	closeServers(endRequests, apiServer, agentServer)
+	closeServers(endRequests, apiServer, agentServer, consoleServer)
 	err = d.closeConsensus()
 	d.peers.CloseIdleConnections()
 	d.asking.CloseIdleConnections()

@@ -164,6 +164,11 @@ func (w *write) putRecords(command *Command) {
 		}
 		put(w, string(Identities), identity.ID, identity)
 	}
+	for i := range command.Sessions {
+		one := &command.Sessions[i]
+		one.Revision = w.index
+		put(w, string(Sessions), one.ID, one)
+	}
 }
 
 func (w *write) putHistory(command *Command) {

@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/session"
 )
 
 // maxIdentifier bounds IDs, names and keys, in bytes.
@@ -19,7 +20,7 @@ func invalid(table Table, id, format string, args ...any) *Refusal {
 // guarded tells whether records of the table are put and deleted only under an expectation.
 func (t Table) guarded() bool {
 	switch t {
-	case Nodes, VMs, Operations, Members, Tokens, Resources, Plans, Identities:
+	case Nodes, VMs, Operations, Members, Tokens, Resources, Plans, Identities, Sessions:
 		return true
 	default:
 		return false
@@ -61,6 +62,9 @@ func (c *Command) puts() []Record {
 	}
 	for i := range c.Identities {
 		puts = append(puts, Record{Identities, c.Identities[i].ID})
+	}
+	for i := range c.Sessions {
+		puts = append(puts, Record{Sessions, c.Sessions[i].ID})
 	}
 	return puts
 }
@@ -212,6 +216,8 @@ func (w *write) revision(table Table, id string) uint64 {
 	case *model.Plan:
 		return row.Revision
 	case *model.Identity:
+		return row.Revision
+	case *session.Session:
 		return row.Revision
 	case *decisionRow:
 		return row.Index

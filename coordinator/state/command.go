@@ -7,6 +7,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/session"
 )
 
 // Table names one kind of record.
@@ -24,6 +25,7 @@ const (
 	Meta       Table = "meta"
 	Plans      Table = "plan"
 	Identities Table = "identity"
+	Sessions   Table = "session"
 )
 
 // Command is one entry of the Raft log: compare, then store, as a whole or not at all. Times, IDs and decisions are in
@@ -38,7 +40,7 @@ type Command struct {
 	At     time.Time `json:"at"`
 
 	// Expect guards the command: each record must be at this revision, or absent when it is 0. A record of Nodes, VMs,
-	// Operations, Members, Tokens, Resources, Plans or Identities that is put or deleted must be expected.
+	// Operations, Members, Tokens, Resources, Plans, Identities or Sessions that is put or deleted must be expected.
 	Expect []Expectation `json:"expect,omitempty"`
 
 	Nodes      []model.Node          `json:"nodes,omitempty"`
@@ -57,6 +59,8 @@ type Command struct {
 	Plans []model.Plan `json:"plans,omitempty"` // the oldest ended ones beyond MaxPlans go
 
 	Identities []model.Identity `json:"identities,omitempty"` // the first revoked ones beyond MaxRevoked go; needs level 3
+
+	Sessions []session.Session `json:"sessions,omitempty"` // needs level 3
 
 	Level uint32 `json:"level,omitempty"` // feature level that it takes to apply this; 0: any
 	// Release is the one that wrote a command which needs level 3 or a higher one, for members that cannot apply it.

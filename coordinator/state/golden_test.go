@@ -20,6 +20,7 @@ import (
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/rule"
+	"berth/coordinator/session"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -501,6 +502,13 @@ func goldenCommands() []Command {
 				At: noon, Kind: "identity.revoked", Subject: "operator/bob", Message: "left", Caller: "operator/alice", CallerID: "op1",
 			}},
 			Meta: map[string]string{MetaRecordsFrom: "2026-11-21T12:00:00Z"},
+		},
+		{
+			Kind: "session", Expect: []Expectation{expect(Sessions, "s1", 0)},
+			Sessions: []session.Session{{
+				ID: "s1", Operator: "op1", Key: "aa", Role: session.Look, Link: "dd", Secret: "ee", From: "192.0.2.1", Browser: "Firefox",
+				Until: noon.Add(session.Life), Offered: noon, Opened: noon,
+			}},
 		},
 		{
 			Kind: "part", Expect: []Expectation{expect(VMs, "v1", 12)}, VMs: []model.VM{{ID: "v1", Labels: []string{"shop", "web"}}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/session"
 )
 
 func operatorOf(id, name string, hashes ...string) model.Identity {
@@ -154,6 +155,35 @@ func TestWhoOnlyABackupKnowsWaitsToBeConfirmed(t *testing.T) {
 	}
 	if err := x.verify(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whoever was let in by a browser is not let in again by a backup, and a session is changed only by who has read it.
+func TestSessionsAreGuardedAndDoNotComeBackWithABackup(t *testing.T) {
+	m := newMember(t)
+	put := func(revision uint64, secret string) Command {
+		return Command{
+			Expect:   []Expectation{expect(Sessions, "s1", revision)},
+			Sessions: []session.Session{{ID: "s1", Operator: "o1", Link: "aa", Secret: secret, Until: noon}},
+		}
+	}
+	first := put(0, "")
+	if _, err := first.For(IdentityLevel - 1); err == nil || first.needed() != IdentityLevel {
+		t.Error("one is proposed to a member that cannot read it")
+	}
+	m.stored(put(0, ""))
+	offered, known := m.store.Snapshot().Session("s1")
+	if !known || offered.Open() {
+		t.Fatalf("got %+v, %t", offered, known)
+	}
+	m.stored(put(offered.Revision, "bb"))
+	m.refused(Stale, put(offered.Revision, "cc"))
+	if all := m.store.Snapshot().Sessions(); len(all) != 1 || all[0].Secret != "bb" {
+		t.Errorf("a link is good twice: %+v", all)
+	}
+	m.store.Quarantine(m.store.Snapshot(), noon, "operator/admin")
+	if all := m.store.Snapshot().Sessions(); len(all) != 0 {
+		t.Errorf("a backup brings back %+v", all)
 	}
 }
 

@@ -29,7 +29,7 @@ import (
 //     who has paused a VM;
 //     what Prefer made of soft rules in a decision;
 //     how often a token may be used,
-//     identities, and which one has caused an event;
+//     identities, which one has caused an event, and sessions of the console;
 //     entries that are packed, and records of which only what changes is in the log.
 const FeatureLevel = 3
 
@@ -201,6 +201,9 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 	}
 	if len(c.Identities) > 0 && IdentityLevel > level {
 		level, what = IdentityLevel, "the identity of "+string(c.Identities[0].Kind)+" "+c.Identities[0].Name
+	}
+	if len(c.Sessions) > 0 && IdentityLevel > level {
+		level, what = IdentityLevel, "a session of the console"
 	}
 	for i := range c.Operations {
 		if op := &c.Operations[i]; op.Kind.Level() > level {

@@ -22,7 +22,7 @@ const epochJump = 1 << 20
 //   - Meta tells by MetaQuarantine that no VM may be started, stopped or moved until the nodes were compared.
 //   - Every VM's next epoch jumps, also that of a VM which the backup does not know.
 //   - Operations that were at work are parked: how they ended is not in the backup.
-//   - Tokens go: one that has been used since would be good again.
+//   - Tokens and sessions go: one that has been used or ended since would be good again.
 //   - The members are the present ones, as Raft keeps its present configuration, and so is what they can apply.
 //   - Whoever was revoked since stays revoked. An identity that only the backup knows counts, and waits to be confirmed or revoked.
 //   - Nodes that were enrolled since stay: VMs may run there, and their certificates are good.
@@ -71,6 +71,9 @@ func (s *Store) quarantine(
 	}
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
+	}
+	for _, one := range backup.Sessions() {
+		w.remove(string(Sessions), one.ID, &one)
 	}
 	meta := RaiseLevel(max(backup.FeatureLevel(), present.FeatureLevel())).Meta
 	meta[MetaQuarantine] = reason

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"berth/coordinator/model"
+	"berth/coordinator/session"
 )
 
 // Records are what is there at one moment: nodes, VMs, what people declare, and coordinators.
@@ -183,6 +184,16 @@ func (r Records) IdentityByName(kind model.IdentityKind, name string) (model.Ide
 // IdentityByKey is the identity whose key has this hash.
 func (r Records) IdentityByKey(hash string) (model.Identity, bool) {
 	return one(r.tables, string(Identities), byKey, hash, cloneIdentity)
+}
+
+// Sessions are all sessions of the console and the links to them, by ID. Some may have ended.
+func (r Records) Sessions() []session.Session {
+	return list(r.tables, string(Sessions), byID, "", copied[session.Session])
+}
+
+// Session is the session with this ID.
+func (r Records) Session(id string) (session.Session, bool) {
+	return one(r.tables, string(Sessions), byID, id, copied[session.Session])
 }
 
 // SameIdentities tells that no identity has changed between two moments of one store. It costs nothing.

@@ -10,6 +10,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/session"
 	"berth/shared/buildinfo"
 )
 
@@ -54,6 +55,7 @@ var sections = []section{
 	{tableEpochs, rowOf[epochRow]},
 	{string(Plans), rowOf[model.Plan]},
 	{string(Identities), rowOf[model.Identity]},
+	{string(Sessions), rowOf[session.Session]},
 }
 
 func rowOf[Row any](record []byte) (any, error) {
@@ -73,7 +75,7 @@ func (x *Snapshot) Save(w io.Writer) error {
 	out.sum()
 	written := uint32(0)
 	for _, section := range sections {
-		if section.name == string(Identities) && x.count(section.name) == 0 {
+		if (section.name == string(Identities) || section.name == string(Sessions)) && x.count(section.name) == 0 {
 			continue // members of earlier releases, which have none, read no such section
 		}
 		x.saveSection(out, section.name)

@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/session"
 )
 
 // lived is a state with something in every table.
@@ -22,10 +23,11 @@ func lived(t testing.TB) *member {
 	m.stored(Command{Kind: "init", Meta: map[string]string{MetaClusterID: "c1"}})
 	m.stored(putNode(0, node("n1", "alpha")))
 	m.stored(Command{
-		Kind:    "members",
-		Expect:  []Expectation{expect(Members, "m1", 0), expect(Tokens, "abc", 0), expect(Resources, "d1", 0), expect(Resources, "d2", 0)},
-		Members: []model.Member{{ID: "m1", Name: "one", RaftAddress: "one:7422"}},
-		Tokens:  []model.Token{{Hash: "abc", Purpose: model.PurposeAgent, ExpiresAt: noon}},
+		Kind:     "members",
+		Expect:   []Expectation{expect(Members, "m1", 0), expect(Tokens, "abc", 0), expect(Resources, "d1", 0), expect(Resources, "d2", 0), expect(Sessions, "s1", 0)},
+		Members:  []model.Member{{ID: "m1", Name: "one", RaftAddress: "one:7422"}},
+		Tokens:   []model.Token{{Hash: "abc", Purpose: model.PurposeAgent, ExpiresAt: noon}},
+		Sessions: []session.Session{{ID: "s1", Link: "dd", Until: noon}},
 		Resources: []model.Resource{
 			resource("d1", model.KindVDC, "prod", nil), resource("d2", model.KindDisk, "root", map[string]string{"offer": "d1"}),
 		},

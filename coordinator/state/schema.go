@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/session"
 )
 
 // Tables that only the state itself writes.
@@ -235,6 +236,8 @@ func newSchema() []tableSchema {
 			shared(byName, func(i *model.Identity) (string, bool) { return text(identityName(i.Kind, i.Name)), true }),
 			several(byKey, keysOf),
 			shared(byEnded, func(i *model.Identity) (string, bool) { return moment(i.Revoked.At), !i.Live() })),
+		table(string(Sessions),
+			unique(byID, func(s *session.Session) string { return text(s.ID) })),
 		table(tableEvents,
 			unique(byID, func(e *eventRow) string { return place(e.Event.Index, e.Sequence) })),
 		table(tableKeys,

@@ -24,6 +24,7 @@ var layers = []struct {
 	{"transport", []string{"shared/rpc"}},
 	{"certificates are renewed over the connections that they prove", []string{"shared/renewal"}},
 	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},
+	{"pure: what a browser has instead of a certificate", []string{"coordinator/session"}},
 	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view"}},
 	{"pure: what groups of it want", []string{"coordinator/affinity"}},
 	{"pure engines: what should happen; they do not know each other", []string{
@@ -64,7 +65,7 @@ var layers = []struct {
 		"edges: the agents' streams and the API drive control, programs reach machines for it; none is known to it",
 		[]string{"coordinator/agents", "coordinator/api/...", "coordinator/fence"},
 	},
-	{"faces: they see the API only as messages", []string{"coordinator/cli/..."}},
+	{"faces: they see the API only as messages", []string{"coordinator/cli/...", "coordinator/console"}},
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
 

@@ -11,6 +11,7 @@ import (
 // a simulation and in a replay (laws 1 and 2).
 var pure = []string{
 	"coordinator/model",
+	"coordinator/session",
 	"coordinator/view",
 	"coordinator/affinity",
 	"coordinator/placement/...",

@@ -13,6 +13,8 @@ const (
 	PortAPI   = 7420
 	PortAgent = 7421
 	PortRaft  = 7422
+	// PortConsole is for browsers.
+	PortConsole = 7423
 )
 
 // ErrAddress reports a text that is not HOST or HOST:PORT.

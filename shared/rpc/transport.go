@@ -99,6 +99,12 @@ func WithIdentity(next http.Handler) http.Handler {
 	})
 }
 
+// As is a context of a call that never leaves the process, and that is made for somebody whom the process itself has recognised. A
+// request that comes over a connection has no such context: there a certificate alone tells who it is.
+func As(ctx context.Context, who pki.Bearer) context.Context {
+	return context.WithValue(ctx, callerKey{}, who)
+}
+
 // Caller is who makes the request, by its certificate. It is false when there is none.
 func Caller(ctx context.Context) (pki.Identity, bool) {
 	bearer, ok := Bearer(ctx)

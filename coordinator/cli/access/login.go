@@ -21,16 +21,30 @@ import (
 
 // LoginCommand is the command login.
 func LoginCommand(a *term.App) *cobra.Command {
-	var name string
+	var (
+		name string
+		web  bool
+	)
 	cmd := &cobra.Command{
-		Use: "login HOST[:PORT] TOKEN", Short: "Become an operator of a cluster", Args: term.Arguments(2, "HOST", "TOKEN"),
+		Use: "login HOST[:PORT] TOKEN", Short: "Become an operator of a cluster",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if web {
+				return term.Arguments(0)(cmd, args)
+			}
+			return term.Arguments(2, "HOST", "TOKEN")(cmd, args)
+		},
 		Long: `Become an operator of a cluster: a key is made here and never leaves this machine, a coordinator signs the certificate,
 and a context with both is written and made the current one. An administrator makes the token with
 'berth token add --for operator'. TOKEN may be @FILE or - to be read from a file or the standard input: other
-accounts see what is on a command line.`,
+accounts see what is on a command line. With --web you are an operator already, and get an address that logs a browser
+in, as with 'berth console --print'.`,
 		Example: `  berth login coord1.example.com berth1.operator...
-  berth login coord1 - --context prod < token.txt`,
+  berth login coord1 - --context prod < token.txt
+  berth login --web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if web {
+				return openConsole(a, cmd, false, true)
+			}
 			address, err := rpc.Address(args[0], rpc.PortAPI)
 			if err != nil {
 				return term.Usage(cmd, err)
@@ -52,6 +66,7 @@ accounts see what is on a command line.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` that you are known by in the cluster (default that of your account)")
+	cmd.Flags().BoolVar(&web, "web", false, "print an address that logs a browser in to the console, once, within a minute")
 	term.Complete(cmd, "name", cobra.NoFileCompletions)
 	return cmd
 }

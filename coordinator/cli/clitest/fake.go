@@ -40,6 +40,9 @@ func (f *Fake) handler() http.Handler {
 	return l.mux
 }
 
+// Handler serves all procedures of the fake to a face that has no address for it.
+func (f *Fake) Handler() http.Handler { return f.handler() }
+
 // listener is where the parts of a fake say which procedures they answer.
 type listener struct {
 	*recording

@@ -29,6 +29,10 @@ type memberFake struct {
 	revoke      func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error)
 	confirm     func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error)
 
+	offerSession  func(*berthv1.OfferSessionRequest) (*berthv1.OfferSessionResponse, error)
+	sessions      func(*berthv1.ListSessionsRequest) (*berthv1.ListSessionsResponse, error)
+	revokeSession func(*berthv1.RevokeSessionRequest) (*berthv1.RevokeSessionResponse, error)
+
 	OnEnrol func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
 	OnRenew func(*berthv1.RenewCertificateRequest) (*berthv1.RenewCertificateResponse, error) // nil: it is of an earlier release
 }
@@ -60,6 +64,9 @@ func (f *memberFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceRevokeTokenProcedure, &f.revokeToken)
 	unary(l, berthv1connect.BerthServiceRevokeIdentityProcedure, &f.revoke)
 	unary(l, berthv1connect.BerthServiceConfirmIdentityProcedure, &f.confirm)
+	unary(l, berthv1connect.BerthServiceOfferSessionProcedure, &f.offerSession)
+	unary(l, berthv1connect.BerthServiceListSessionsProcedure, &f.sessions)
+	unary(l, berthv1connect.BerthServiceRevokeSessionProcedure, &f.revokeSession)
 	unary(l, berthv1connect.EnrolmentServiceEnrolProcedure, &f.OnEnrol)
 	if f.OnRenew != nil {
 		unary(l, berthv1connect.BerthServiceRenewCertificateProcedure, &f.OnRenew)
@@ -125,6 +132,17 @@ func cannedMemberAnswers() memberFake {
 		revoke: func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error) {
 			return &berthv1.RevokeIdentityResponse{SchemaVersion: "1", Identity: cannedIdentities()[2]}, nil
 		},
+		offerSession: func(*berthv1.OfferSessionRequest) (*berthv1.OfferSessionResponse, error) {
+			return &berthv1.OfferSessionResponse{
+				SchemaVersion: "1", Address: "https://coord1:7423/login/4c9m.secret", Fingerprint: "7e1f0c", Session: cannedSessions()[1],
+			}, nil
+		},
+		sessions: func(*berthv1.ListSessionsRequest) (*berthv1.ListSessionsResponse, error) {
+			return &berthv1.ListSessionsResponse{SchemaVersion: "1", Sessions: cannedSessions()}, nil
+		},
+		revokeSession: func(*berthv1.RevokeSessionRequest) (*berthv1.RevokeSessionResponse, error) {
+			return &berthv1.RevokeSessionResponse{SchemaVersion: "1", Session: cannedSessions()[0]}, nil
+		},
 		confirm: func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error) {
 			return &berthv1.ConfirmIdentityResponse{SchemaVersion: "1", Identity: cannedIdentities()[1]}, nil
 		},
@@ -186,5 +204,18 @@ func CannedEvents() []*berthv1.Event {
 		},
 		{Index: 1001, At: Ago(2 * time.Minute), Kind: "vm.placed", Subject: "vm/web1", Message: "by decision 3nqk7d2m0d1ab"},
 		{At: Ago(time.Minute), Kind: "node.unreachable", Subject: "node/node3", Message: "no session for 10s"},
+	}
+}
+
+func cannedSessions() []*berthv1.Session {
+	return []*berthv1.Session{
+		{
+			Id: "4c9k", Operator: "alice", OperatorId: "o1", Role: "operator", From: "192.0.2.7", Browser: "Mozilla/5.0 Firefox/150.0",
+			OfferedAt: timestamppb.New(noon), OpenedAt: timestamppb.New(noon), Until: timestamppb.New(noon.Add(12 * time.Hour)),
+		},
+		{
+			Id: "4c9m", Operator: "bob", OperatorId: "o2", Role: "read-only", OfferedAt: timestamppb.New(noon),
+			Until: timestamppb.New(noon.Add(time.Minute)),
+		},
 	}
 }

@@ -12504,6 +12504,579 @@ func (x *ConfirmIdentityResponse) GetIdentity() *Identity {
 	return nil
 }
 
+// Session is what a browser has instead of a certificate.
+type Session struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Operator      string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"` // name of the identity that asked for it
+	OperatorId    string                 `protobuf:"bytes,3,opt,name=operator_id,json=operatorId,proto3" json:"operator_id,omitempty"`
+	Role          string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`       // operator or read-only
+	From          string                 `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`       // address of the browser; empty: nobody has used the link yet
+	Browser       string                 `protobuf:"bytes,6,opt,name=browser,proto3" json:"browser,omitempty"` // what that says that it is
+	OfferedAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=offered_at,json=offeredAt,proto3" json:"offered_at,omitempty"`
+	OpenedAt      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=opened_at,json=openedAt,proto3" json:"opened_at,omitempty"` // absent: nobody has used the link yet
+	Until         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Session) Reset() {
+	*x = Session{}
+	mi := &file_berth_v1_api_proto_msgTypes[192]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Session) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Session) ProtoMessage() {}
+
+func (x *Session) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[192]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Session.ProtoReflect.Descriptor instead.
+func (*Session) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
+}
+
+func (x *Session) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Session) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+func (x *Session) GetOperatorId() string {
+	if x != nil {
+		return x.OperatorId
+	}
+	return ""
+}
+
+func (x *Session) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Session) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *Session) GetBrowser() string {
+	if x != nil {
+		return x.Browser
+	}
+	return ""
+}
+
+func (x *Session) GetOfferedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OfferedAt
+	}
+	return nil
+}
+
+func (x *Session) GetOpenedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OpenedAt
+	}
+	return nil
+}
+
+func (x *Session) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+type OfferSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ReadOnly      bool                   `protobuf:"varint,1,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // nothing can be changed in the session
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OfferSessionRequest) Reset() {
+	*x = OfferSessionRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[193]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OfferSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OfferSessionRequest) ProtoMessage() {}
+
+func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[193]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OfferSessionRequest.ProtoReflect.Descriptor instead.
+func (*OfferSessionRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+}
+
+func (x *OfferSessionRequest) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+type OfferSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`         // to open in a browser; shown once
+	Fingerprint   string                 `protobuf:"bytes,3,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"` // SHA-256 of the certificate of who answers there, in hex, for a browser that does not trust it
+	Session       *Session               `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OfferSessionResponse) Reset() {
+	*x = OfferSessionResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[194]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OfferSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OfferSessionResponse) ProtoMessage() {}
+
+func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[194]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OfferSessionResponse.ProtoReflect.Descriptor instead.
+func (*OfferSessionResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+}
+
+func (x *OfferSessionResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *OfferSessionResponse) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *OfferSessionResponse) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+func (x *OfferSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+type ListSessionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsRequest) Reset() {
+	*x = ListSessionsRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[195]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsRequest) ProtoMessage() {}
+
+func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[195]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+}
+
+func (x *ListSessionsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListSessionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Sessions      []*Session             `protobuf:"bytes,2,rep,name=sessions,proto3" json:"sessions,omitempty"` // that have not ended, and links that are good, by ID
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsResponse) Reset() {
+	*x = ListSessionsResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[196]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsResponse) ProtoMessage() {}
+
+func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[196]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+}
+
+func (x *ListSessionsResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListSessionsResponse) GetSessions() []*Session {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ListSessionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type RevokeSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // as ListSessions has it
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeSessionRequest) Reset() {
+	*x = RevokeSessionRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[197]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeSessionRequest) ProtoMessage() {}
+
+func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[197]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
+func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+}
+
+func (x *RevokeSessionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RevokeSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RevokeSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Session       *Session               `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"` // as it was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeSessionResponse) Reset() {
+	*x = RevokeSessionResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[198]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeSessionResponse) ProtoMessage() {}
+
+func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[198]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
+func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
+}
+
+func (x *RevokeSessionResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RevokeSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+type OpenSessionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	LinkHash      string                 `protobuf:"bytes,2,opt,name=link_hash,json=linkHash,proto3" json:"link_hash,omitempty"`
+	SecretHash    string                 `protobuf:"bytes,3,opt,name=secret_hash,json=secretHash,proto3" json:"secret_hash,omitempty"` // of what the browser gets
+	From          string                 `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	Browser       string                 `protobuf:"bytes,5,opt,name=browser,proto3" json:"browser,omitempty"`
+	RequestId     string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSessionRequest) Reset() {
+	*x = OpenSessionRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[199]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSessionRequest) ProtoMessage() {}
+
+func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[199]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
+func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
+}
+
+func (x *OpenSessionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *OpenSessionRequest) GetLinkHash() string {
+	if x != nil {
+		return x.LinkHash
+	}
+	return ""
+}
+
+func (x *OpenSessionRequest) GetSecretHash() string {
+	if x != nil {
+		return x.SecretHash
+	}
+	return ""
+}
+
+func (x *OpenSessionRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *OpenSessionRequest) GetBrowser() string {
+	if x != nil {
+		return x.Browser
+	}
+	return ""
+}
+
+func (x *OpenSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type OpenSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Session       *Session               `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSessionResponse) Reset() {
+	*x = OpenSessionResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[200]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSessionResponse) ProtoMessage() {}
+
+func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[200]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSessionResponse.ProtoReflect.Descriptor instead.
+func (*OpenSessionResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
+}
+
+func (x *OpenSessionResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *OpenSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
 type EnrolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TokenSecret   string                 `protobuf:"bytes,1,opt,name=token_secret,json=tokenSecret,proto3" json:"token_secret,omitempty"`
@@ -12522,7 +13095,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12534,7 +13107,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12547,7 +13120,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -12639,7 +13212,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12651,7 +13224,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12664,7 +13237,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -12750,7 +13323,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12762,7 +13335,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12775,7 +13348,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -12823,7 +13396,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12835,7 +13408,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12848,7 +13421,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -12874,7 +13447,7 @@ type TakeAuthoritiesRequest struct {
 
 func (x *TakeAuthoritiesRequest) Reset() {
 	*x = TakeAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12886,7 +13459,7 @@ func (x *TakeAuthoritiesRequest) String() string {
 func (*TakeAuthoritiesRequest) ProtoMessage() {}
 
 func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12899,7 +13472,7 @@ func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *TakeAuthoritiesRequest) GetHolds() []string {
@@ -12919,7 +13492,7 @@ type TakeAuthoritiesResponse struct {
 
 func (x *TakeAuthoritiesResponse) Reset() {
 	*x = TakeAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12931,7 +13504,7 @@ func (x *TakeAuthoritiesResponse) String() string {
 func (*TakeAuthoritiesResponse) ProtoMessage() {}
 
 func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12944,7 +13517,7 @@ func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -12975,7 +13548,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12987,7 +13560,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13000,7 +13573,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -13102,7 +13675,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13114,7 +13687,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13127,7 +13700,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
 }
 
 type ImportImageRequest struct {
@@ -13140,7 +13713,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13152,7 +13725,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13165,7 +13738,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -13197,7 +13770,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13209,7 +13782,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13222,7 +13795,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -13284,7 +13857,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13296,7 +13869,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13309,7 +13882,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -13337,7 +13910,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13349,7 +13922,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13362,7 +13935,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -13396,7 +13969,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13408,7 +13981,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13421,7 +13994,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -13450,7 +14023,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13462,7 +14035,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13475,7 +14048,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -13517,7 +14090,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13529,7 +14102,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13542,7 +14115,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -13585,7 +14158,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13597,7 +14170,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13610,7 +14183,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
 }
 
 func (x *Pool) GetName() string {
@@ -13698,7 +14271,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13710,7 +14283,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13723,7 +14296,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -13778,7 +14351,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13790,7 +14363,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13803,7 +14376,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -13829,7 +14402,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13841,7 +14414,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13854,7 +14427,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -13915,7 +14488,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13927,7 +14500,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13940,7 +14513,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -13965,7 +14538,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13977,7 +14550,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13990,7 +14563,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -14055,7 +14628,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14067,7 +14640,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14080,7 +14653,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -14122,7 +14695,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14134,7 +14707,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14147,7 +14720,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -14180,7 +14753,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14192,7 +14765,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14205,7 +14778,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -15203,7 +15776,53 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"p\n" +
 	"\x17ConfirmIdentityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
-	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"\xb9\x02\n" +
+	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"\xbe\x02\n" +
+	"\aSession\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\boperator\x18\x02 \x01(\tR\boperator\x12\x1f\n" +
+	"\voperator_id\x18\x03 \x01(\tR\n" +
+	"operatorId\x12\x12\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\x12\x12\n" +
+	"\x04from\x18\x05 \x01(\tR\x04from\x12\x18\n" +
+	"\abrowser\x18\x06 \x01(\tR\abrowser\x129\n" +
+	"\n" +
+	"offered_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tofferedAt\x127\n" +
+	"\topened_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\bopenedAt\x120\n" +
+	"\x05until\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"2\n" +
+	"\x13OfferSessionRequest\x12\x1b\n" +
+	"\tread_only\x18\x01 \x01(\bR\breadOnly\"\xa6\x01\n" +
+	"\x14OfferSessionResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12 \n" +
+	"\vfingerprint\x18\x03 \x01(\tR\vfingerprint\x12+\n" +
+	"\asession\x18\x04 \x01(\v2\x11.berth.v1.SessionR\asession\"J\n" +
+	"\x13ListSessionsRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x94\x01\n" +
+	"\x14ListSessionsResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12-\n" +
+	"\bsessions\x18\x02 \x03(\v2\x11.berth.v1.SessionR\bsessions\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"E\n" +
+	"\x14RevokeSessionRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"k\n" +
+	"\x15RevokeSessionResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12+\n" +
+	"\asession\x18\x02 \x01(\v2\x11.berth.v1.SessionR\asession\"\xaf\x01\n" +
+	"\x12OpenSessionRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
+	"\tlink_hash\x18\x02 \x01(\tR\blinkHash\x12\x1f\n" +
+	"\vsecret_hash\x18\x03 \x01(\tR\n" +
+	"secretHash\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\tR\x04from\x12\x18\n" +
+	"\abrowser\x18\x05 \x01(\tR\abrowser\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"i\n" +
+	"\x13OpenSessionResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12+\n" +
+	"\asession\x18\x02 \x01(\v2\x11.berth.v1.SessionR\asession\"\xb9\x02\n" +
 	"\fEnrolRequest\x12!\n" +
 	"\ftoken_secret\x18\x01 \x01(\tR\vtokenSecret\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -15359,7 +15978,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xe7;\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xfe=\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -15581,18 +16200,28 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fListAuthorities\x12 .berth.v1.ListAuthoritiesRequest\x1a!.berth.v1.ListAuthoritiesResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x01 \x01\x12a\n" +
 	"\x0fRotateAuthority\x12 .berth.v1.RotateAuthorityRequest\x1a!.berth.v1.RotateAuthorityResponse\"\t\x8a\xb5\x18\x05\n" +
-	"\x01\x02\x10\x02\x12d\n" +
+	"\x01\x02\x10\x02\x12X\n" +
+	"\fOfferSession\x12\x1d.berth.v1.OfferSessionRequest\x1a\x1e.berth.v1.OfferSessionResponse\"\t\x8a\xb5\x18\x05\n" +
+	"\x01\x02\x10\x02\x12Y\n" +
+	"\fListSessions\x12\x1d.berth.v1.ListSessionsRequest\x1a\x1e.berth.v1.ListSessionsResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12`\n" +
+	"\rRevokeSession\x12\x1e.berth.v1.RevokeSessionRequest\x1a\x1f.berth.v1.RevokeSessionResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12d\n" +
 	"\x0fConfirmIdentity\x12 .berth.v1.ConfirmIdentityRequest\x1a!.berth.v1.ConfirmIdentityResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x012Z\n" +
 	"\x10EnrolmentService\x12F\n" +
 	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse\"\f\x8a\xb5\x18\b\n" +
-	"\x04\x01\x02\x03\x04\x10\x022\xde\x02\n" +
+	"\x04\x01\x02\x03\x04\x10\x022\xb7\x03\n" +
 	"\rMemberService\x12B\n" +
 	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x02 \x01\x12c\n" +
 	"\x0fTakeAuthorities\x12 .berth.v1.TakeAuthoritiesRequest\x1a!.berth.v1.TakeAuthoritiesResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x02 \x01\x12H\n" +
 	"\x06Report\x12\x17.berth.v1.ReportRequest\x1a\x18.berth.v1.ReportResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x03\x10\x02 \x01\x12W\n" +
+	"\vOpenSession\x12\x1c.berth.v1.OpenSessionRequest\x1a\x1d.berth.v1.OpenSessionResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x02 \x01\x12Z\n" +
 	"\fFetchHistory\x12\x1d.berth.v1.FetchHistoryRequest\x1a\x1e.berth.v1.FetchHistoryResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x01(\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
@@ -15610,7 +16239,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 224)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 233)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -15806,127 +16435,136 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*RevokeIdentityResponse)(nil),     // 191: berth.v1.RevokeIdentityResponse
 	(*ConfirmIdentityRequest)(nil),     // 192: berth.v1.ConfirmIdentityRequest
 	(*ConfirmIdentityResponse)(nil),    // 193: berth.v1.ConfirmIdentityResponse
-	(*EnrolRequest)(nil),               // 194: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 195: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 196: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 197: berth.v1.JoinResponse
-	(*TakeAuthoritiesRequest)(nil),     // 198: berth.v1.TakeAuthoritiesRequest
-	(*TakeAuthoritiesResponse)(nil),    // 199: berth.v1.TakeAuthoritiesResponse
-	(*ReportRequest)(nil),              // 200: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 201: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 202: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 203: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 204: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 205: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 206: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 207: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 208: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 209: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 210: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 211: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 212: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 213: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 214: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 215: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 216: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 217: berth.v1.ConsoleResponse
-	nil,                                // 218: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 219: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 220: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 221: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 222: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 223: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 224: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 225: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 226: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 227: google.protobuf.Timestamp
-	(*Node)(nil),                       // 228: berth.v1.Node
-	(*Domain)(nil),                     // 229: berth.v1.Domain
-	(*NodeSettings)(nil),               // 230: berth.v1.NodeSettings
-	(*Names)(nil),                      // 231: berth.v1.Names
-	(*FenceDevice)(nil),                // 232: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 233: berth.v1.Resource
-	(*Key)(nil),                        // 234: berth.v1.Key
-	(*NodeKey)(nil),                    // 235: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 236: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 237: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 238: berth.v1.Conflict
-	(*VM)(nil),                         // 239: berth.v1.VM
-	(*Operation)(nil),                  // 240: berth.v1.Operation
-	(*NewVM)(nil),                      // 241: berth.v1.NewVM
-	(*Decision)(nil),                   // 242: berth.v1.Decision
-	(*VMChange)(nil),                   // 243: berth.v1.VMChange
-	(*FieldChange)(nil),                // 244: berth.v1.FieldChange
-	(*Disk)(nil),                       // 245: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 246: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 247: berth.v1.Group
-	(*AffinityRule)(nil),               // 248: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 249: berth.v1.Plan
-	(*MigrationStats)(nil),             // 250: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 251: berth.v1.DecisionNode
-	(*Event)(nil),                      // 252: berth.v1.Event
-	(*Token)(nil),                      // 253: berth.v1.Token
+	(*Session)(nil),                    // 194: berth.v1.Session
+	(*OfferSessionRequest)(nil),        // 195: berth.v1.OfferSessionRequest
+	(*OfferSessionResponse)(nil),       // 196: berth.v1.OfferSessionResponse
+	(*ListSessionsRequest)(nil),        // 197: berth.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),       // 198: berth.v1.ListSessionsResponse
+	(*RevokeSessionRequest)(nil),       // 199: berth.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),      // 200: berth.v1.RevokeSessionResponse
+	(*OpenSessionRequest)(nil),         // 201: berth.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),        // 202: berth.v1.OpenSessionResponse
+	(*EnrolRequest)(nil),               // 203: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 204: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 205: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 206: berth.v1.JoinResponse
+	(*TakeAuthoritiesRequest)(nil),     // 207: berth.v1.TakeAuthoritiesRequest
+	(*TakeAuthoritiesResponse)(nil),    // 208: berth.v1.TakeAuthoritiesResponse
+	(*ReportRequest)(nil),              // 209: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 210: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 211: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 212: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 213: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 214: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 215: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 216: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 217: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 218: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 219: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 220: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 221: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 222: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 223: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 224: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 225: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 226: berth.v1.ConsoleResponse
+	nil,                                // 227: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 228: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 229: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 230: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 231: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 232: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 233: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 234: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 235: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 236: google.protobuf.Timestamp
+	(*Node)(nil),                       // 237: berth.v1.Node
+	(*Domain)(nil),                     // 238: berth.v1.Domain
+	(*NodeSettings)(nil),               // 239: berth.v1.NodeSettings
+	(*Names)(nil),                      // 240: berth.v1.Names
+	(*FenceDevice)(nil),                // 241: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 242: berth.v1.Resource
+	(*Key)(nil),                        // 243: berth.v1.Key
+	(*NodeKey)(nil),                    // 244: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 245: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 246: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 247: berth.v1.Conflict
+	(*VM)(nil),                         // 248: berth.v1.VM
+	(*Operation)(nil),                  // 249: berth.v1.Operation
+	(*NewVM)(nil),                      // 250: berth.v1.NewVM
+	(*Decision)(nil),                   // 251: berth.v1.Decision
+	(*VMChange)(nil),                   // 252: berth.v1.VMChange
+	(*FieldChange)(nil),                // 253: berth.v1.FieldChange
+	(*Disk)(nil),                       // 254: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 255: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 256: berth.v1.Group
+	(*AffinityRule)(nil),               // 257: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 258: berth.v1.Plan
+	(*MigrationStats)(nil),             // 259: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 260: berth.v1.DecisionNode
+	(*Event)(nil),                      // 261: berth.v1.Event
+	(*Token)(nil),                      // 262: berth.v1.Token
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	226, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	235, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	227, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	227, // 3: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	227, // 4: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	236, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	236, // 3: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	236, // 4: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	4,   // 5: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	227, // 6: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	227, // 7: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	236, // 6: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	236, // 7: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
 	7,   // 8: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	228, // 9: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	228, // 10: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	229, // 11: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	230, // 12: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	218, // 13: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	231, // 14: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	232, // 15: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	228, // 16: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	228, // 17: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	228, // 18: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	233, // 19: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	233, // 20: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	219, // 21: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	220, // 22: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	221, // 23: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	233, // 24: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	222, // 25: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	223, // 26: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	224, // 27: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	233, // 28: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	234, // 29: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	234, // 30: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	234, // 31: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	234, // 32: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	234, // 33: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	235, // 34: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	225, // 35: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	236, // 36: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	236, // 37: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	235, // 38: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	233, // 39: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	233, // 40: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	237, // 41: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	238, // 42: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	237, // 9: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	237, // 10: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	238, // 11: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	239, // 12: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	227, // 13: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	240, // 14: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	241, // 15: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	237, // 16: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	237, // 17: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	237, // 18: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	242, // 19: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	242, // 20: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	228, // 21: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	229, // 22: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	230, // 23: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	242, // 24: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	231, // 25: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	232, // 26: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	233, // 27: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	242, // 28: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	243, // 29: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	243, // 30: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	243, // 31: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	243, // 32: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	243, // 33: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	244, // 34: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	234, // 35: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	245, // 36: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	245, // 37: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	244, // 38: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	242, // 39: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	242, // 40: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	246, // 41: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	247, // 42: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
 	7,   // 43: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	239, // 44: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	239, // 45: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	240, // 46: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	241, // 47: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	240, // 48: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	242, // 49: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	239, // 50: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	241, // 51: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	239, // 52: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	242, // 53: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	243, // 54: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	239, // 55: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	244, // 56: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	240, // 57: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	240, // 58: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	248, // 44: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	248, // 45: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	249, // 46: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	250, // 47: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	249, // 48: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	251, // 49: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	248, // 50: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	250, // 51: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	248, // 52: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	251, // 53: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	252, // 54: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	248, // 55: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	253, // 56: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	249, // 57: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	249, // 58: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	61,  // 59: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	62,  // 60: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	63,  // 61: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -15939,299 +16577,314 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	71,  // 68: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	72,  // 69: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	73,  // 70: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	245, // 71: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	254, // 71: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	65,  // 72: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
 	75,  // 73: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	240, // 74: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	246, // 75: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	240, // 76: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	242, // 77: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	240, // 78: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	249, // 74: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	255, // 75: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	249, // 76: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	251, // 77: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	249, // 78: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	90,  // 79: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	240, // 80: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	242, // 81: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	246, // 82: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	247, // 83: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	247, // 84: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	247, // 85: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	247, // 86: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	238, // 87: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	231, // 88: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	231, // 89: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	231, // 90: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	231, // 91: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	248, // 92: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	248, // 93: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	247, // 94: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	238, // 95: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	244, // 96: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	238, // 97: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	249, // 98: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	228, // 99: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	249, // 100: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	249, // 101: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	249, // 102: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	249, // 103: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	249, // 104: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	249, // 105: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	249, // 106: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	249, // 107: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	249, // 80: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	251, // 81: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	255, // 82: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	256, // 83: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	256, // 84: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	256, // 85: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	256, // 86: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	247, // 87: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	240, // 88: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	240, // 89: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	240, // 90: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	240, // 91: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	257, // 92: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	257, // 93: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	256, // 94: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	247, // 95: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	253, // 96: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	247, // 97: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	258, // 98: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	237, // 99: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	258, // 100: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	258, // 101: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	258, // 102: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	258, // 103: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	258, // 104: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	258, // 105: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	258, // 106: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	258, // 107: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
 	7,   // 108: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	240, // 109: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	240, // 110: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	240, // 111: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	250, // 112: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	240, // 113: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	249, // 109: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	249, // 110: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	249, // 111: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	259, // 112: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	249, // 113: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	131, // 114: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	240, // 115: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	240, // 116: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	240, // 117: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	249, // 115: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	249, // 116: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	249, // 117: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
 	7,   // 118: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	242, // 119: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	242, // 120: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	242, // 121: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	242, // 122: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	251, // 119: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	251, // 120: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	251, // 121: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	251, // 122: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	146, // 123: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	227, // 124: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	227, // 125: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	236, // 124: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	236, // 125: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
 	149, // 126: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	227, // 127: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	251, // 128: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	227, // 129: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	236, // 127: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	260, // 128: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	236, // 129: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
 	154, // 130: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
 	7,   // 131: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	252, // 132: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	261, // 132: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
 	7,   // 133: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
 	0,   // 134: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	252, // 135: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	242, // 136: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	240, // 137: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	261, // 135: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	251, // 136: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	249, // 137: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
 	158, // 138: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	226, // 139: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	227, // 140: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	253, // 141: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	253, // 142: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	235, // 139: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	236, // 140: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	262, // 141: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	262, // 142: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
 	177, // 143: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	227, // 144: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	227, // 145: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	227, // 146: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	227, // 147: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	227, // 148: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	236, // 144: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	236, // 145: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	236, // 146: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	236, // 147: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	236, // 148: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
 	182, // 149: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
 	183, // 150: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	227, // 151: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	227, // 152: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	236, // 151: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	236, // 152: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
 	183, // 153: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
 	176, // 154: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
 	176, // 155: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 156: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 157: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	227, // 158: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	227, // 159: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	203, // 160: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	233, // 161: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	233, // 162: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	209, // 163: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	212, // 164: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	210, // 165: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 166: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	227, // 167: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	211, // 168: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	215, // 169: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	215, // 170: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	215, // 171: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	215, // 172: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	231, // 173: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	231, // 174: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 175: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 176: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 177: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 178: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 179: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 180: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 181: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 182: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 183: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 184: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 185: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 186: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 187: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 188: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 189: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 190: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 191: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 192: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 193: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 194: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 195: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 196: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 197: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 198: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 199: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 200: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 201: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 202: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 203: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 204: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 205: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 206: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 207: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 208: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 209: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 210: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	82,  // 211: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 212: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 213: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 214: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 215: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 216: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 217: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 218: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 219: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 220: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 221: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 222: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 223: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 224: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 225: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 226: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 227: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 228: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 229: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 230: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 231: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 232: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 233: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 234: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 235: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 236: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	144, // 237: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	147, // 238: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	150, // 239: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	152, // 240: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	202, // 241: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	205, // 242: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	207, // 243: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	213, // 244: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	216, // 245: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	155, // 246: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	157, // 247: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	162, // 248: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	164, // 249: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	166, // 250: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	168, // 251: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	172, // 252: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	170, // 253: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	174, // 254: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	186, // 255: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	188, // 256: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	190, // 257: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	178, // 258: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	180, // 259: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	184, // 260: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	192, // 261: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	194, // 262: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	196, // 263: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	198, // 264: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	200, // 265: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	160, // 266: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 267: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 268: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 269: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 270: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 271: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 272: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 273: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 274: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 275: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 276: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 277: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 278: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 279: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 280: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 281: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 282: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 283: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 284: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 285: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 286: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 287: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 288: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 289: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 290: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 291: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 292: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 293: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 294: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 295: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 296: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 297: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 298: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 299: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 300: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 301: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 302: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 303: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 304: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 305: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 306: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 307: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 308: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 309: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 310: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 311: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 312: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 313: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 314: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 315: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 316: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 317: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 318: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 319: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 320: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 321: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 322: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 323: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 324: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 325: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 326: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 327: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 328: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 329: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 330: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 331: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 332: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	204, // 333: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	206, // 334: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	208, // 335: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	214, // 336: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	217, // 337: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 338: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 339: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	163, // 340: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 341: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 342: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 343: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 344: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 345: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 346: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	187, // 347: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	189, // 348: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	191, // 349: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 350: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 351: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	185, // 352: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	193, // 353: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	195, // 354: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	197, // 355: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	199, // 356: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	201, // 357: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	161, // 358: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	267, // [267:359] is the sub-list for method output_type
-	175, // [175:267] is the sub-list for method input_type
-	175, // [175:175] is the sub-list for extension type_name
-	175, // [175:175] is the sub-list for extension extendee
-	0,   // [0:175] is the sub-list for field type_name
+	236, // 158: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	236, // 159: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	236, // 160: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	194, // 161: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	194, // 162: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	194, // 163: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	194, // 164: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	236, // 165: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	236, // 166: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	212, // 167: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	242, // 168: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	242, // 169: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	218, // 170: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	221, // 171: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	219, // 172: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 173: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	236, // 174: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	220, // 175: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	224, // 176: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	224, // 177: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	224, // 178: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	224, // 179: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	240, // 180: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	240, // 181: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 182: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 183: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 184: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 185: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 186: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 187: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 188: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 189: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 190: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 191: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 192: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 193: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 194: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 195: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 196: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 197: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 198: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 199: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 200: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 201: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 202: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 203: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 204: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 205: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 206: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 207: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 208: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 209: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 210: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 211: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 212: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 213: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 214: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 215: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 216: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 217: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	82,  // 218: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 219: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 220: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 221: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 222: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 223: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 224: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 225: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 226: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 227: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 228: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 229: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 230: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 231: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 232: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 233: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 234: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 235: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 236: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 237: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 238: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 239: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 240: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 241: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 242: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 243: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	144, // 244: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	147, // 245: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	150, // 246: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	152, // 247: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	211, // 248: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	214, // 249: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	216, // 250: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	222, // 251: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	225, // 252: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	155, // 253: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	157, // 254: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	162, // 255: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	164, // 256: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	166, // 257: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	168, // 258: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	172, // 259: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	170, // 260: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	174, // 261: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	186, // 262: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	188, // 263: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	190, // 264: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	178, // 265: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	180, // 266: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	184, // 267: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	195, // 268: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	197, // 269: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	199, // 270: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	192, // 271: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	203, // 272: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	205, // 273: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	207, // 274: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	209, // 275: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	201, // 276: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	160, // 277: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 278: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 279: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 280: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 281: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 282: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 283: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 284: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 285: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 286: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 287: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 288: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 289: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 290: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 291: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 292: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 293: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 294: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 295: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 296: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 297: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 298: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 299: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 300: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 301: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 302: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 303: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 304: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 305: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 306: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 307: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 308: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 309: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 310: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 311: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 312: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 313: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 314: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 315: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 316: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 317: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 318: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 319: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 320: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 321: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 322: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 323: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 324: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 325: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 326: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 327: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 328: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 329: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 330: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 331: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 332: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 333: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 334: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 335: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 336: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 337: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 338: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 339: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 340: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 341: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 342: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 343: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	213, // 344: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	215, // 345: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	217, // 346: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	223, // 347: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	226, // 348: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 349: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 350: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	163, // 351: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 352: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 353: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 354: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 355: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 356: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 357: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	187, // 358: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	189, // 359: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	191, // 360: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 361: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 362: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	185, // 363: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	196, // 364: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	198, // 365: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	200, // 366: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	193, // 367: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	204, // 368: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	206, // 369: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	208, // 370: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	210, // 371: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	202, // 372: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	161, // 373: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	278, // [278:374] is the sub-list for method output_type
+	182, // [182:278] is the sub-list for method input_type
+	182, // [182:182] is the sub-list for extension type_name
+	182, // [182:182] is the sub-list for extension extendee
+	0,   // [0:182] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -16276,7 +16929,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   224,
+			NumMessages:   233,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -4668,6 +4668,7 @@ type Operation struct {
 	Resolution    string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
 	ResolvedBy    string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
 	Doing         string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"`          // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
+	Progress      *MigrationStats        `protobuf:"bytes,26,opt,name=progress,proto3" json:"progress,omitempty"`    // of a running migration, as its node has last told; absent: it has told nothing yet
 	Cancelled     bool                   `protobuf:"varint,25,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // somebody has cancelled it, and it ended because of that: the result is FAILED
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4869,6 +4870,13 @@ func (x *Operation) GetDoing() string {
 		return x.Doing
 	}
 	return ""
+}
+
+func (x *Operation) GetProgress() *MigrationStats {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
 }
 
 func (x *Operation) GetCancelled() bool {
@@ -7101,7 +7109,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xac\x06\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xe2\x06\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -7133,7 +7141,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"resolution\x12\x1f\n" +
 	"\vresolved_by\x18\x17 \x01(\tR\n" +
 	"resolvedBy\x12\x14\n" +
-	"\x05doing\x18\x18 \x01(\tR\x05doing\x12\x1c\n" +
+	"\x05doing\x18\x18 \x01(\tR\x05doing\x124\n" +
+	"\bprogress\x18\x1a \x01(\v2\x18.berth.v1.MigrationStatsR\bprogress\x12\x1c\n" +
 	"\tcancelled\x18\x19 \x01(\bR\tcancelled\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
@@ -7577,29 +7586,30 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	61, // 76: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	45, // 77: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
 	36, // 78: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	61, // 79: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	7,  // 80: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	51, // 81: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	52, // 82: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	49, // 83: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	47, // 84: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	48, // 85: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	7,  // 86: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	50, // 87: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	63, // 88: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	63, // 89: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	53, // 90: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	54, // 91: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	61, // 92: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	61, // 93: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	61, // 94: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	46, // 95: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	64, // 96: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	97, // [97:97] is the sub-list for method output_type
-	97, // [97:97] is the sub-list for method input_type
-	97, // [97:97] is the sub-list for extension type_name
-	97, // [97:97] is the sub-list for extension extendee
-	0,  // [0:97] is the sub-list for field type_name
+	45, // 79: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
+	61, // 80: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	7,  // 81: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	51, // 82: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	52, // 83: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	49, // 84: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	47, // 85: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	48, // 86: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	7,  // 87: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	50, // 88: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	63, // 89: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	63, // 90: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	53, // 91: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	54, // 92: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	61, // 93: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	61, // 94: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	61, // 95: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	46, // 96: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	64, // 97: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	98, // [98:98] is the sub-list for method output_type
+	98, // [98:98] is the sub-list for method input_type
+	98, // [98:98] is the sub-list for extension type_name
+	98, // [98:98] is the sub-list for extension extendee
+	0,  // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }

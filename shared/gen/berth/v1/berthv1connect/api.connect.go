@@ -255,6 +255,15 @@ const (
 	// BerthServiceRotateAuthorityProcedure is the fully-qualified name of the BerthService's
 	// RotateAuthority RPC.
 	BerthServiceRotateAuthorityProcedure = "/berth.v1.BerthService/RotateAuthority"
+	// BerthServiceOfferSessionProcedure is the fully-qualified name of the BerthService's OfferSession
+	// RPC.
+	BerthServiceOfferSessionProcedure = "/berth.v1.BerthService/OfferSession"
+	// BerthServiceListSessionsProcedure is the fully-qualified name of the BerthService's ListSessions
+	// RPC.
+	BerthServiceListSessionsProcedure = "/berth.v1.BerthService/ListSessions"
+	// BerthServiceRevokeSessionProcedure is the fully-qualified name of the BerthService's
+	// RevokeSession RPC.
+	BerthServiceRevokeSessionProcedure = "/berth.v1.BerthService/RevokeSession"
 	// BerthServiceConfirmIdentityProcedure is the fully-qualified name of the BerthService's
 	// ConfirmIdentity RPC.
 	BerthServiceConfirmIdentityProcedure = "/berth.v1.BerthService/ConfirmIdentity"
@@ -267,6 +276,9 @@ const (
 	MemberServiceTakeAuthoritiesProcedure = "/berth.v1.MemberService/TakeAuthorities"
 	// MemberServiceReportProcedure is the fully-qualified name of the MemberService's Report RPC.
 	MemberServiceReportProcedure = "/berth.v1.MemberService/Report"
+	// MemberServiceOpenSessionProcedure is the fully-qualified name of the MemberService's OpenSession
+	// RPC.
+	MemberServiceOpenSessionProcedure = "/berth.v1.MemberService/OpenSession"
 	// MemberServiceFetchHistoryProcedure is the fully-qualified name of the MemberService's
 	// FetchHistory RPC.
 	MemberServiceFetchHistoryProcedure = "/berth.v1.MemberService/FetchHistory"
@@ -412,6 +424,11 @@ type BerthServiceClient interface {
 	ListAuthorities(context.Context, *connect.Request[v1.ListAuthoritiesRequest]) (*connect.Response[v1.ListAuthoritiesResponse], error)
 	// RotateAuthority begins to replace the cluster's authority, goes on without somebody, or takes the beginning back.
 	RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.RotateAuthorityResponse], error)
+	// OfferSession makes a link that opens one session of the console, with the caller's rights or fewer. The link is good once.
+	OfferSession(context.Context, *connect.Request[v1.OfferSessionRequest]) (*connect.Response[v1.OfferSessionResponse], error)
+	ListSessions(context.Context, *connect.Request[v1.ListSessionsRequest]) (*connect.Response[v1.ListSessionsResponse], error)
+	// RevokeSession ends a session, or a link, at once.
+	RevokeSession(context.Context, *connect.Request[v1.RevokeSessionRequest]) (*connect.Response[v1.RevokeSessionResponse], error)
 	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
 	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
 }
@@ -943,6 +960,24 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("RotateAuthority")),
 			connect.WithClientOptions(opts...),
 		),
+		offerSession: connect.NewClient[v1.OfferSessionRequest, v1.OfferSessionResponse](
+			httpClient,
+			baseURL+BerthServiceOfferSessionProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("OfferSession")),
+			connect.WithClientOptions(opts...),
+		),
+		listSessions: connect.NewClient[v1.ListSessionsRequest, v1.ListSessionsResponse](
+			httpClient,
+			baseURL+BerthServiceListSessionsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListSessions")),
+			connect.WithClientOptions(opts...),
+		),
+		revokeSession: connect.NewClient[v1.RevokeSessionRequest, v1.RevokeSessionResponse](
+			httpClient,
+			baseURL+BerthServiceRevokeSessionProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RevokeSession")),
+			connect.WithClientOptions(opts...),
+		),
 		confirmIdentity: connect.NewClient[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse](
 			httpClient,
 			baseURL+BerthServiceConfirmIdentityProcedure,
@@ -1040,6 +1075,9 @@ type berthServiceClient struct {
 	renewCertificate   *connect.Client[v1.RenewCertificateRequest, v1.RenewCertificateResponse]
 	listAuthorities    *connect.Client[v1.ListAuthoritiesRequest, v1.ListAuthoritiesResponse]
 	rotateAuthority    *connect.Client[v1.RotateAuthorityRequest, v1.RotateAuthorityResponse]
+	offerSession       *connect.Client[v1.OfferSessionRequest, v1.OfferSessionResponse]
+	listSessions       *connect.Client[v1.ListSessionsRequest, v1.ListSessionsResponse]
+	revokeSession      *connect.Client[v1.RevokeSessionRequest, v1.RevokeSessionResponse]
 	confirmIdentity    *connect.Client[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse]
 }
 
@@ -1473,6 +1511,21 @@ func (c *berthServiceClient) RotateAuthority(ctx context.Context, req *connect.R
 	return c.rotateAuthority.CallUnary(ctx, req)
 }
 
+// OfferSession calls berth.v1.BerthService.OfferSession.
+func (c *berthServiceClient) OfferSession(ctx context.Context, req *connect.Request[v1.OfferSessionRequest]) (*connect.Response[v1.OfferSessionResponse], error) {
+	return c.offerSession.CallUnary(ctx, req)
+}
+
+// ListSessions calls berth.v1.BerthService.ListSessions.
+func (c *berthServiceClient) ListSessions(ctx context.Context, req *connect.Request[v1.ListSessionsRequest]) (*connect.Response[v1.ListSessionsResponse], error) {
+	return c.listSessions.CallUnary(ctx, req)
+}
+
+// RevokeSession calls berth.v1.BerthService.RevokeSession.
+func (c *berthServiceClient) RevokeSession(ctx context.Context, req *connect.Request[v1.RevokeSessionRequest]) (*connect.Response[v1.RevokeSessionResponse], error) {
+	return c.revokeSession.CallUnary(ctx, req)
+}
+
 // ConfirmIdentity calls berth.v1.BerthService.ConfirmIdentity.
 func (c *berthServiceClient) ConfirmIdentity(ctx context.Context, req *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error) {
 	return c.confirmIdentity.CallUnary(ctx, req)
@@ -1618,6 +1671,11 @@ type BerthServiceHandler interface {
 	ListAuthorities(context.Context, *connect.Request[v1.ListAuthoritiesRequest]) (*connect.Response[v1.ListAuthoritiesResponse], error)
 	// RotateAuthority begins to replace the cluster's authority, goes on without somebody, or takes the beginning back.
 	RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.RotateAuthorityResponse], error)
+	// OfferSession makes a link that opens one session of the console, with the caller's rights or fewer. The link is good once.
+	OfferSession(context.Context, *connect.Request[v1.OfferSessionRequest]) (*connect.Response[v1.OfferSessionResponse], error)
+	ListSessions(context.Context, *connect.Request[v1.ListSessionsRequest]) (*connect.Response[v1.ListSessionsResponse], error)
+	// RevokeSession ends a session, or a link, at once.
+	RevokeSession(context.Context, *connect.Request[v1.RevokeSessionRequest]) (*connect.Response[v1.RevokeSessionResponse], error)
 	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
 	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
 }
@@ -2145,6 +2203,24 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("RotateAuthority")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceOfferSessionHandler := connect.NewUnaryHandler(
+		BerthServiceOfferSessionProcedure,
+		svc.OfferSession,
+		connect.WithSchema(berthServiceMethods.ByName("OfferSession")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListSessionsHandler := connect.NewUnaryHandler(
+		BerthServiceListSessionsProcedure,
+		svc.ListSessions,
+		connect.WithSchema(berthServiceMethods.ByName("ListSessions")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRevokeSessionHandler := connect.NewUnaryHandler(
+		BerthServiceRevokeSessionProcedure,
+		svc.RevokeSession,
+		connect.WithSchema(berthServiceMethods.ByName("RevokeSession")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceConfirmIdentityHandler := connect.NewUnaryHandler(
 		BerthServiceConfirmIdentityProcedure,
 		svc.ConfirmIdentity,
@@ -2325,6 +2401,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceListAuthoritiesHandler.ServeHTTP(w, r)
 		case BerthServiceRotateAuthorityProcedure:
 			berthServiceRotateAuthorityHandler.ServeHTTP(w, r)
+		case BerthServiceOfferSessionProcedure:
+			berthServiceOfferSessionHandler.ServeHTTP(w, r)
+		case BerthServiceListSessionsProcedure:
+			berthServiceListSessionsHandler.ServeHTTP(w, r)
+		case BerthServiceRevokeSessionProcedure:
+			berthServiceRevokeSessionHandler.ServeHTTP(w, r)
 		case BerthServiceConfirmIdentityProcedure:
 			berthServiceConfirmIdentityHandler.ServeHTTP(w, r)
 		default:
@@ -2680,6 +2762,18 @@ func (UnimplementedBerthServiceHandler) RotateAuthority(context.Context, *connec
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RotateAuthority is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) OfferSession(context.Context, *connect.Request[v1.OfferSessionRequest]) (*connect.Response[v1.OfferSessionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.OfferSession is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListSessions(context.Context, *connect.Request[v1.ListSessionsRequest]) (*connect.Response[v1.ListSessionsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListSessions is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RevokeSession(context.Context, *connect.Request[v1.RevokeSessionRequest]) (*connect.Response[v1.RevokeSessionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RevokeSession is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ConfirmIdentity is not implemented"))
 }
@@ -2762,6 +2856,8 @@ type MemberServiceClient interface {
 	TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error)
 	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
+	// OpenSession uses a link that a browser has shown the caller. Both secrets stay there: the leader sees their hashes.
+	OpenSession(context.Context, *connect.Request[v1.OpenSessionRequest]) (*connect.Response[v1.OpenSessionResponse], error)
 	// FetchHistory gives a part of what this coordinator has kept of the past to one that was away.
 	FetchHistory(context.Context, *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error)
 }
@@ -2795,6 +2891,12 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(memberServiceMethods.ByName("Report")),
 			connect.WithClientOptions(opts...),
 		),
+		openSession: connect.NewClient[v1.OpenSessionRequest, v1.OpenSessionResponse](
+			httpClient,
+			baseURL+MemberServiceOpenSessionProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("OpenSession")),
+			connect.WithClientOptions(opts...),
+		),
 		fetchHistory: connect.NewClient[v1.FetchHistoryRequest, v1.FetchHistoryResponse](
 			httpClient,
 			baseURL+MemberServiceFetchHistoryProcedure,
@@ -2809,6 +2911,7 @@ type memberServiceClient struct {
 	join            *connect.Client[v1.JoinRequest, v1.JoinResponse]
 	takeAuthorities *connect.Client[v1.TakeAuthoritiesRequest, v1.TakeAuthoritiesResponse]
 	report          *connect.Client[v1.ReportRequest, v1.ReportResponse]
+	openSession     *connect.Client[v1.OpenSessionRequest, v1.OpenSessionResponse]
 	fetchHistory    *connect.Client[v1.FetchHistoryRequest, v1.FetchHistoryResponse]
 }
 
@@ -2827,6 +2930,11 @@ func (c *memberServiceClient) Report(ctx context.Context, req *connect.Request[v
 	return c.report.CallUnary(ctx, req)
 }
 
+// OpenSession calls berth.v1.MemberService.OpenSession.
+func (c *memberServiceClient) OpenSession(ctx context.Context, req *connect.Request[v1.OpenSessionRequest]) (*connect.Response[v1.OpenSessionResponse], error) {
+	return c.openSession.CallUnary(ctx, req)
+}
+
 // FetchHistory calls berth.v1.MemberService.FetchHistory.
 func (c *memberServiceClient) FetchHistory(ctx context.Context, req *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error) {
 	return c.fetchHistory.CallUnary(ctx, req)
@@ -2840,6 +2948,8 @@ type MemberServiceHandler interface {
 	TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error)
 	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
+	// OpenSession uses a link that a browser has shown the caller. Both secrets stay there: the leader sees their hashes.
+	OpenSession(context.Context, *connect.Request[v1.OpenSessionRequest]) (*connect.Response[v1.OpenSessionResponse], error)
 	// FetchHistory gives a part of what this coordinator has kept of the past to one that was away.
 	FetchHistory(context.Context, *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error)
 }
@@ -2869,6 +2979,12 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(memberServiceMethods.ByName("Report")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceOpenSessionHandler := connect.NewUnaryHandler(
+		MemberServiceOpenSessionProcedure,
+		svc.OpenSession,
+		connect.WithSchema(memberServiceMethods.ByName("OpenSession")),
+		connect.WithHandlerOptions(opts...),
+	)
 	memberServiceFetchHistoryHandler := connect.NewUnaryHandler(
 		MemberServiceFetchHistoryProcedure,
 		svc.FetchHistory,
@@ -2883,6 +2999,8 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 			memberServiceTakeAuthoritiesHandler.ServeHTTP(w, r)
 		case MemberServiceReportProcedure:
 			memberServiceReportHandler.ServeHTTP(w, r)
+		case MemberServiceOpenSessionProcedure:
+			memberServiceOpenSessionHandler.ServeHTTP(w, r)
 		case MemberServiceFetchHistoryProcedure:
 			memberServiceFetchHistoryHandler.ServeHTTP(w, r)
 		default:
@@ -2904,6 +3022,10 @@ func (UnimplementedMemberServiceHandler) TakeAuthorities(context.Context, *conne
 
 func (UnimplementedMemberServiceHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.Report is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) OpenSession(context.Context, *connect.Request[v1.OpenSessionRequest]) (*connect.Response[v1.OpenSessionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.OpenSession is not implemented"))
 }
 
 func (UnimplementedMemberServiceHandler) FetchHistory(context.Context, *connect.Request[v1.FetchHistoryRequest]) (*connect.Response[v1.FetchHistoryResponse], error) {

@@ -1,0 +1,333 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/hashicorp/go-hclog"
+
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/console"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/rpc"
+)
+
+var keep = flag.String("keep", "", "folder where each screen is kept as a file, to look at")
+
+// desk knows two cookies: good is alice's, and looks is one that may only look.
+type desk struct {
+	api    berthv1connect.BerthServiceClient
+	closed []string
+}
+
+func (d *desk) Open(_ context.Context, link, _, _ string) (string, time.Time, error) {
+	if link != "s1.fresh" {
+		return "", time.Time{}, rpc.Errorf(connect.CodePermissionDenied, &berthv1.ErrorDetail{
+			Code: rpc.Denied, NextStep: "run 'berth console' again",
+		}, "this link was used, or has ended")
+	}
+	return "good", time.Now().Add(time.Hour), nil
+}
+
+func (d *desk) Visitor(cookie, _ string) (console.Visitor, bool) {
+	if cookie != "good" && cookie != "looks" {
+		return console.Visitor{}, false
+	}
+	return console.Visitor{Operator: "alice", ReadOnly: cookie == "looks", Until: time.Now().Add(time.Hour), API: d.api}, true
+}
+
+func (d *desk) Close(_ context.Context, cookie, _ string) error {
+	d.closed = append(d.closed, cookie)
+	return nil
+}
+
+// hall is a console in front of a fake.
+type hall struct {
+	*testing.T
+
+	fake    *clitest.Fake
+	desk    *desk
+	handler http.Handler
+}
+
+func newHall(t *testing.T) *hall {
+	t.Helper()
+	fake := clitest.Steady()
+	server := httptest.NewServer(fake.Handler())
+	t.Cleanup(server.Close)
+	d := &desk{api: berthv1connect.NewBerthServiceClient(server.Client(), server.URL)}
+	now := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+	return &hall{T: t, fake: fake, desk: d, handler: console.New(console.Config{
+		Desk: d, Now: now, Log: hclog.NewNullLogger(),
+	}).Handler()}
+}
+
+// ask sends one request of a browser that has a cookie, if it is not empty. What has fields is a form.
+func (h *hall) ask(method, path, cookie string, fields url.Values, header ...string) (*http.Response, string) {
+	h.Helper()
+	r := httptest.NewRequest(method, "https://coord1:7423"+path, strings.NewReader(fields.Encode()))
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if cookie != "" {
+		r.AddCookie(&http.Cookie{Name: "__Host-berth", Value: cookie})
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	answer := w.Result()
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+// screens are all pages, each with something that it shows of the fake.
+var screens = map[string]string{
+	"/": "node3", "/nodes/node1": "web1", "/vms": "db1", "/vms?state=running": "web1", "/vms?vm=web1": "Where it has been", "/vms/web1": "Why is it there?",
+	"/vms/web1/migrate": "Nothing is moved yet", "/moves": "Live migrations", "/operations/op1": "Phase", "/groups": "Wants",
+	"/plans": "Kind", "/plans/p1": "Moves", "/nodes/node1/plan": "Nothing is moved yet", "/events": "Time (UTC)", "/decisions/d1": "Each node against each rule",
+}
+
+var actions = []string{
+	"/vms/web1/start", "/vms/web1/stop", "/vms/web1/reboot", "/vms/web1/migrate", "/operations/op1/cancel", "/plans/p1/apply",
+	"/plans/p1/discard", "/plans/p1/cancel", "/nodes/node1/drain", "/nodes/node1/undrain",
+}
+
+func TestEachScreenShowsWhatTheAPISaysAndTheCommandThatDoes(t *testing.T) {
+	h := newHall(t)
+	for path, shows := range screens {
+		answer, body := h.ask(http.MethodGet, path, "good", nil)
+		if answer.StatusCode != http.StatusOK || !strings.Contains(body, shows) {
+			t.Errorf("%s: %d, and it does not show %q:\n%s", path, answer.StatusCode, shows, body)
+		}
+		if !strings.Contains(body, "The same on the command line: <code>berth ") {
+			t.Errorf("%s does not say which command tells the same", path)
+		}
+		if strings.Contains(body, "http-equiv=\"refresh\"") && regexp.MustCompile(`<input (?:type="search"|name=)|<select`).MatchString(body) {
+			t.Errorf("%s is read again while somebody fills a form in", path)
+		}
+		if *keep != "" {
+			name := strings.NewReplacer("/", "_", "?", "_", "=", "_").Replace(path) + ".html"
+			if err := os.WriteFile(filepath.Join(*keep, name), []byte(body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestNothingIsShownBeforeLogin(t *testing.T) {
+	h := newHall(t)
+	for path := range screens {
+		for _, cookie := range []string{"", "other"} {
+			answer, body := h.ask(http.MethodGet, path, cookie, nil)
+			if answer.StatusCode != http.StatusUnauthorized || strings.Contains(body, "node1") || strings.Contains(body, "web1") {
+				t.Errorf("%s with cookie %q: %d\n%s", path, cookie, answer.StatusCode, body)
+			}
+		}
+	}
+	for _, path := range actions {
+		if answer, _ := h.ask(http.MethodPost, path, "", nil); answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %d", path, answer.StatusCode)
+		}
+	}
+	for _, path := range []string{"/nothing", "/vms/", "/static/", "/static/other.css", "/login/"} {
+		if answer, body := h.ask(http.MethodGet, path, "", nil); answer.StatusCode == http.StatusOK || strings.Contains(body, "node1") {
+			t.Errorf("%s: %d", path, answer.StatusCode)
+		}
+	}
+}
+
+// Every answer keeps other sites and scripts out, the refusals too.
+func TestHeadersOfEveryAnswer(t *testing.T) {
+	h := newHall(t)
+	for _, path := range []string{"/", "/nothing", "/static/console.css", "/login/s1.fresh"} {
+		for _, cookie := range []string{"", "good"} {
+			answer, body := h.ask(http.MethodGet, path, cookie, nil)
+			policy := answer.Header.Get("Content-Security-Policy")
+			for _, part := range []string{"default-src 'self'", "script-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+				if !strings.Contains(policy, part) {
+					t.Errorf("%s: the policy %q lacks %s", path, policy, part)
+				}
+			}
+			if !strings.Contains(answer.Header.Get("Strict-Transport-Security"), "max-age=") || answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %v", path, answer.Header)
+			}
+			if regexp.MustCompile(`(?i)<script|\sstyle=|<style|\son[a-z]+=`).MatchString(body) {
+				t.Errorf("%s has a script or style that the policy forbids:\n%s", path, body)
+			}
+		}
+	}
+}
+
+func TestALinkLogsInOnceAndALogoutEndsTheSession(t *testing.T) {
+	h := newHall(t)
+	answer, body := h.ask(http.MethodGet, "/login/s1.fresh", "", nil)
+	if answer.StatusCode != http.StatusOK || len(answer.Cookies()) > 0 || !strings.Contains(body, `value="s1.fresh"`) {
+		t.Errorf("looking at a link uses it: %d, %v", answer.StatusCode, answer.Cookies())
+	}
+	answer, _ = h.ask(http.MethodPost, "/login", "", url.Values{"link": {"s1.fresh"}})
+	cookies := answer.Cookies()
+	if answer.StatusCode != http.StatusSeeOther || len(cookies) != 1 {
+		t.Fatalf("got %d, %v", answer.StatusCode, cookies)
+	}
+	if c := cookies[0]; c.Name != "__Host-berth" || c.Value != "good" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" ||
+		c.SameSite != http.SameSiteLaxMode {
+		t.Errorf("the cookie is %+v", c)
+	}
+	answer, body = h.ask(http.MethodPost, "/login", "", url.Values{"link": {"s1.used"}})
+	if answer.StatusCode != http.StatusForbidden || len(answer.Cookies()) > 0 || !strings.Contains(body, "was used, or has ended") {
+		t.Errorf("a used link: %d\n%s", answer.StatusCode, body)
+	}
+	answer, _ = h.ask(http.MethodPost, "/logout", "good", nil)
+	if len(h.desk.closed) != 1 || answer.Cookies()[0].MaxAge >= 0 {
+		t.Errorf("the session goes on: %v", h.desk.closed)
+	}
+}
+
+func TestAChangeComesFromAPageOfTheConsoleOnly(t *testing.T) {
+	h := newHall(t)
+	for _, path := range append(actions, "/login", "/logout") {
+		for _, from := range [][]string{
+			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example"},
+		} {
+			if answer, _ := h.ask(http.MethodPost, path, "good", url.Values{"link": {"s1.fresh"}}, from...); answer.StatusCode != http.StatusForbidden {
+				t.Errorf("%s from %v: %d", path, from, answer.StatusCode)
+			}
+		}
+		if answer, _ := h.ask(http.MethodGet, path, "good", nil); answer.StatusCode == http.StatusSeeOther {
+			t.Errorf("%s is done by a link", path)
+		}
+	}
+	if stops := clitest.Asked[berthv1.StopVMRequest](h.fake); len(stops) > 0 || len(h.desk.closed) > 0 {
+		t.Errorf("the API was asked: %v", stops)
+	}
+}
+
+func TestAReadOnlySessionHasNoActions(t *testing.T) {
+	h := newHall(t)
+	for path := range screens {
+		_, body := h.ask(http.MethodGet, path, "looks", nil)
+		rest := strings.ReplaceAll(body, `method="post" action="/logout"`, "")
+		if strings.Contains(rest, `method="post"`) {
+			t.Errorf("%s offers to change something:\n%s", path, body)
+		}
+	}
+	for _, path := range actions {
+		if answer, body := h.ask(http.MethodPost, path, "looks", nil); answer.StatusCode != http.StatusForbidden ||
+			!strings.Contains(body, "read-only") {
+			t.Errorf("%s: %d", path, answer.StatusCode)
+		}
+	}
+	if stops := clitest.Asked[berthv1.StopVMRequest](h.fake); len(stops) > 0 {
+		t.Errorf("the API was asked: %v", stops)
+	}
+}
+
+// A form that is sent twice asks for the same thing once, and leads to where that is seen.
+func TestActionsAskTheAPI(t *testing.T) {
+	h := newHall(t)
+	for range 2 {
+		answer, body := h.ask(http.MethodPost, "/vms/web1/stop", "good", url.Values{"request": {"R1"}})
+		if answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != "/vms/web1" {
+			t.Fatalf("got %d to %q\n%s", answer.StatusCode, answer.Header.Get("Location"), body)
+		}
+	}
+	stops := clitest.Asked[berthv1.StopVMRequest](h.fake)
+	if len(stops) != 2 || stops[0].GetVm() != "web1" || stops[0].GetRequestId() == "" || stops[0].GetRequestId() != stops[1].GetRequestId() {
+		t.Errorf("the API was asked %v", stops)
+	}
+	_, page := h.ask(http.MethodGet, "/vms/web1", "good", nil)
+	tokens := regexp.MustCompile(`name="request" value="([^"]+)"`).FindAllStringSubmatch(page, -1)
+	if len(tokens) == 0 || len(tokens) > 1 && tokens[0][1] == tokens[1][1] {
+		t.Errorf("forms of one page have the tokens %v", tokens)
+	}
+}
+
+// What the API refuses is said with the next step, and a large form is not read.
+func TestARefusalSaysTheNextStep(t *testing.T) {
+	h := newHall(t)
+	h.desk.api = refusing{h.desk.api}
+	answer, body := h.ask(http.MethodPost, "/vms/web1/stop", "good", nil, "Referer", "https://coord1:7423/vms/web1")
+	if answer.StatusCode != http.StatusConflict || !strings.Contains(body, "it migrates") || !strings.Contains(body, "wait for it") ||
+		!strings.Contains(body, `href="/vms/web1"`) {
+		t.Errorf("got %d\n%s", answer.StatusCode, body)
+	}
+	answer, _ = h.ask(http.MethodPost, "/vms/web1/stop", "good", url.Values{"request": {strings.Repeat("x", 1<<20)}})
+	if answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("a form of a mebibyte: %d", answer.StatusCode)
+	}
+}
+
+type refusing struct {
+	berthv1connect.BerthServiceClient
+}
+
+func (refusing) StopVM(context.Context, *connect.Request[berthv1.StopVMRequest]) (*connect.Response[berthv1.StopVMResponse], error) {
+	return nil, rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{Code: rpc.Busy, NextStep: "wait for it"}, "%w", errors.New("it migrates"))
+}
+
+// A VM may be called what it likes: on a page that is text.
+func TestHostileNamesStayText(t *testing.T) {
+	const script = `"><script>alert(1)</script>`
+	h := newHall(t)
+	name := "x" + script
+	h.fake.Taint = func(answer any) {
+		switch a := answer.(type) {
+		case *berthv1.ListVMsResponse:
+			for _, vm := range a.GetVms() {
+				vm.Name, vm.Condition, vm.Node = name, script, name
+			}
+		case *berthv1.GetVMResponse:
+			a.Vm.Name, a.Vm.Condition, a.Vm.Description, a.Vm.Node = name, script, script, name
+		case *berthv1.ListHistoryResponse:
+			for _, entry := range a.GetEntries() {
+				if event := entry.GetEvent(); event != nil {
+					event.Subject, event.Message, event.Caller = "vm/"+name, script, script
+				}
+			}
+		case *berthv1.StatusResponse:
+			a.Problems = append(a.GetProblems(), script)
+		}
+	}
+	for _, path := range []string{"/", "/vms", "/vms/web1", "/events", "/vms/" + url.PathEscape(name)} {
+		_, body := h.ask(http.MethodGet, path, "good", nil)
+		if strings.Contains(strings.ToLower(body), "<script") || !strings.Contains(body, html.EscapeString("<script>")) {
+			t.Errorf("%s lets a name be more than text:\n%s", path, body)
+		}
+	}
+}
+
+func TestWhatIsNotKnownIsNotZero(t *testing.T) {
+	h := newHall(t)
+	h.fake.Taint = func(answer any) {
+		if a, is := answer.(*berthv1.ListNodesResponse); is {
+			for _, node := range a.GetNodes() {
+				node.Telemetry, node.Ledgers, node.Inventory, node.TelemetryAgeSeconds = nil, nil, nil, nil
+			}
+		}
+	}
+	_, body := h.ask(http.MethodGet, "/", "good", nil)
+	if !strings.Contains(body, "used unknown, promised unknown of unknown, physical unknown") || strings.Contains(body, "used 0") {
+		t.Errorf("got\n%s", body)
+	}
+}

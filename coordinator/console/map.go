@@ -1,0 +1,194 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sync/errgroup"
+
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// openUpTo is how many nodes a map may have whose clusters are all unfolded.
+const openUpTo = 60
+
+// nodeView is one node as the map shows it.
+type nodeView struct {
+	*berthv1.Node
+
+	State   string
+	Trouble []string // why it is shown first
+	Bar     bar
+	VMs     string
+	VCPUs   string
+	Waiting string // pressure on memory
+}
+
+// clusterView is one cluster with its nodes.
+type clusterView struct {
+	Name, Pod, Zone string
+	Nodes           []nodeView
+	Troubled        int
+	Bar             bar
+	Open            bool
+}
+
+// mapView is what the map shows.
+type mapView struct {
+	Status   *berthv1.StatusResponse
+	Unread   string // why the status could not be read
+	Clusters []clusterView
+	Nodes    int
+}
+
+// showMap shows all nodes by place, problems first.
+func showMap(v *visit) (*page, error) {
+	var (
+		shown    mapView
+		nodes    []*berthv1.Node
+		declared []*berthv1.Resource
+	)
+	group, ctx := errgroup.WithContext(v.ctx)
+	group.Go(func() error {
+		answer, err := v.API.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil {
+			_, said := refusalOf(err)
+			shown.Unread = said.Text
+			return nil
+		}
+		shown.Status = answer.Msg
+		return nil
+	})
+	group.Go(func() (err error) { nodes, err = allNodes(ctx, v); return err })
+	group.Go(func() (err error) { declared, err = places(ctx, v); return err })
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	shown.Clusters, shown.Nodes = byPlace(nodes, declared), len(nodes)
+	return &page{name: "map", Title: "Map", Here: "map", Command: "berth status; berth node list", Refresh: 15, Body: shown}, nil
+}
+
+func allNodes(ctx context.Context, v *visit) (all []*berthv1.Node, err error) {
+	for token := ""; ; {
+		answer, err := v.API.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{PageToken: token}))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answer.Msg.GetNodes()...)
+		if token = answer.Msg.GetNextPageToken(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+// places are the clusters and pods that are declared.
+func places(ctx context.Context, v *visit) (all []*berthv1.Resource, err error) {
+	for _, kind := range []string{"cluster", "pod"} {
+		for token := ""; ; {
+			answer, err := v.API.ListResources(ctx, connect.NewRequest(&berthv1.ListResourcesRequest{Kind: kind, PageToken: token}))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, answer.Msg.GetResources()...)
+			if token = answer.Msg.GetNextPageToken(); token == "" {
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// byPlace sorts nodes into clusters: by zone, pod and name, and inside of one those with trouble first.
+func byPlace(nodes []*berthv1.Node, declared []*berthv1.Resource) []clusterView {
+	zoneOf, clusters := make(map[string]string), make(map[string]*clusterView)
+	for _, resource := range declared {
+		switch resource.GetKind() {
+		case "pod":
+			zoneOf[resource.GetName()] = resource.GetLinks()["zone"]
+		case "cluster":
+			clusters[resource.GetName()] = &clusterView{Name: resource.GetName(), Pod: resource.GetLinks()["pod"]}
+		}
+	}
+	for _, node := range nodes {
+		cluster := clusters[node.GetCluster()]
+		if cluster == nil {
+			cluster = &clusterView{Name: node.GetCluster()}
+			clusters[node.GetCluster()] = cluster
+		}
+		one := viewNode(node)
+		cluster.Nodes = append(cluster.Nodes, one)
+		cluster.Bar.add(one.Bar)
+		if len(one.Trouble) > 0 {
+			cluster.Troubled++
+		}
+	}
+	all := make([]clusterView, 0, len(clusters))
+	for _, cluster := range clusters {
+		cluster.Zone = zoneOf[cluster.Pod]
+		cluster.Open = len(nodes) <= openUpTo || cluster.Troubled > 0 && len(cluster.Nodes) <= openUpTo
+		slices.SortStableFunc(cluster.Nodes, func(a, b nodeView) int {
+			return cmp.Or(cmp.Compare(min(len(b.Trouble), 1), min(len(a.Trouble), 1)), strings.Compare(a.GetName(), b.GetName()))
+		})
+		all = append(all, *cluster)
+	}
+	slices.SortFunc(all, func(a, b clusterView) int {
+		return cmp.Or(cmp.Compare(min(b.Troubled, 1), min(a.Troubled, 1)), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Pod, b.Pod),
+			strings.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func viewNode(node *berthv1.Node) nodeView {
+	one := nodeView{Node: node, State: word(node.GetState()), Bar: barOf(node), VMs: unknown, VCPUs: unknown, Waiting: unknown}
+	if node.GetState() != berthv1.NodeState_NODE_STATE_UP {
+		one.Trouble = append(one.Trouble, cmp.Or(node.GetStateReason(), "it is "+one.State))
+	}
+	if node.GetHeld() != "" {
+		one.Trouble = append(one.Trouble, node.GetHeld())
+	}
+	if ailing := node.GetTelemetry().GetAiling(); ailing != "" {
+		one.Trouble = append(one.Trouble, ailing)
+	}
+	switch {
+	case node.GetPlanId() != "":
+		one.State += ", draining"
+	case node.GetMaintenance():
+		one.State += ", maintenance"
+	}
+	if ledgers := node.GetLedgers(); ledgers != nil {
+		one.VMs = fmt.Sprint(ledgers.GetVms())
+		one.VCPUs = fmt.Sprintf("%d of %d", ledgers.GetVcpusUsed(), ledgers.GetVcpusLimit())
+	}
+	if pressure := node.GetTelemetry().GetMemoryPressure(); pressure != nil {
+		one.Waiting = fmt.Sprintf("%.1f %%", pressure.GetSomeAvg10())
+	}
+	return one
+}
+
+// nodePage is what the page of one node shows.
+type nodePage struct {
+	Node nodeView
+	VMs  []*berthv1.VM
+	More bool
+}
+
+// showNode shows one node and what runs there.
+func showNode(v *visit) (*page, error) {
+	name := v.path("node")
+	answer, err := v.API.GetNode(v.ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: name}))
+	if err != nil {
+		return nil, err
+	}
+	vms, err := v.API.ListVMs(v.ctx, connect.NewRequest(&berthv1.ListVMsRequest{Node: answer.Msg.GetNode().GetId()}))
+	if err != nil {
+		return nil, err
+	}
+	return &page{
+		name: "node", Title: "Node " + answer.Msg.GetNode().GetName(), Here: "map", Command: "berth node show " + quoted(name),
+		Body: nodePage{viewNode(answer.Msg.GetNode()), vms.Msg.GetVms(), vms.Msg.GetNextPageToken() != ""},
+	}, nil
+}

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"berth/coordinator/api/sessions"
+	"berth/coordinator/console"
+	"berth/coordinator/doorkeeper"
+	"berth/coordinator/session"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+	"berth/shared/scrape"
+)
+
+// How long a browser may take. Its pages are small, and none of them is a stream.
+const (
+	browserRead   = 15 * time.Second
+	browserWrite  = 60 * time.Second
+	browserIdle   = 2 * time.Minute
+	browserHeader = 16 << 10
+)
+
+// visitors are how many connections browsers may have: none of them shows a certificate, so the oldest gives way to the newest.
+var visitors = doorkeeper.Limits{Address: 32, All: 128, Holder: 1, Known: 1}
+
+// listenConsole opens the console's port. Guests do without a console, so a port that is taken keeps no coordinator from its work.
+func (d *daemon) listenConsole(ctx context.Context) net.Listener {
+	if d.config.Listen.Console == scrape.Off {
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", d.config.Listen.Console)
+	if err != nil {
+		d.log.Error("the console does not listen: set the key listen.console to a free port, or to off, and start the coordinator again",
+			"error", err)
+		return nil
+	}
+	port, _ := portOf(d.config.Listen.Console) // checked by complete
+	d.consoleAddress = net.JoinHostPort(d.config.Advertise, port)
+	return listener
+}
+
+// consolePlace is where this member's console is, for links to it.
+func (d *daemon) consolePlace() sessions.Place {
+	if d.consoleAddress == "" {
+		return sessions.Place{}
+	}
+	at := sessions.Place{Address: d.consoleAddress}
+	if certificate, err := os.ReadFile(d.home.tls().Certificate); err == nil {
+		at.Fingerprint, _ = pki.Fingerprint(certificate) // without it the address is told all the same
+	}
+	return at
+}
+
+// consoleServer shows browsers the console, by the certificate that this member has for its other ports.
+func (d *daemon) consoleServer(requests context.Context) (*http.Server, error) {
+	settings, err := pki.ServerConfig(d.home.tls(), tls.NoClientCert)
+	if err != nil {
+		return nil, err
+	}
+	log := d.log.Named("console")
+	shown := console.New(console.Config{Now: time.Now, Log: log, Desk: frontDesk{&sessions.Desk{
+		Records: d.store, Now: time.Now, ClusterID: d.who.ClusterID, API: d.api.Handler(), Self: d.bearer,
+	}}})
+	server := rpc.NewServer("", shown.Handler(), settings, log)
+	server.BaseContext = func(net.Listener) context.Context { return requests }
+	server.ConnState = doorkeeper.New(visitors, func(string) bool { return false }, log).Watch
+	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout, server.MaxHeaderBytes = browserRead, browserWrite, browserIdle, browserHeader
+	return server, nil
+}
+
+// frontDesk gives the console the desk in its own words.
+type frontDesk struct{ *sessions.Desk }
+
+// Visitor is who has shown a cookie.
+func (f frontDesk) Visitor(cookie, address string) (console.Visitor, bool) {
+	who, known := f.Desk.Visitor(cookie, address)
+	if !known {
+		return console.Visitor{}, false
+	}
+	return console.Visitor{
+		Operator: who.Operator, ReadOnly: who.Session.Role != session.Operate, Until: who.Session.Until, API: who.API,
+	}, true
+}
