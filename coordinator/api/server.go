@@ -16,6 +16,7 @@ import (
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/api/sessions"
+	"berth/coordinator/api/webhooks"
 	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lifecycle"
@@ -80,6 +81,7 @@ type Config struct {
 	Limits     gate.Limits
 	Keeper     *gate.Keeper // asks who counts
 	Console    func() sessions.Place
+	Webhooks   webhooks.Config
 }
 
 // The handlers of each noun are a type of their own. Together they are the services.
@@ -128,6 +130,7 @@ type Server struct {
 	guests.DocumentCalls
 	explain.DecisionCalls
 	sessionCalls
+	webhooks.WebhookCalls
 
 	source *answer.Source
 	admit  *gate.Admission
@@ -153,6 +156,7 @@ func New(config Config) *Server {
 		DocumentCalls: guests.DocumentCalls{Source: source, Control: control},
 		ActCalls:      guests.ActCalls{Source: source, Control: control},
 		DecisionCalls: explain.DecisionCalls{Source: source, Control: control},
+		WebhookCalls:  webhooks.Of(source, config.Webhooks),
 		VolumeCalls:   estates.NewVolumeCalls(source, control, config.Imports),
 		ResourceCalls: estates.ResourceCalls{Source: source, Control: control},
 		GroupCalls:    estates.GroupCalls{Source: source, Control: control},

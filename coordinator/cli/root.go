@@ -24,6 +24,7 @@ import (
 	"berth/coordinator/cli/term"
 	"berth/coordinator/cli/top"
 	"berth/coordinator/cli/vm"
+	"berth/coordinator/cli/webhook"
 )
 
 // Options are what the program gives its command line.
@@ -118,7 +119,8 @@ Exit codes: 0 done, 1 error, 2 no node fits, 4 not found, 5 no leader or no coor
 	in(groupGuests, vm.Command(a), operation.Command(a), decision.Command(a))
 	in(groupEstate, append(resource.Commands(a), group.Command(a), key.Command(a), document.ApplyCommand(a), document.ExportCommand(a))...)
 	in(groupCluster, coordinator.StatusCommand(a), forecast.CapacityCommand(a), forecast.SimulateCommand(a), top.Command(a), node.Command(a),
-		coordinator.HACommand(a), plan.Command(a), members, event.Command(a), audit.Command(a), inventory.Command(a))
+		coordinator.HACommand(a), plan.Command(a), members, event.Command(a), audit.Command(a), webhook.Command(a),
+		inventory.Command(a))
 	if o.InitCommand != nil {
 		in(groupCluster, o.InitCommand)
 	}

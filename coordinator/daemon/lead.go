@@ -67,6 +67,11 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 		defer close(recorded)
 		d.keepRecords(ctx)
 	}()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		d.control.Keep(ctx, "webhooks", d.webhooks.Run)
+	}()
 	watched := make(chan struct{})
 	d.agents.Lead(term)
 	go func() {
@@ -84,6 +89,7 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	<-leased
 	<-registered
 	<-recorded
+	<-sent
 	<-watched
 }
 

@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/api"
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
+	"berth/coordinator/api/webhooks"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
 	"berth/coordinator/control/lead"
@@ -26,6 +27,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/coordinator/webhook"
 	"berth/shared/buildinfo"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
@@ -49,6 +51,7 @@ type daemon struct {
 	backups   *backups
 	totals    *metrics.Totals
 	history   *history.Keeper
+	webhooks  *webhook.Sender
 	peers     *http.Client // to other members' APIs, if their keys are on record
 	asking    *http.Client // to other members' APIs, for who the members are
 	fatal     chan error
@@ -152,6 +155,7 @@ func (d *daemon) assemble() (err error) {
 	now := time.Now
 	d.backups = newBackups(d.config.Backup, d.home.keepSealKeys, d.store, now, d.log.Named("backup"))
 	d.history = history.NewKeeper(d.historyConfig())
+	d.webhooks = webhook.NewSender(d.webhookConfig())
 	d.inventory = inventory.New(now, d.log.Named("inventory"))
 	d.inventory.Doubt = func(id string, machine model.Machine) string {
 		if node, known := d.store.Snapshot().Node(id); known {
@@ -196,6 +200,7 @@ func (d *daemon) assemble() (err error) {
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
 		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper, Console: d.consolePlace,
+		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys},
 	})
 	return nil
 }

@@ -227,6 +227,14 @@ func (k *Keeper) Backwards(q Query) iter.Seq2[Row, error] {
 	return func(func(Row, error) bool) {}
 }
 
+// After is Store.After. Before the store is open that is an error.
+func (k *Keeper) After(after Place, limit int) (Part, error) {
+	if store := k.opened(); store != nil {
+		return store.After(after, limit)
+	}
+	return Part{}, errNotOpen
+}
+
 // Whole is Store.Whole; 0 before the store is open.
 func (k *Keeper) Whole() uint64 {
 	if store := k.opened(); store != nil {

@@ -207,6 +207,14 @@ func (r Records) Meta(key string) string {
 	return row.Value
 }
 
+// MetaUnder are the keys that begin like this, in order.
+func (r Records) MetaUnder(prefix string) (keys []string) {
+	for row := range each[metaRow](r.tables, string(Meta), byID, prefix) {
+		keys = append(keys, row.Key)
+	}
+	return keys
+}
+
 // MetaRevision is what a change of a value has to expect; 0 when it is not there.
 func (r Records) MetaRevision(key string) uint64 {
 	row, _ := one(r.tables, string(Meta), byID, key, copied[metaRow])

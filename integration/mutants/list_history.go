@@ -1,6 +1,9 @@
 package main
 
-var inHistory = suite{pkg: "./coordinator/history"}
+var (
+	inHistory = suite{pkg: "./coordinator/history"}
+	inWebhook = suite{pkg: "./coordinator/webhook"}
+)
 
 // historyMutants break what is kept of the past.
 var historyMutants = []mutant{
@@ -35,5 +38,21 @@ var historyMutants = []mutant{
 	{
 		name: "a-member-that-was-away-lacks-nothing", file: "coordinator/history/keeper.go", suite: inHistory.only("SameHistory"),
 		is: "after := max(whole, x.HistoryFrom())", becomes: "after := whole",
+	},
+	{
+		name: "a-webhook-keeps-no-order", file: "coordinator/webhook/queue.go", suite: inWebhook.only("InOrder|WithoutAGap"), quick: true,
+		is: "if !d.over && !seen[d.subject] {", becomes: "if !d.over {",
+	},
+	{
+		name: "a-webhook-is-further-than-what-was-taken", file: "coordinator/webhook/queue.go", suite: inWebhook.only("WithoutAGap"),
+		is: "return q.open[0].Previous()", becomes: "return q.read",
+	},
+	{
+		name: "a-webhook-follows-redirections", file: "coordinator/webhook/client.go", suite: inWebhook.only("Allowed|IsAllowed"),
+		is: "return http.ErrUseLastResponse }", becomes: "return nil }",
+	},
+	{
+		name: "a-webhook-reaches-metadata", file: "coordinator/webhook/client.go", suite: inWebhook.only("Metadata"), quick: true,
+		is: "ip.IsLinkLocalUnicast() || ", becomes: "",
 	},
 }

@@ -31,5 +31,6 @@ func Steady() *Fake {
 		nodeFake: cannedNodeAnswers(), vmFake: cannedVMAnswers(), operationFake: cannedOperationAnswers(),
 		decisionFake: cannedDecisionAnswers(), estateFake: cannedEstateAnswers(), groupFake: cannedGroupAnswers(),
 		planFake: cannedPlanAnswers(), storageFake: cannedStorageAnswers(), memberFake: cannedMemberAnswers(),
+		webhookFake: cannedWebhookAnswers(),
 	}
 }

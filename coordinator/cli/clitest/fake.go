@@ -26,6 +26,7 @@ type Fake struct {
 	planFake
 	storageFake
 	memberFake
+	webhookFake
 }
 
 // handler serves all procedures of the fake.
@@ -33,7 +34,7 @@ func (f *Fake) handler() http.Handler {
 	l := listener{recording: &f.recording, mux: http.NewServeMux()}
 	for _, noun := range []interface{ listen(l listener) }{
 		&f.nodeFake, &f.vmFake, &f.operationFake, &f.decisionFake, &f.estateFake, &f.groupFake, &f.planFake, &f.storageFake,
-		&f.memberFake,
+		&f.memberFake, &f.webhookFake,
 	} {
 		noun.listen(l)
 	}

@@ -14788,6 +14788,718 @@ func (x *ConsoleResponse) GetData() []byte {
 	return nil
 }
 
+type AddWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	Kinds         []string               `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`                              // patterns such as vm.* or operation.start; none: all
+	AllowHttp     bool                   `protobuf:"varint,4,opt,name=allow_http,json=allowHttp,proto3" json:"allow_http,omitempty"`    // the URL may begin with http
+	AllowLocal    bool                   `protobuf:"varint,5,opt,name=allow_local,json=allowLocal,proto3" json:"allow_local,omitempty"` // its address may be of the coordinator's own machine or link, or one that clouds keep for their metadata
+	CaPem         string                 `protobuf:"bytes,6,opt,name=ca_pem,json=caPem,proto3" json:"ca_pem,omitempty"`                 // whose certificates the receiver may have; empty: those that the coordinators' systems trust
+	Secret        string                 `protobuf:"bytes,7,opt,name=secret,proto3" json:"secret,omitempty"`                            // whsec_ and base64 of 24 to 64 random bytes
+	RequestId     string                 `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddWebhookRequest) Reset() {
+	*x = AddWebhookRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[225]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddWebhookRequest) ProtoMessage() {}
+
+func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[225]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddWebhookRequest.ProtoReflect.Descriptor instead.
+func (*AddWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
+}
+
+func (x *AddWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddWebhookRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *AddWebhookRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *AddWebhookRequest) GetAllowHttp() bool {
+	if x != nil {
+		return x.AllowHttp
+	}
+	return false
+}
+
+func (x *AddWebhookRequest) GetAllowLocal() bool {
+	if x != nil {
+		return x.AllowLocal
+	}
+	return false
+}
+
+func (x *AddWebhookRequest) GetCaPem() string {
+	if x != nil {
+		return x.CaPem
+	}
+	return ""
+}
+
+func (x *AddWebhookRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *AddWebhookRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type AddWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Webhook       *Webhook               `protobuf:"bytes,2,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	Secret        string                 `protobuf:"bytes,3,opt,name=secret,proto3" json:"secret,omitempty"` // that of the request; nobody is told it again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddWebhookResponse) Reset() {
+	*x = AddWebhookResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[226]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddWebhookResponse) ProtoMessage() {}
+
+func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[226]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddWebhookResponse.ProtoReflect.Descriptor instead.
+func (*AddWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
+}
+
+func (x *AddWebhookResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *AddWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+func (x *AddWebhookResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+type ListWebhooksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWebhooksRequest) Reset() {
+	*x = ListWebhooksRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[227]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWebhooksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWebhooksRequest) ProtoMessage() {}
+
+func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[227]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
+func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
+}
+
+func (x *ListWebhooksRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListWebhooksRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListWebhooksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Webhooks      []*Webhook             `protobuf:"bytes,2,rep,name=webhooks,proto3" json:"webhooks,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWebhooksResponse) Reset() {
+	*x = ListWebhooksResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[228]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWebhooksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWebhooksResponse) ProtoMessage() {}
+
+func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[228]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
+func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
+}
+
+func (x *ListWebhooksResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
+	if x != nil {
+		return x.Webhooks
+	}
+	return nil
+}
+
+func (x *ListWebhooksResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type GetWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWebhookRequest) Reset() {
+	*x = GetWebhookRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[229]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWebhookRequest) ProtoMessage() {}
+
+func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[229]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
+func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
+}
+
+func (x *GetWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Webhook       *Webhook               `protobuf:"bytes,2,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	Dead          []*DeadDelivery        `protobuf:"bytes,3,rep,name=dead,proto3" json:"dead,omitempty"` // the oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWebhookResponse) Reset() {
+	*x = GetWebhookResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[230]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWebhookResponse) ProtoMessage() {}
+
+func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[230]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
+func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
+}
+
+func (x *GetWebhookResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *GetWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+func (x *GetWebhookResponse) GetDead() []*DeadDelivery {
+	if x != nil {
+		return x.Dead
+	}
+	return nil
+}
+
+type TestWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestWebhookRequest) Reset() {
+	*x = TestWebhookRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[231]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestWebhookRequest) ProtoMessage() {}
+
+func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[231]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
+func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
+}
+
+func (x *TestWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type TestWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	DeliveryId    string                 `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	Taken         bool                   `protobuf:"varint,3,opt,name=taken,proto3" json:"taken,omitempty"`
+	Problem       string                 `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"` // why it was not taken
+	Seconds       float64                `protobuf:"fixed64,5,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestWebhookResponse) Reset() {
+	*x = TestWebhookResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[232]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestWebhookResponse) ProtoMessage() {}
+
+func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[232]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
+func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
+}
+
+func (x *TestWebhookResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *TestWebhookResponse) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+func (x *TestWebhookResponse) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
+func (x *TestWebhookResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *TestWebhookResponse) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+type RemoveWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveWebhookRequest) Reset() {
+	*x = RemoveWebhookRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[233]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveWebhookRequest) ProtoMessage() {}
+
+func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[233]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
+func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
+}
+
+func (x *RemoveWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveWebhookRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RemoveWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Webhook       *Webhook               `protobuf:"bytes,2,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveWebhookResponse) Reset() {
+	*x = RemoveWebhookResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[234]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveWebhookResponse) ProtoMessage() {}
+
+func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[234]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
+func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
+}
+
+func (x *RemoveWebhookResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RemoveWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+type RetryDeliveriesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Ids           []string               `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"` // none: all
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryDeliveriesRequest) Reset() {
+	*x = RetryDeliveriesRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[235]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryDeliveriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryDeliveriesRequest) ProtoMessage() {}
+
+func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[235]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryDeliveriesRequest.ProtoReflect.Descriptor instead.
+func (*RetryDeliveriesRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
+}
+
+func (x *RetryDeliveriesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RetryDeliveriesRequest) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *RetryDeliveriesRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type RetryDeliveriesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Retried       int32                  `protobuf:"varint,2,opt,name=retried,proto3" json:"retried,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryDeliveriesResponse) Reset() {
+	*x = RetryDeliveriesResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[236]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryDeliveriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryDeliveriesResponse) ProtoMessage() {}
+
+func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[236]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryDeliveriesResponse.ProtoReflect.Descriptor instead.
+func (*RetryDeliveriesResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
+}
+
+func (x *RetryDeliveriesResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *RetryDeliveriesResponse) GetRetried() int32 {
+	if x != nil {
+		return x.Retried
+	}
+	return 0
+}
+
 var File_berth_v1_api_proto protoreflect.FileDescriptor
 
 const file_berth_v1_api_proto_rawDesc = "" +
@@ -15968,7 +16680,61 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"%\n" +
 	"\x0fConsoleResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data*z\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\xdd\x01\n" +
+	"\x11AddWebhookRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x1d\n" +
+	"\n" +
+	"allow_http\x18\x04 \x01(\bR\tallowHttp\x12\x1f\n" +
+	"\vallow_local\x18\x05 \x01(\bR\n" +
+	"allowLocal\x12\x15\n" +
+	"\x06ca_pem\x18\x06 \x01(\tR\x05caPem\x12\x16\n" +
+	"\x06secret\x18\a \x01(\tR\x06secret\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\b \x01(\tR\trequestId\"\x80\x01\n" +
+	"\x12AddWebhookResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12+\n" +
+	"\awebhook\x18\x02 \x01(\v2\x11.berth.v1.WebhookR\awebhook\x12\x16\n" +
+	"\x06secret\x18\x03 \x01(\tR\x06secret\"J\n" +
+	"\x13ListWebhooksRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x94\x01\n" +
+	"\x14ListWebhooksResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12-\n" +
+	"\bwebhooks\x18\x02 \x03(\v2\x11.berth.v1.WebhookR\bwebhooks\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"'\n" +
+	"\x11GetWebhookRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x94\x01\n" +
+	"\x12GetWebhookResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12+\n" +
+	"\awebhook\x18\x02 \x01(\v2\x11.berth.v1.WebhookR\awebhook\x12*\n" +
+	"\x04dead\x18\x03 \x03(\v2\x16.berth.v1.DeadDeliveryR\x04dead\"(\n" +
+	"\x12TestWebhookRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xa7\x01\n" +
+	"\x13TestWebhookResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\x12\x14\n" +
+	"\x05taken\x18\x03 \x01(\bR\x05taken\x12\x18\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x18\n" +
+	"\aseconds\x18\x05 \x01(\x01R\aseconds\"I\n" +
+	"\x14RemoveWebhookRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"k\n" +
+	"\x15RemoveWebhookResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12+\n" +
+	"\awebhook\x18\x02 \x01(\v2\x11.berth.v1.WebhookR\awebhook\"]\n" +
+	"\x16RetryDeliveriesRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\tR\x03ids\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"Z\n" +
+	"\x17RetryDeliveriesResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x18\n" +
+	"\aretried\x18\x02 \x01(\x05R\aretried*z\n" +
 	"\vHistoryKind\x12\x1c\n" +
 	"\x18HISTORY_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12HISTORY_KIND_EVENT\x10\x01\x12\x19\n" +
@@ -15978,7 +16744,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xfe=\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xa5B\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -16165,7 +16931,25 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vWatchEvents\x12\x1c.berth.v1.WatchEventsRequest\x1a\x1d.berth.v1.WatchEventsResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x03 \x010\x01\x12X\n" +
 	"\vListHistory\x12\x1c.berth.v1.ListHistoryRequest\x1a\x1d.berth.v1.ListHistoryResponse\"\f\x8a\xb5\x18\b\n" +
-	"\x02\x02\x03\x10\x01(\x01\x12V\n" +
+	"\x02\x02\x03\x10\x01(\x01\x12U\n" +
+	"\n" +
+	"AddWebhook\x12\x1b.berth.v1.AddWebhookRequest\x1a\x1c.berth.v1.AddWebhookResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12Y\n" +
+	"\fListWebhooks\x12\x1d.berth.v1.ListWebhooksRequest\x1a\x1e.berth.v1.ListWebhooksResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12S\n" +
+	"\n" +
+	"GetWebhook\x12\x1b.berth.v1.GetWebhookRequest\x1a\x1c.berth.v1.GetWebhookResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12V\n" +
+	"\vTestWebhook\x12\x1c.berth.v1.TestWebhookRequest\x1a\x1d.berth.v1.TestWebhookResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x02\x12`\n" +
+	"\rRemoveWebhook\x12\x1e.berth.v1.RemoveWebhookRequest\x1a\x1f.berth.v1.RemoveWebhookResponse\"\x0e\x8a\xb5\x18\n" +
+	"\n" +
+	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12d\n" +
+	"\x0fRetryDeliveries\x12 .berth.v1.RetryDeliveriesRequest\x1a!.berth.v1.RetryDeliveriesResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12V\n" +
 	"\vListMembers\x12\x1c.berth.v1.ListMembersRequest\x1a\x1d.berth.v1.ListMembersResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12[\n" +
@@ -16239,7 +17023,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 233)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 245)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -16468,103 +17252,117 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*SpreadLevel)(nil),                // 224: berth.v1.SpreadLevel
 	(*ConsoleRequest)(nil),             // 225: berth.v1.ConsoleRequest
 	(*ConsoleResponse)(nil),            // 226: berth.v1.ConsoleResponse
-	nil,                                // 227: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 228: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 229: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 230: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 231: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 232: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 233: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 234: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 235: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 236: google.protobuf.Timestamp
-	(*Node)(nil),                       // 237: berth.v1.Node
-	(*Domain)(nil),                     // 238: berth.v1.Domain
-	(*NodeSettings)(nil),               // 239: berth.v1.NodeSettings
-	(*Names)(nil),                      // 240: berth.v1.Names
-	(*FenceDevice)(nil),                // 241: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 242: berth.v1.Resource
-	(*Key)(nil),                        // 243: berth.v1.Key
-	(*NodeKey)(nil),                    // 244: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 245: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 246: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 247: berth.v1.Conflict
-	(*VM)(nil),                         // 248: berth.v1.VM
-	(*Operation)(nil),                  // 249: berth.v1.Operation
-	(*NewVM)(nil),                      // 250: berth.v1.NewVM
-	(*Decision)(nil),                   // 251: berth.v1.Decision
-	(*VMChange)(nil),                   // 252: berth.v1.VMChange
-	(*FieldChange)(nil),                // 253: berth.v1.FieldChange
-	(*Disk)(nil),                       // 254: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 255: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 256: berth.v1.Group
-	(*AffinityRule)(nil),               // 257: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 258: berth.v1.Plan
-	(*MigrationStats)(nil),             // 259: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 260: berth.v1.DecisionNode
-	(*Event)(nil),                      // 261: berth.v1.Event
-	(*Token)(nil),                      // 262: berth.v1.Token
+	(*AddWebhookRequest)(nil),          // 227: berth.v1.AddWebhookRequest
+	(*AddWebhookResponse)(nil),         // 228: berth.v1.AddWebhookResponse
+	(*ListWebhooksRequest)(nil),        // 229: berth.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),       // 230: berth.v1.ListWebhooksResponse
+	(*GetWebhookRequest)(nil),          // 231: berth.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),         // 232: berth.v1.GetWebhookResponse
+	(*TestWebhookRequest)(nil),         // 233: berth.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),        // 234: berth.v1.TestWebhookResponse
+	(*RemoveWebhookRequest)(nil),       // 235: berth.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),      // 236: berth.v1.RemoveWebhookResponse
+	(*RetryDeliveriesRequest)(nil),     // 237: berth.v1.RetryDeliveriesRequest
+	(*RetryDeliveriesResponse)(nil),    // 238: berth.v1.RetryDeliveriesResponse
+	nil,                                // 239: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 240: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 241: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 242: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 243: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 244: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 245: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 246: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 247: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 248: google.protobuf.Timestamp
+	(*Node)(nil),                       // 249: berth.v1.Node
+	(*Domain)(nil),                     // 250: berth.v1.Domain
+	(*NodeSettings)(nil),               // 251: berth.v1.NodeSettings
+	(*Names)(nil),                      // 252: berth.v1.Names
+	(*FenceDevice)(nil),                // 253: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 254: berth.v1.Resource
+	(*Key)(nil),                        // 255: berth.v1.Key
+	(*NodeKey)(nil),                    // 256: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 257: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 258: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 259: berth.v1.Conflict
+	(*VM)(nil),                         // 260: berth.v1.VM
+	(*Operation)(nil),                  // 261: berth.v1.Operation
+	(*NewVM)(nil),                      // 262: berth.v1.NewVM
+	(*Decision)(nil),                   // 263: berth.v1.Decision
+	(*VMChange)(nil),                   // 264: berth.v1.VMChange
+	(*FieldChange)(nil),                // 265: berth.v1.FieldChange
+	(*Disk)(nil),                       // 266: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 267: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 268: berth.v1.Group
+	(*AffinityRule)(nil),               // 269: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 270: berth.v1.Plan
+	(*MigrationStats)(nil),             // 271: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 272: berth.v1.DecisionNode
+	(*Event)(nil),                      // 273: berth.v1.Event
+	(*Token)(nil),                      // 274: berth.v1.Token
+	(*Webhook)(nil),                    // 275: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 276: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	235, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	247, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	236, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	236, // 3: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	236, // 4: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	248, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	248, // 3: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	248, // 4: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	4,   // 5: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	236, // 6: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	236, // 7: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	248, // 6: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	248, // 7: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
 	7,   // 8: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	237, // 9: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	237, // 10: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	238, // 11: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	239, // 12: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	227, // 13: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	240, // 14: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	241, // 15: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	237, // 16: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	237, // 17: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	237, // 18: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	242, // 19: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	242, // 20: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	228, // 21: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	229, // 22: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	230, // 23: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	242, // 24: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	231, // 25: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	232, // 26: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	233, // 27: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	242, // 28: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	243, // 29: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	243, // 30: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	243, // 31: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	243, // 32: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	243, // 33: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	244, // 34: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	234, // 35: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	245, // 36: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	245, // 37: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	244, // 38: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	242, // 39: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	242, // 40: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	246, // 41: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	247, // 42: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	249, // 9: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	249, // 10: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	250, // 11: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	251, // 12: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	239, // 13: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	252, // 14: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	253, // 15: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	249, // 16: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	249, // 17: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	249, // 18: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	254, // 19: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	254, // 20: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	240, // 21: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	241, // 22: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	242, // 23: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	254, // 24: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	243, // 25: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	244, // 26: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	245, // 27: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	254, // 28: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	255, // 29: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	255, // 30: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	255, // 31: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	255, // 32: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	255, // 33: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	256, // 34: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	246, // 35: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	257, // 36: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	257, // 37: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	256, // 38: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	254, // 39: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	254, // 40: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	258, // 41: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	259, // 42: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
 	7,   // 43: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	248, // 44: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	248, // 45: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	249, // 46: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	250, // 47: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	249, // 48: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	251, // 49: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	248, // 50: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	250, // 51: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	248, // 52: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	251, // 53: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	252, // 54: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	248, // 55: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	253, // 56: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	249, // 57: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	249, // 58: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	260, // 44: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	260, // 45: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	261, // 46: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	262, // 47: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	261, // 48: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	263, // 49: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	260, // 50: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	262, // 51: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	260, // 52: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	263, // 53: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	264, // 54: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	260, // 55: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	265, // 56: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	261, // 57: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	261, // 58: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	61,  // 59: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	62,  // 60: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	63,  // 61: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -16577,314 +17375,331 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	71,  // 68: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	72,  // 69: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	73,  // 70: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	254, // 71: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	266, // 71: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	65,  // 72: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
 	75,  // 73: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	249, // 74: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	255, // 75: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	249, // 76: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	251, // 77: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	249, // 78: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	261, // 74: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	267, // 75: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	261, // 76: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	263, // 77: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	261, // 78: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	90,  // 79: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	249, // 80: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	251, // 81: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	255, // 82: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	256, // 83: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	256, // 84: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	256, // 85: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	256, // 86: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	247, // 87: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	240, // 88: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	240, // 89: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	240, // 90: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	240, // 91: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	257, // 92: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	257, // 93: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	256, // 94: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	247, // 95: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	253, // 96: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	247, // 97: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	258, // 98: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	237, // 99: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	258, // 100: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	258, // 101: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	258, // 102: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	258, // 103: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	258, // 104: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	258, // 105: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	258, // 106: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	258, // 107: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	261, // 80: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	263, // 81: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	267, // 82: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	268, // 83: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	268, // 84: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	268, // 85: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	268, // 86: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	259, // 87: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	252, // 88: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	252, // 89: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	252, // 90: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	252, // 91: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	269, // 92: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	269, // 93: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	268, // 94: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	259, // 95: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	265, // 96: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	259, // 97: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	270, // 98: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	249, // 99: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	270, // 100: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	270, // 101: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	270, // 102: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	270, // 103: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	270, // 104: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	270, // 105: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	270, // 106: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	270, // 107: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
 	7,   // 108: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	249, // 109: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	249, // 110: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	249, // 111: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	259, // 112: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	249, // 113: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	261, // 109: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	261, // 110: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	261, // 111: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	271, // 112: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	261, // 113: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	131, // 114: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	249, // 115: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	249, // 116: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	249, // 117: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	261, // 115: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	261, // 116: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	261, // 117: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
 	7,   // 118: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	251, // 119: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	251, // 120: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	251, // 121: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	251, // 122: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	263, // 119: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	263, // 120: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	263, // 121: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	263, // 122: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	146, // 123: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	236, // 124: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	236, // 125: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	248, // 124: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	248, // 125: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
 	149, // 126: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	236, // 127: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	260, // 128: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	236, // 129: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	248, // 127: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	272, // 128: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	248, // 129: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
 	154, // 130: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
 	7,   // 131: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	261, // 132: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	273, // 132: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
 	7,   // 133: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
 	0,   // 134: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	261, // 135: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	251, // 136: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	249, // 137: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	273, // 135: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	263, // 136: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	261, // 137: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
 	158, // 138: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	235, // 139: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	236, // 140: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	262, // 141: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	262, // 142: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	247, // 139: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	248, // 140: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	274, // 141: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	274, // 142: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
 	177, // 143: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	236, // 144: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	236, // 145: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	236, // 146: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	236, // 147: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	236, // 148: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	248, // 144: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	248, // 145: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	248, // 146: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	248, // 147: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	248, // 148: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
 	182, // 149: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
 	183, // 150: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	236, // 151: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	236, // 152: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	248, // 151: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	248, // 152: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
 	183, // 153: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
 	176, // 154: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
 	176, // 155: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 156: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 157: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	236, // 158: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	236, // 159: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	236, // 160: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	248, // 158: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	248, // 159: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	248, // 160: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
 	194, // 161: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
 	194, // 162: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
 	194, // 163: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
 	194, // 164: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	236, // 165: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	236, // 166: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	248, // 165: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	248, // 166: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
 	212, // 167: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	242, // 168: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	242, // 169: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	254, // 168: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	254, // 169: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
 	218, // 170: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
 	221, // 171: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
 	219, // 172: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
 	1,   // 173: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	236, // 174: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	248, // 174: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
 	220, // 175: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
 	224, // 176: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
 	224, // 177: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
 	224, // 178: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
 	224, // 179: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	240, // 180: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	240, // 181: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 182: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 183: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 184: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 185: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 186: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 187: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 188: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 189: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 190: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 191: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 192: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 193: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 194: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 195: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 196: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 197: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 198: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 199: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 200: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 201: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 202: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 203: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 204: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 205: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 206: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 207: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 208: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 209: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 210: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 211: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 212: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 213: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 214: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 215: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 216: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 217: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	82,  // 218: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 219: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 220: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 221: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 222: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 223: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 224: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 225: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 226: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 227: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 228: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 229: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 230: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 231: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 232: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 233: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 234: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 235: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 236: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 237: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 238: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 239: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 240: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 241: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 242: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 243: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	144, // 244: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	147, // 245: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	150, // 246: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	152, // 247: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	211, // 248: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	214, // 249: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	216, // 250: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	222, // 251: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	225, // 252: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	155, // 253: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	157, // 254: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	162, // 255: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	164, // 256: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	166, // 257: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	168, // 258: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	172, // 259: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	170, // 260: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	174, // 261: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	186, // 262: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	188, // 263: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	190, // 264: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	178, // 265: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	180, // 266: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	184, // 267: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	195, // 268: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	197, // 269: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	199, // 270: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	192, // 271: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	203, // 272: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	205, // 273: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	207, // 274: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	209, // 275: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	201, // 276: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	160, // 277: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 278: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 279: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 280: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 281: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 282: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 283: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 284: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 285: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 286: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 287: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 288: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 289: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 290: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 291: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 292: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 293: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 294: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 295: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 296: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 297: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 298: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 299: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 300: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 301: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 302: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 303: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 304: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 305: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 306: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 307: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 308: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 309: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 310: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 311: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 312: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 313: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 314: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 315: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 316: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 317: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 318: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 319: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 320: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 321: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 322: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 323: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 324: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 325: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 326: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 327: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 328: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 329: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 330: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 331: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 332: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 333: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 334: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 335: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 336: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 337: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 338: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 339: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 340: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 341: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 342: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 343: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	213, // 344: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	215, // 345: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	217, // 346: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	223, // 347: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	226, // 348: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 349: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 350: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	163, // 351: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 352: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 353: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 354: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 355: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 356: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 357: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	187, // 358: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	189, // 359: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	191, // 360: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 361: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 362: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	185, // 363: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	196, // 364: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	198, // 365: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	200, // 366: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	193, // 367: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	204, // 368: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	206, // 369: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	208, // 370: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	210, // 371: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	202, // 372: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	161, // 373: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	278, // [278:374] is the sub-list for method output_type
-	182, // [182:278] is the sub-list for method input_type
-	182, // [182:182] is the sub-list for extension type_name
-	182, // [182:182] is the sub-list for extension extendee
-	0,   // [0:182] is the sub-list for field type_name
+	275, // 180: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	275, // 181: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	275, // 182: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	276, // 183: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	275, // 184: berth.v1.RemoveWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	252, // 185: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	252, // 186: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 187: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 188: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 189: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 190: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 191: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 192: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 193: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 194: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 195: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 196: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 197: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 198: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 199: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 200: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 201: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 202: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 203: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 204: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 205: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 206: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 207: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 208: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 209: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 210: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 211: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 212: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 213: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 214: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 215: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 216: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 217: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 218: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 219: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 220: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 221: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 222: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	82,  // 223: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 224: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 225: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 226: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 227: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 228: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 229: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 230: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 231: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 232: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 233: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 234: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 235: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 236: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 237: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 238: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 239: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 240: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 241: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 242: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 243: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 244: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 245: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 246: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 247: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 248: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	144, // 249: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	147, // 250: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	150, // 251: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	152, // 252: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	211, // 253: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	214, // 254: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	216, // 255: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	222, // 256: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	225, // 257: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	155, // 258: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	157, // 259: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	227, // 260: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	229, // 261: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	231, // 262: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	233, // 263: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	235, // 264: berth.v1.BerthService.RemoveWebhook:input_type -> berth.v1.RemoveWebhookRequest
+	237, // 265: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	162, // 266: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	164, // 267: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	166, // 268: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	168, // 269: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	172, // 270: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	170, // 271: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	174, // 272: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	186, // 273: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	188, // 274: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	190, // 275: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	178, // 276: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	180, // 277: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	184, // 278: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	195, // 279: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	197, // 280: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	199, // 281: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	192, // 282: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	203, // 283: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	205, // 284: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	207, // 285: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	209, // 286: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	201, // 287: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	160, // 288: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 289: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 290: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 291: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 292: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 293: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 294: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 295: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 296: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 297: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 298: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 299: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 300: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 301: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 302: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 303: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 304: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 305: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 306: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 307: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 308: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 309: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 310: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 311: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 312: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 313: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 314: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 315: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 316: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 317: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 318: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 319: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 320: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 321: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 322: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 323: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 324: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 325: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 326: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 327: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 328: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 329: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 330: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 331: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 332: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 333: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 334: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 335: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 336: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 337: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 338: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 339: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 340: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 341: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 342: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 343: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 344: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 345: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 346: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 347: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 348: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 349: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 350: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 351: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 352: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 353: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 354: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	213, // 355: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	215, // 356: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	217, // 357: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	223, // 358: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	226, // 359: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 360: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 361: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	228, // 362: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	230, // 363: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	232, // 364: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	234, // 365: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	236, // 366: berth.v1.BerthService.RemoveWebhook:output_type -> berth.v1.RemoveWebhookResponse
+	238, // 367: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	163, // 368: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 369: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 370: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 371: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 372: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 373: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 374: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	187, // 375: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	189, // 376: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	191, // 377: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 378: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 379: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	185, // 380: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	196, // 381: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	198, // 382: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	200, // 383: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	193, // 384: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	204, // 385: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	206, // 386: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	208, // 387: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	210, // 388: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	202, // 389: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	161, // 390: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	289, // [289:391] is the sub-list for method output_type
+	187, // [187:289] is the sub-list for method input_type
+	187, // [187:187] is the sub-list for extension type_name
+	187, // [187:187] is the sub-list for extension extendee
+	0,   // [0:187] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -16929,7 +17744,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   233,
+			NumMessages:   245,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -6630,6 +6630,281 @@ func (x *ErrorDetail) GetProblems() []*Problem {
 	return nil
 }
 
+// Webhook is an address that is sent what happens. Its secret is never told.
+type Webhook struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Name       string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Url        string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	Kinds      []string               `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	AllowHttp  bool                   `protobuf:"varint,4,opt,name=allow_http,json=allowHttp,proto3" json:"allow_http,omitempty"`
+	AllowLocal bool                   `protobuf:"varint,5,opt,name=allow_local,json=allowLocal,proto3" json:"allow_local,omitempty"`
+	OwnCa      bool                   `protobuf:"varint,6,opt,name=own_ca,json=ownCa,proto3" json:"own_ca,omitempty"` // its receiver's certificate is by an authority of its own
+	CreatedBy  string                 `protobuf:"bytes,7,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	CreatedAt  *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	After      uint64                 `protobuf:"varint,9,opt,name=after,proto3" json:"after,omitempty"`      // all up to this entry of the log was taken or given up, as the record has it; the leader may be further
+	Dead       int32                  `protobuf:"varint,10,opt,name=dead,proto3" json:"dead,omitempty"`       // deliveries that were given up and are kept
+	Dropped    uint64                 `protobuf:"varint,11,opt,name=dropped,proto3" json:"dropped,omitempty"` // deliveries that were given up and are kept no more
+	Lost       uint64                 `protobuf:"varint,12,opt,name=lost,proto3" json:"lost,omitempty"`       // entries of the log that nobody had any more
+	// As the leader sees it, since it leads.
+	Taken         uint64                 `protobuf:"varint,13,opt,name=taken,proto3" json:"taken,omitempty"`                                  // deliveries
+	Waiting       int32                  `protobuf:"varint,14,opt,name=waiting,proto3" json:"waiting,omitempty"`                              // deliveries that are read and not taken yet
+	Behind        uint64                 `protobuf:"varint,15,opt,name=behind,proto3" json:"behind,omitempty"`                                // entries of the log that are not read yet
+	FailingSince  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=failing_since,json=failingSince,proto3" json:"failing_since,omitempty"` // absent: the last try was taken
+	Problem       string                 `protobuf:"bytes,17,opt,name=problem,proto3" json:"problem,omitempty"`                               // why the last try was not taken, or why nothing can be sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Webhook) Reset() {
+	*x = Webhook{}
+	mi := &file_berth_v1_resources_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Webhook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Webhook) ProtoMessage() {}
+
+func (x *Webhook) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
+func (*Webhook) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Webhook) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Webhook) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Webhook) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *Webhook) GetAllowHttp() bool {
+	if x != nil {
+		return x.AllowHttp
+	}
+	return false
+}
+
+func (x *Webhook) GetAllowLocal() bool {
+	if x != nil {
+		return x.AllowLocal
+	}
+	return false
+}
+
+func (x *Webhook) GetOwnCa() bool {
+	if x != nil {
+		return x.OwnCa
+	}
+	return false
+}
+
+func (x *Webhook) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Webhook) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Webhook) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Webhook) GetDead() int32 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *Webhook) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *Webhook) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *Webhook) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *Webhook) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Webhook) GetBehind() uint64 {
+	if x != nil {
+		return x.Behind
+	}
+	return 0
+}
+
+func (x *Webhook) GetFailingSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FailingSince
+	}
+	return nil
+}
+
+func (x *Webhook) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// DeadDelivery is something that a webhook's receiver has not taken, and that is not tried any more.
+type DeadDelivery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Subject       string                 `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"` // it was given up
+	Tries         int32                  `protobuf:"varint,5,opt,name=tries,proto3" json:"tries,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Retrying      bool                   `protobuf:"varint,7,opt,name=retrying,proto3" json:"retrying,omitempty"`
+	Index         uint64                 `protobuf:"varint,8,opt,name=index,proto3" json:"index,omitempty"` // entry of the log
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadDelivery) Reset() {
+	*x = DeadDelivery{}
+	mi := &file_berth_v1_resources_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadDelivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadDelivery) ProtoMessage() {}
+
+func (x *DeadDelivery) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadDelivery.ProtoReflect.Descriptor instead.
+func (*DeadDelivery) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *DeadDelivery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DeadDelivery) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DeadDelivery) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *DeadDelivery) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *DeadDelivery) GetTries() int32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+func (x *DeadDelivery) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeadDelivery) GetRetrying() bool {
+	if x != nil {
+		return x.Retrying
+	}
+	return false
+}
+
+func (x *DeadDelivery) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
 var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
@@ -7341,7 +7616,39 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"decisionId\x12!\n" +
 	"\foperation_id\x18\x05 \x01(\tR\voperationId\x12.\n" +
 	"\bdecision\x18\x06 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12-\n" +
-	"\bproblems\x18\a \x03(\v2\x11.berth.v1.ProblemR\bproblems*\x9e\x01\n" +
+	"\bproblems\x18\a \x03(\v2\x11.berth.v1.ProblemR\bproblems\"\xf1\x03\n" +
+	"\aWebhook\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x1d\n" +
+	"\n" +
+	"allow_http\x18\x04 \x01(\bR\tallowHttp\x12\x1f\n" +
+	"\vallow_local\x18\x05 \x01(\bR\n" +
+	"allowLocal\x12\x15\n" +
+	"\x06own_ca\x18\x06 \x01(\bR\x05ownCa\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\a \x01(\tR\tcreatedBy\x129\n" +
+	"\n" +
+	"created_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x14\n" +
+	"\x05after\x18\t \x01(\x04R\x05after\x12\x12\n" +
+	"\x04dead\x18\n" +
+	" \x01(\x05R\x04dead\x12\x18\n" +
+	"\adropped\x18\v \x01(\x04R\adropped\x12\x12\n" +
+	"\x04lost\x18\f \x01(\x04R\x04lost\x12\x14\n" +
+	"\x05taken\x18\r \x01(\x04R\x05taken\x12\x18\n" +
+	"\awaiting\x18\x0e \x01(\x05R\awaiting\x12\x16\n" +
+	"\x06behind\x18\x0f \x01(\x04R\x06behind\x12?\n" +
+	"\rfailing_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\x12\x18\n" +
+	"\aproblem\x18\x11 \x01(\tR\aproblem\"\xd8\x01\n" +
+	"\fDeadDelivery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05tries\x18\x05 \x01(\x05R\x05tries\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1a\n" +
+	"\bretrying\x18\a \x01(\bR\bretrying\x12\x14\n" +
+	"\x05index\x18\b \x01(\x04R\x05index*\x9e\x01\n" +
 	"\tNodeState\x12\x1a\n" +
 	"\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rNODE_STATE_UP\x10\x01\x12\x16\n" +
@@ -7438,7 +7745,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(BindingKind)(0),              // 1: berth.v1.BindingKind
@@ -7499,117 +7806,122 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*Member)(nil),                // 56: berth.v1.Member
 	(*Token)(nil),                 // 57: berth.v1.Token
 	(*ErrorDetail)(nil),           // 58: berth.v1.ErrorDetail
-	nil,                           // 59: berth.v1.Node.KeysEntry
-	nil,                           // 60: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 61: google.protobuf.Timestamp
-	(*Key)(nil),                   // 62: berth.v1.Key
-	(*CompiledKey)(nil),           // 63: berth.v1.CompiledKey
-	(*Problem)(nil),               // 64: berth.v1.Problem
+	(*Webhook)(nil),               // 59: berth.v1.Webhook
+	(*DeadDelivery)(nil),          // 60: berth.v1.DeadDelivery
+	nil,                           // 61: berth.v1.Node.KeysEntry
+	nil,                           // 62: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 63: google.protobuf.Timestamp
+	(*Key)(nil),                   // 64: berth.v1.Key
+	(*CompiledKey)(nil),           // 65: berth.v1.CompiledKey
+	(*Problem)(nil),               // 66: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
-	0,  // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
-	11, // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
-	11, // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
-	13, // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
-	17, // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
-	12, // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	61, // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	59, // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
-	9,  // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
-	10, // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	60, // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
-	9,  // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	61, // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	61, // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
-	14, // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
-	15, // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	61, // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
-	16, // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	61, // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
-	18, // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
-	18, // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
-	18, // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
-	19, // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
-	16, // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	3,  // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	61, // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	27, // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	26, // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	24, // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
-	22, // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
-	21, // 30: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
-	24, // 31: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
-	23, // 32: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
-	1,  // 33: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
-	26, // 34: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
-	61, // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
-	25, // 36: berth.v1.Devices.devices:type_name -> berth.v1.Device
-	26, // 37: berth.v1.Device.source:type_name -> berth.v1.DiskSource
-	2,  // 38: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
-	42, // 39: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	5,  // 40: berth.v1.VM.state:type_name -> berth.v1.VMState
-	61, // 41: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	61, // 42: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	19, // 43: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	62, // 44: berth.v1.VM.keys:type_name -> berth.v1.Key
-	62, // 45: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	61, // 46: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	37, // 47: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	35, // 48: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	4,  // 49: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	33, // 50: berth.v1.VM.drift:type_name -> berth.v1.Drift
-	31, // 51: berth.v1.VM.running:type_name -> berth.v1.VMSize
-	32, // 52: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	61, // 53: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
-	32, // 54: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
-	29, // 55: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
-	61, // 56: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
-	30, // 57: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
-	61, // 58: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	61, // 59: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
-	34, // 60: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	61, // 61: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
-	3,  // 62: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,  // 63: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	42, // 64: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	62, // 65: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	41, // 66: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	40, // 67: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	40, // 68: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	40, // 69: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	40, // 70: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	40, // 71: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
-	43, // 72: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	6,  // 73: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	61, // 74: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	61, // 75: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	61, // 76: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	45, // 77: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	36, // 78: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	45, // 79: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
-	61, // 80: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	7,  // 81: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	51, // 82: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	52, // 83: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	49, // 84: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	47, // 85: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	48, // 86: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	7,  // 87: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	50, // 88: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	63, // 89: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	63, // 90: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	53, // 91: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	54, // 92: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	61, // 93: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	61, // 94: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	61, // 95: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	46, // 96: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	64, // 97: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	98, // [98:98] is the sub-list for method output_type
-	98, // [98:98] is the sub-list for method input_type
-	98, // [98:98] is the sub-list for extension type_name
-	98, // [98:98] is the sub-list for extension extendee
-	0,  // [0:98] is the sub-list for field type_name
+	0,   // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
+	11,  // 1: berth.v1.Node.settings:type_name -> berth.v1.NodeSettings
+	11,  // 2: berth.v1.Node.own_settings:type_name -> berth.v1.NodeSettings
+	13,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
+	17,  // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
+	12,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
+	63,  // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	61,  // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	9,   // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
+	10,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
+	62,  // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	9,   // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
+	63,  // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	63,  // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	14,  // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
+	15,  // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
+	63,  // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	16,  // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
+	63,  // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	18,  // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
+	18,  // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
+	18,  // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
+	19,  // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
+	16,  // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
+	3,   // 24: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	63,  // 25: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	27,  // 26: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	26,  // 27: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	24,  // 28: berth.v1.Domain.devices:type_name -> berth.v1.Devices
+	22,  // 29: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
+	21,  // 30: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
+	24,  // 31: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
+	23,  // 32: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
+	1,   // 33: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
+	26,  // 34: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
+	63,  // 35: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	25,  // 36: berth.v1.Devices.devices:type_name -> berth.v1.Device
+	26,  // 37: berth.v1.Device.source:type_name -> berth.v1.DiskSource
+	2,   // 38: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
+	42,  // 39: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	5,   // 40: berth.v1.VM.state:type_name -> berth.v1.VMState
+	63,  // 41: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	63,  // 42: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	19,  // 43: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	64,  // 44: berth.v1.VM.keys:type_name -> berth.v1.Key
+	64,  // 45: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	63,  // 46: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	37,  // 47: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	35,  // 48: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	4,   // 49: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	33,  // 50: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	31,  // 51: berth.v1.VM.running:type_name -> berth.v1.VMSize
+	32,  // 52: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
+	63,  // 53: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
+	32,  // 54: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
+	29,  // 55: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
+	63,  // 56: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
+	30,  // 57: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
+	63,  // 58: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	63,  // 59: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	34,  // 60: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	63,  // 61: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
+	3,   // 62: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,   // 63: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	42,  // 64: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	64,  // 65: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	41,  // 66: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	40,  // 67: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	40,  // 68: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	40,  // 69: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	40,  // 70: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	40,  // 71: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
+	43,  // 72: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	6,   // 73: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	63,  // 74: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	63,  // 75: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	63,  // 76: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	45,  // 77: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	36,  // 78: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	45,  // 79: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
+	63,  // 80: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	7,   // 81: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	51,  // 82: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	52,  // 83: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	49,  // 84: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	47,  // 85: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	48,  // 86: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	7,   // 87: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	50,  // 88: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	65,  // 89: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	65,  // 90: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	53,  // 91: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	54,  // 92: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	63,  // 93: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	63,  // 94: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	63,  // 95: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	46,  // 96: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	66,  // 97: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	63,  // 98: berth.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
+	63,  // 99: berth.v1.Webhook.failing_since:type_name -> google.protobuf.Timestamp
+	63,  // 100: berth.v1.DeadDelivery.at:type_name -> google.protobuf.Timestamp
+	101, // [101:101] is the sub-list for method output_type
+	101, // [101:101] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -7634,7 +7946,7 @@ func file_berth_v1_resources_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -217,6 +217,22 @@ const (
 	// BerthServiceListHistoryProcedure is the fully-qualified name of the BerthService's ListHistory
 	// RPC.
 	BerthServiceListHistoryProcedure = "/berth.v1.BerthService/ListHistory"
+	// BerthServiceAddWebhookProcedure is the fully-qualified name of the BerthService's AddWebhook RPC.
+	BerthServiceAddWebhookProcedure = "/berth.v1.BerthService/AddWebhook"
+	// BerthServiceListWebhooksProcedure is the fully-qualified name of the BerthService's ListWebhooks
+	// RPC.
+	BerthServiceListWebhooksProcedure = "/berth.v1.BerthService/ListWebhooks"
+	// BerthServiceGetWebhookProcedure is the fully-qualified name of the BerthService's GetWebhook RPC.
+	BerthServiceGetWebhookProcedure = "/berth.v1.BerthService/GetWebhook"
+	// BerthServiceTestWebhookProcedure is the fully-qualified name of the BerthService's TestWebhook
+	// RPC.
+	BerthServiceTestWebhookProcedure = "/berth.v1.BerthService/TestWebhook"
+	// BerthServiceRemoveWebhookProcedure is the fully-qualified name of the BerthService's
+	// RemoveWebhook RPC.
+	BerthServiceRemoveWebhookProcedure = "/berth.v1.BerthService/RemoveWebhook"
+	// BerthServiceRetryDeliveriesProcedure is the fully-qualified name of the BerthService's
+	// RetryDeliveries RPC.
+	BerthServiceRetryDeliveriesProcedure = "/berth.v1.BerthService/RetryDeliveries"
 	// BerthServiceListMembersProcedure is the fully-qualified name of the BerthService's ListMembers
 	// RPC.
 	BerthServiceListMembersProcedure = "/berth.v1.BerthService/ListMembers"
@@ -405,6 +421,16 @@ type BerthServiceClient interface {
 	// ListHistory reads what happened, newest first: events, decisions and operations that have ended, in the order of the log. It has what
 	// this coordinator has kept, which is the same on every one and goes back much further than the other lists.
 	ListHistory(context.Context, *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error)
+	// Webhooks are the addresses that the leader sends to what happens.
+	AddWebhook(context.Context, *connect.Request[v1.AddWebhookRequest]) (*connect.Response[v1.AddWebhookResponse], error)
+	ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error)
+	// GetWebhook tells of one, with what its receiver could not be given.
+	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
+	// TestWebhook sends something that did not happen, once, and tells what came of it.
+	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
+	RemoveWebhook(context.Context, *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error)
+	// RetryDeliveries has deliveries that were given up tried again.
+	RetryDeliveries(context.Context, *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
 	SaveSnapshot(context.Context, *connect.Request[v1.SaveSnapshotRequest]) (*connect.ServerStreamForClient[v1.SaveSnapshotResponse], error)
@@ -882,6 +908,42 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("ListHistory")),
 			connect.WithClientOptions(opts...),
 		),
+		addWebhook: connect.NewClient[v1.AddWebhookRequest, v1.AddWebhookResponse](
+			httpClient,
+			baseURL+BerthServiceAddWebhookProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("AddWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		listWebhooks: connect.NewClient[v1.ListWebhooksRequest, v1.ListWebhooksResponse](
+			httpClient,
+			baseURL+BerthServiceListWebhooksProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("ListWebhooks")),
+			connect.WithClientOptions(opts...),
+		),
+		getWebhook: connect.NewClient[v1.GetWebhookRequest, v1.GetWebhookResponse](
+			httpClient,
+			baseURL+BerthServiceGetWebhookProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("GetWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		testWebhook: connect.NewClient[v1.TestWebhookRequest, v1.TestWebhookResponse](
+			httpClient,
+			baseURL+BerthServiceTestWebhookProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("TestWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		removeWebhook: connect.NewClient[v1.RemoveWebhookRequest, v1.RemoveWebhookResponse](
+			httpClient,
+			baseURL+BerthServiceRemoveWebhookProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RemoveWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		retryDeliveries: connect.NewClient[v1.RetryDeliveriesRequest, v1.RetryDeliveriesResponse](
+			httpClient,
+			baseURL+BerthServiceRetryDeliveriesProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("RetryDeliveries")),
+			connect.WithClientOptions(opts...),
+		),
 		listMembers: connect.NewClient[v1.ListMembersRequest, v1.ListMembersResponse](
 			httpClient,
 			baseURL+BerthServiceListMembersProcedure,
@@ -1062,6 +1124,12 @@ type berthServiceClient struct {
 	console            *connect.Client[v1.ConsoleRequest, v1.ConsoleResponse]
 	watchEvents        *connect.Client[v1.WatchEventsRequest, v1.WatchEventsResponse]
 	listHistory        *connect.Client[v1.ListHistoryRequest, v1.ListHistoryResponse]
+	addWebhook         *connect.Client[v1.AddWebhookRequest, v1.AddWebhookResponse]
+	listWebhooks       *connect.Client[v1.ListWebhooksRequest, v1.ListWebhooksResponse]
+	getWebhook         *connect.Client[v1.GetWebhookRequest, v1.GetWebhookResponse]
+	testWebhook        *connect.Client[v1.TestWebhookRequest, v1.TestWebhookResponse]
+	removeWebhook      *connect.Client[v1.RemoveWebhookRequest, v1.RemoveWebhookResponse]
+	retryDeliveries    *connect.Client[v1.RetryDeliveriesRequest, v1.RetryDeliveriesResponse]
 	listMembers        *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
 	removeMember       *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
 	saveSnapshot       *connect.Client[v1.SaveSnapshotRequest, v1.SaveSnapshotResponse]
@@ -1446,6 +1514,36 @@ func (c *berthServiceClient) ListHistory(ctx context.Context, req *connect.Reque
 	return c.listHistory.CallUnary(ctx, req)
 }
 
+// AddWebhook calls berth.v1.BerthService.AddWebhook.
+func (c *berthServiceClient) AddWebhook(ctx context.Context, req *connect.Request[v1.AddWebhookRequest]) (*connect.Response[v1.AddWebhookResponse], error) {
+	return c.addWebhook.CallUnary(ctx, req)
+}
+
+// ListWebhooks calls berth.v1.BerthService.ListWebhooks.
+func (c *berthServiceClient) ListWebhooks(ctx context.Context, req *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error) {
+	return c.listWebhooks.CallUnary(ctx, req)
+}
+
+// GetWebhook calls berth.v1.BerthService.GetWebhook.
+func (c *berthServiceClient) GetWebhook(ctx context.Context, req *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error) {
+	return c.getWebhook.CallUnary(ctx, req)
+}
+
+// TestWebhook calls berth.v1.BerthService.TestWebhook.
+func (c *berthServiceClient) TestWebhook(ctx context.Context, req *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error) {
+	return c.testWebhook.CallUnary(ctx, req)
+}
+
+// RemoveWebhook calls berth.v1.BerthService.RemoveWebhook.
+func (c *berthServiceClient) RemoveWebhook(ctx context.Context, req *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error) {
+	return c.removeWebhook.CallUnary(ctx, req)
+}
+
+// RetryDeliveries calls berth.v1.BerthService.RetryDeliveries.
+func (c *berthServiceClient) RetryDeliveries(ctx context.Context, req *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error) {
+	return c.retryDeliveries.CallUnary(ctx, req)
+}
+
 // ListMembers calls berth.v1.BerthService.ListMembers.
 func (c *berthServiceClient) ListMembers(ctx context.Context, req *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error) {
 	return c.listMembers.CallUnary(ctx, req)
@@ -1652,6 +1750,16 @@ type BerthServiceHandler interface {
 	// ListHistory reads what happened, newest first: events, decisions and operations that have ended, in the order of the log. It has what
 	// this coordinator has kept, which is the same on every one and goes back much further than the other lists.
 	ListHistory(context.Context, *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error)
+	// Webhooks are the addresses that the leader sends to what happens.
+	AddWebhook(context.Context, *connect.Request[v1.AddWebhookRequest]) (*connect.Response[v1.AddWebhookResponse], error)
+	ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error)
+	// GetWebhook tells of one, with what its receiver could not be given.
+	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
+	// TestWebhook sends something that did not happen, once, and tells what came of it.
+	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
+	RemoveWebhook(context.Context, *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error)
+	// RetryDeliveries has deliveries that were given up tried again.
+	RetryDeliveries(context.Context, *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	RemoveMember(context.Context, *connect.Request[v1.RemoveMemberRequest]) (*connect.Response[v1.RemoveMemberResponse], error)
 	SaveSnapshot(context.Context, *connect.Request[v1.SaveSnapshotRequest], *connect.ServerStream[v1.SaveSnapshotResponse]) error
@@ -2125,6 +2233,42 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("ListHistory")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceAddWebhookHandler := connect.NewUnaryHandler(
+		BerthServiceAddWebhookProcedure,
+		svc.AddWebhook,
+		connect.WithSchema(berthServiceMethods.ByName("AddWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceListWebhooksHandler := connect.NewUnaryHandler(
+		BerthServiceListWebhooksProcedure,
+		svc.ListWebhooks,
+		connect.WithSchema(berthServiceMethods.ByName("ListWebhooks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceGetWebhookHandler := connect.NewUnaryHandler(
+		BerthServiceGetWebhookProcedure,
+		svc.GetWebhook,
+		connect.WithSchema(berthServiceMethods.ByName("GetWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceTestWebhookHandler := connect.NewUnaryHandler(
+		BerthServiceTestWebhookProcedure,
+		svc.TestWebhook,
+		connect.WithSchema(berthServiceMethods.ByName("TestWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRemoveWebhookHandler := connect.NewUnaryHandler(
+		BerthServiceRemoveWebhookProcedure,
+		svc.RemoveWebhook,
+		connect.WithSchema(berthServiceMethods.ByName("RemoveWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceRetryDeliveriesHandler := connect.NewUnaryHandler(
+		BerthServiceRetryDeliveriesProcedure,
+		svc.RetryDeliveries,
+		connect.WithSchema(berthServiceMethods.ByName("RetryDeliveries")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceListMembersHandler := connect.NewUnaryHandler(
 		BerthServiceListMembersProcedure,
 		svc.ListMembers,
@@ -2375,6 +2519,18 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceWatchEventsHandler.ServeHTTP(w, r)
 		case BerthServiceListHistoryProcedure:
 			berthServiceListHistoryHandler.ServeHTTP(w, r)
+		case BerthServiceAddWebhookProcedure:
+			berthServiceAddWebhookHandler.ServeHTTP(w, r)
+		case BerthServiceListWebhooksProcedure:
+			berthServiceListWebhooksHandler.ServeHTTP(w, r)
+		case BerthServiceGetWebhookProcedure:
+			berthServiceGetWebhookHandler.ServeHTTP(w, r)
+		case BerthServiceTestWebhookProcedure:
+			berthServiceTestWebhookHandler.ServeHTTP(w, r)
+		case BerthServiceRemoveWebhookProcedure:
+			berthServiceRemoveWebhookHandler.ServeHTTP(w, r)
+		case BerthServiceRetryDeliveriesProcedure:
+			berthServiceRetryDeliveriesHandler.ServeHTTP(w, r)
 		case BerthServiceListMembersProcedure:
 			berthServiceListMembersHandler.ServeHTTP(w, r)
 		case BerthServiceRemoveMemberProcedure:
@@ -2708,6 +2864,30 @@ func (UnimplementedBerthServiceHandler) WatchEvents(context.Context, *connect.Re
 
 func (UnimplementedBerthServiceHandler) ListHistory(context.Context, *connect.Request[v1.ListHistoryRequest]) (*connect.Response[v1.ListHistoryResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListHistory is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) AddWebhook(context.Context, *connect.Request[v1.AddWebhookRequest]) (*connect.Response[v1.AddWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.AddWebhook is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListWebhooks is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetWebhook is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.TestWebhook is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RemoveWebhook(context.Context, *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RemoveWebhook is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) RetryDeliveries(context.Context, *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RetryDeliveries is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error) {
