@@ -27,7 +27,9 @@ func setting(t *testing.T, unit, name string) []string {
 }
 
 func TestUnitsHaveALimitOfMemory(t *testing.T) {
-	for _, unit := range []string{"berth-agent.service", "berth-coordinator.service", "berth-libvirt-tls.service", "berth-status-files.service"} {
+	for _, unit := range []string{
+		"berth-agent.service", "berth-coordinator.service", "berth-libvirt-tls.service", "berth-status-files.service",
+	} {
 		for _, name := range []string{"MemoryHigh", "MemoryMax"} {
 			if is := setting(t, unit, name); len(is) != 1 || is[0] == "infinity" {
 				t.Errorf("%s: %s is %q", unit, name, is)

@@ -103,9 +103,6 @@ func (h *Host) startStatusFiles(ctx context.Context) error {
 		return err
 	}
 	return await(ctx, StatusFiles+" on "+h.Name, 30*time.Second, func() (bool, error) {
-		if h.Pid(StatusFiles) == 0 {
-			return true, fmt.Errorf("%s on %s has ended%s", StatusFiles, h.Name, h.tail(StatusFiles))
-		}
 		_, err := os.Stat(h.Path(statusfiles.DefaultSocket))
 		return err == nil, err
 	})
