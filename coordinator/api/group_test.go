@@ -97,6 +97,21 @@ func ruled(positive, enforcing bool) *berthv1.AffinityRule {
 	return &berthv1.AffinityRule{Positive: &positive, Enforcing: &enforcing}
 }
 
+// A group that was never seen broken holds since it was made, and one that was mended since then.
+func TestAGroupTellsSinceWhenItHolds(t *testing.T) {
+	d := newRack(t)
+	d.group(&berthv1.Group{Name: "calm", Vms: []string{"db"}, VmsRule: ruled(false, true)})
+	record, _ := d.m.store.Snapshot().ResourceByName(model.KindGroup, "calm")
+	if status := d.showGroup("calm").GetStatus(); !status.GetHolds() || !status.GetHeldSince().AsTime().Equal(record.CreatedAt) {
+		t.Errorf("never broken: %v, made %s", status, record.CreatedAt)
+	}
+	record.HeldSince = record.CreatedAt.Add(time.Hour)
+	d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record}})
+	if status := d.showGroup("calm").GetStatus(); !status.GetHeldSince().AsTime().Equal(record.HeldSince) {
+		t.Errorf("mended: %v, at %s", status, record.HeldSince)
+	}
+}
+
 func TestGroups(t *testing.T) {
 	d := newRack(t)
 

@@ -215,7 +215,7 @@ func TestABrokenRuleIsToldAndRepaired(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, obedient)
-				defer w.lose()
+				defer func() { w.lose() }() // of the last leader
 				vm := w.on("n1", "db", 1)
 				w.evened(map[string]string{model.SettingEnforcement: mode})
 				w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
@@ -230,6 +230,14 @@ func TestABrokenRuleIsToldAndRepaired(t *testing.T) {
 				last, _ := w.LastPass(model.DefaultCluster)
 				switch mode {
 				case "automatic":
+					if !record.HeldSince.IsZero() {
+						t.Errorf("while it is broken it has held since %s", record.HeldSince)
+					}
+					w.lose() // who leads next knows
+					w.lead(2)
+					if mended, _ := w.Store.Snapshot().Resource(record.ID); len(holds) == 1 && !mended.HeldSince.Equal(holds[0].At) {
+						t.Errorf("it holds since %s, told %+v", mended.HeldSince, holds)
+					}
 					if w.vm("db").Holder != "n2" || len(repairs) != 1 || repairs[0].State != model.PlanDone ||
 						repairs[0].Group != record.ID || len(holds) != 1 {
 						t.Errorf("db is on %s, repairs %+v, told %+v", w.vm("db").Holder, repairs, holds)

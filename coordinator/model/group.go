@@ -77,6 +77,7 @@ type Group struct {
 	// Unbalanced keeps balancing away from the members.
 	Unbalanced  bool
 	BrokenSince time.Time
+	HeldSince   time.Time // zero while it is broken
 	Revision    uint64
 }
 
@@ -90,6 +91,11 @@ func GroupOf(record *Resource, clusterName string) Group {
 		NodesRule: ruleOf(record.Settings[SettingNodesRule], record.Settings[SettingNodesEnforcing]),
 		Priority:  DefaultPriority, Unbalanced: record.Settings[SettingUnbalanced] == "true",
 		BrokenSince: record.BrokenSince, Revision: record.Revision,
+	}
+	if record.BrokenSince.IsZero() {
+		if g.HeldSince = record.HeldSince; g.HeldSince.IsZero() {
+			g.HeldSince = record.CreatedAt
+		}
 	}
 	if priority, err := strconv.ParseFloat(record.Settings[SettingPriority], 64); err == nil {
 		g.Priority = priority

@@ -89,6 +89,8 @@ type Resource struct {
 	Copies []Volume `json:"copies,omitempty"`
 	// Trials are what has shown that a shared pool is another one on some nodes, by holder and witness; none: nothing has.
 	Trials []PoolTrial `json:"trials,omitempty"`
+	// HeldSince is when the leader saw that a group's rules held again; zero while they do not, and if they always did.
+	HeldSince time.Time `json:"held_since,omitzero"`
 }
 
 // NodeKey finds a declared node key of a cluster.

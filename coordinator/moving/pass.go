@@ -137,15 +137,15 @@ func mark(records Records, fleet *balance.Fleet, breaches []affinity.Breach) (ma
 		switch broken := said[group.ID]; {
 		case len(broken) > 0 && group.BrokenSince.IsZero():
 			one.Broken, one.Why = true, strings.Join(broken, "; ")
-			group.BrokenSince = fleet.At
+			group.BrokenSince, group.HeldSince = fleet.At, time.Time{}
 		case len(broken) == 0 && !group.BrokenSince.IsZero():
 			one.Lasted = fleet.At.Sub(group.BrokenSince)
-			group.BrokenSince = time.Time{}
+			group.BrokenSince, group.HeldSince = time.Time{}, fleet.At
 		default:
 			continue
 		}
 		if record, there := records.Resource(group.ID); there {
-			one.Record, one.Record.BrokenSince = record, group.BrokenSince
+			one.Record, one.Record.BrokenSince, one.Record.HeldSince = record, group.BrokenSince, group.HeldSince
 			marks = append(marks, one)
 		}
 	}

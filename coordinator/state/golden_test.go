@@ -406,6 +406,8 @@ func goldenCommands() []Command {
 	group.Settings = map[string]string{model.SettingVMsRule: string(model.Negative), model.SettingVMsEnforcing: "true"}
 	group.Members = map[string][]string{model.MembersVMs: {"v1", "v3"}, model.MembersNodes: {"n4"}}
 	group.Lists, group.BrokenSince = map[string][]string{model.ListVMLabels: {"mail", "web"}}, noon
+	mended := resource("r17", model.KindGroup, map[string]string{"cluster": "r1", "policy": model.BuiltIn + "none"})
+	mended.Name, mended.HeldSince = "mended", noon
 	spread := resource("r15", model.KindImage, nil)
 	spread.Name = "everywhere"
 	spread.Volume = &model.Volume{Pool: "r11", Nodes: []string{"n1", "n4"}, Name: "berth-r15.raw", Format: "raw", Capacity: units.MiB}
@@ -503,6 +505,7 @@ func goldenCommands() []Command {
 			}},
 			Meta: map[string]string{MetaRecordsFrom: "2026-11-21T12:00:00Z"},
 		},
+		{Kind: "mark groups", Expect: []Expectation{expect(Resources, "r17", 0)}, Resources: []model.Resource{mended}},
 		{
 			Kind: "session", Expect: []Expectation{expect(Sessions, "s1", 0)},
 			Sessions: []session.Session{{

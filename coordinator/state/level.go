@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
@@ -85,6 +86,9 @@ const GivenUpLevel = 3
 // TrialsLevel is the feature level from which the record of a pool has the trials that set its nodes apart.
 const TrialsLevel = 3
 
+// HeldLevel is the feature level from which the record of a group has since when its rules hold again.
+const HeldLevel = 3
+
 // TokenUsesLevel is the feature level from which the record of a token has how often it may be used.
 const TokenUsesLevel = 3
 
@@ -148,6 +152,9 @@ func (c *Command) needed() uint32 {
 	for i := range c.Resources {
 		if len(c.Resources[i].Trials) > 0 {
 			level = max(level, TrialsLevel)
+		}
+		if !c.Resources[i].HeldSince.IsZero() {
+			level = max(level, HeldLevel)
 		}
 	}
 	for i := range c.Decisions {
@@ -240,7 +247,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	}
 	older.Resources = slices.Clone(c.Resources)
 	for i := range older.Resources {
-		older.Resources[i].Trials = nil
+		older.Resources[i].Trials, older.Resources[i].HeldSince = nil, time.Time{}
 	}
 	older.Decisions = slices.Clone(c.Decisions)
 	for i := range older.Decisions {

@@ -76,6 +76,8 @@ func Group(report GroupReport) *berthv1.Group {
 	}
 	if len(report.Breaches) > 0 {
 		message.Status.Unrepaired, message.Status.BrokenSince = report.Unrepaired, timestamp(group.BrokenSince)
+	} else {
+		message.Status.HeldSince = timestamp(group.HeldSince)
 	}
 	for i := range report.Breaches {
 		message.Status.Breaches = append(message.Status.Breaches, breach(&report.Breaches[i], report.Name))

@@ -407,7 +407,7 @@ func TestGroupIsWhole(t *testing.T) {
 		ID: "g1", Name: "apart", Cluster: "default", VMs: []string{"v2", "v1"}, Nodes: []string{"n1"}, VMLabels: []string{"front"},
 		NodeLabels: []string{"rack-1"},
 		VMsRule:    model.Rule{Polarity: model.Negative, Enforcing: true}, NodesRule: model.Rule{Polarity: model.Positive}, Priority: 2,
-		Unbalanced: true, BrokenSince: noon, Revision: 3,
+		Unbalanced: true, BrokenSince: noon, HeldSince: noon.Add(time.Hour), Revision: 3,
 	}
 	report := GroupReport{
 		Record: model.Resource{CreatedAt: noon}, Listed: group, Expanded: group, Name: names, Unrepaired: "no node fits", LookedAt: noon,
@@ -422,7 +422,10 @@ func TestGroupIsWhole(t *testing.T) {
 		}},
 	}
 	message := Group(report)
-	message.Status.Holds = true // it does not
+	if message.Status.HeldSince != nil {
+		t.Errorf("one that does not hold has held since %v", message.Status.HeldSince)
+	}
+	message.Status.Holds, message.Status.HeldSince = true, message.Status.BrokenSince // it does not
 	if hard, soft := message.Status.Breaches[0], message.Status.Breaches[1]; soft.GetHard() || soft.GetScope() != "hosts" ||
 		hard.GetScope() != "vms" {
 		t.Errorf("breaches %v", message.Status.Breaches)
@@ -437,7 +440,8 @@ func TestGroupIsWhole(t *testing.T) {
 	}
 	report.Breaches, report.Listed.VMsRule = nil, model.Rule{Enforcing: true}
 	message = Group(report)
-	if s := message.GetStatus(); !s.GetHolds() || s.BrokenSince != nil || s.GetUnrepaired() != "" {
+	if s := message.GetStatus(); !s.GetHolds() || s.BrokenSince != nil || s.GetUnrepaired() != "" ||
+		!s.GetHeldSince().AsTime().Equal(noon.Add(time.Hour)) {
 		t.Errorf("one that holds: %v", s)
 	}
 	if r := message.GetVmsRule(); r.Positive != nil || !r.GetEnforcing() || r.GetEnabled() || message.Positive != nil ||

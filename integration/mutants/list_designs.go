@@ -9,6 +9,10 @@ var designMutants = []mutant{
 		is: "if fleet.Settings.UpgradeMode {", becomes: "if false {",
 	},
 	{
+		name: "groups-hold-since-ever", file: "coordinator/moving/pass.go", suite: inControl.only("ABrokenRuleIsTold"),
+		is: "group.HeldSince = time.Time{}, fleet.At", becomes: "group.HeldSince = time.Time{}, time.Time{}",
+	},
+	{
 		name: "two-repairs-every-pass", file: "coordinator/moving/pass.go", suite: inControl.only("TwoRulesAsk"),
 		is: "if broken[both.Nodes.Group] || broken[both.VMs.Group] {", becomes: "if len(told) < 1<<20 {",
 	},

@@ -109,7 +109,7 @@ func cannedGroups() []*berthv1.Group {
 			Id: "3nqk7d2m0g2aa", Name: "rack-7", Cluster: "default", HostLabels: []string{"rack-7"}, VmLabels: []string{"acme"},
 			VmsRule: cannedRule(true, false, false), HostsRule: cannedRule(true, true, true), Priority: proto.Float64(2.5),
 			MemberVms: []string{"db1"}, MemberHosts: []string{"node1", "node2"}, CreatedAt: Ago(time.Hour), Revision: 22,
-			Status: &berthv1.GroupStatus{Holds: true},
+			Status: &berthv1.GroupStatus{Holds: true, HeldSince: Ago(40 * time.Minute)},
 		},
 	}
 }

@@ -36,7 +36,7 @@ func listCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List groups, and whether they hold", Args: term.Arguments(0),
 		Long: `List groups: their rules, how many VMs and nodes are members, those by label among them, whether the rules hold now, and
-since when they do not.`,
+since when they do or do not.`,
 		Example: `  berth group list
   berth group list --broken --cluster prod`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,7 +67,7 @@ since when they do not.`,
 func showCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show a group: its members, whether it holds, and what breaks it", Args: term.Arguments(1, "NAME"),
-		Long: `Show a group: its rules, its members and how each came in, whether it holds now, what breaks it and since when, why it
+		Long: `Show a group: its rules, its members and how each came in, whether it holds now and since when, what breaks it, why it
 was not repaired, and what contradicts it.`,
 		Example: `  berth group show web
   berth group show web -o yaml`,

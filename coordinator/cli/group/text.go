@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"berth/coordinator/affinity"
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
@@ -25,7 +27,7 @@ func table(a *term.App, p *term.Page, groups []*berthv1.Group, wide bool) {
 				ruleWords(group.GetHostsRule()),
 			),
 			strconv.Itoa(len(group.GetMemberVms())), strconv.Itoa(len(group.GetMemberHosts())),
-			state(group.GetStatus()), a.Since(group.GetStatus().GetBrokenSince()),
+			state(group.GetStatus()), a.Since(since(group.GetStatus())),
 		}
 		if wide {
 			row = append(row, term.Exact(group.GetPriority()), strconv.FormatBool(group.GetUnbalanced()),
@@ -120,10 +122,18 @@ func memberNames(listed, all []string) string {
 
 func stateText(a *term.App, status *berthv1.GroupStatus) string {
 	text := state(status)
-	if since := status.GetBrokenSince(); since != nil {
+	if since := since(status); since != nil {
 		text += fmt.Sprintf(" since %s (%s)", a.At(since), a.Since(since))
 	}
 	return text
+}
+
+// since is when a group came to be as it is.
+func since(status *berthv1.GroupStatus) *timestamppb.Timestamp {
+	if status.GetHolds() {
+		return status.GetHeldSince()
+	}
+	return status.GetBrokenSince()
 }
 
 // breaches writes what breaks a group, and why that has not been repaired.

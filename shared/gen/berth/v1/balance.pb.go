@@ -271,13 +271,15 @@ func (x *AffinityRule) GetEnabled() bool {
 
 // GroupStatus tells whether a group's rules hold now.
 type GroupStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Holds         bool                   `protobuf:"varint,1,opt,name=holds,proto3" json:"holds,omitempty"`
-	Breaches      []*Breach              `protobuf:"bytes,2,rep,name=breaches,proto3" json:"breaches,omitempty"`                          // what breaks them
-	BrokenSince   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=broken_since,json=brokenSince,proto3" json:"broken_since,omitempty"` // when the leader first saw it; absent while they hold
-	Unrepaired    string                 `protobuf:"bytes,4,opt,name=unrepaired,proto3" json:"unrepaired,omitempty"`                      // why the last pass of enforcement did not repair it; empty: it did, or was not needed
-	LookedAt      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=looked_at,json=lookedAt,proto3" json:"looked_at,omitempty"`          // when that pass was; absent before the first one of this leader
-	Conflicts     []*Conflict            `protobuf:"bytes,6,rep,name=conflicts,proto3" json:"conflicts,omitempty"`                        // contradictions with other groups, and what the cluster cannot hold
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Holds       bool                   `protobuf:"varint,1,opt,name=holds,proto3" json:"holds,omitempty"`
+	Breaches    []*Breach              `protobuf:"bytes,2,rep,name=breaches,proto3" json:"breaches,omitempty"`                          // what breaks them
+	BrokenSince *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=broken_since,json=brokenSince,proto3" json:"broken_since,omitempty"` // when the leader first saw it; absent while they hold
+	Unrepaired  string                 `protobuf:"bytes,4,opt,name=unrepaired,proto3" json:"unrepaired,omitempty"`                      // why the last pass of enforcement did not repair it; empty: it did, or was not needed
+	LookedAt    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=looked_at,json=lookedAt,proto3" json:"looked_at,omitempty"`          // when that pass was; absent before the first one of this leader
+	Conflicts   []*Conflict            `protobuf:"bytes,6,rep,name=conflicts,proto3" json:"conflicts,omitempty"`                        // contradictions with other groups, and what the cluster cannot hold
+	// When the leader saw that they hold again; of a group that it has never seen broken, when that was made. Absent while they do not hold.
+	HeldSince     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=held_since,json=heldSince,proto3" json:"held_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -350,6 +352,13 @@ func (x *GroupStatus) GetLookedAt() *timestamppb.Timestamp {
 func (x *GroupStatus) GetConflicts() []*Conflict {
 	if x != nil {
 		return x.Conflicts
+	}
+	return nil
+}
+
+func (x *GroupStatus) GetHeldSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.HeldSince
 	}
 	return nil
 }
@@ -930,7 +939,7 @@ const file_berth_v1_balance_proto_rawDesc = "" +
 	"\n" +
 	"_enforcingB\n" +
 	"\n" +
-	"\b_enabled\"\x9b\x02\n" +
+	"\b_enabled\"\xd6\x02\n" +
 	"\vGroupStatus\x12\x14\n" +
 	"\x05holds\x18\x01 \x01(\bR\x05holds\x12,\n" +
 	"\bbreaches\x18\x02 \x03(\v2\x10.berth.v1.BreachR\bbreaches\x12=\n" +
@@ -939,7 +948,9 @@ const file_berth_v1_balance_proto_rawDesc = "" +
 	"unrepaired\x18\x04 \x01(\tR\n" +
 	"unrepaired\x127\n" +
 	"\tlooked_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\blookedAt\x120\n" +
-	"\tconflicts\x18\x06 \x03(\v2\x12.berth.v1.ConflictR\tconflicts\"n\n" +
+	"\tconflicts\x18\x06 \x03(\v2\x12.berth.v1.ConflictR\tconflicts\x129\n" +
+	"\n" +
+	"held_since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\theldSince\"n\n" +
 	"\x06Breach\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x12\n" +
 	"\x04hard\x18\x02 \x01(\bR\x04hard\x12\x10\n" +
@@ -1035,14 +1046,15 @@ var file_berth_v1_balance_proto_depIdxs = []int32{
 	7,  // 5: berth.v1.GroupStatus.broken_since:type_name -> google.protobuf.Timestamp
 	7,  // 6: berth.v1.GroupStatus.looked_at:type_name -> google.protobuf.Timestamp
 	4,  // 7: berth.v1.GroupStatus.conflicts:type_name -> berth.v1.Conflict
-	6,  // 8: berth.v1.Plan.moves:type_name -> berth.v1.Move
-	7,  // 9: berth.v1.Plan.created_at:type_name -> google.protobuf.Timestamp
-	7,  // 10: berth.v1.Plan.ended_at:type_name -> google.protobuf.Timestamp
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	7,  // 8: berth.v1.GroupStatus.held_since:type_name -> google.protobuf.Timestamp
+	6,  // 9: berth.v1.Plan.moves:type_name -> berth.v1.Move
+	7,  // 10: berth.v1.Plan.created_at:type_name -> google.protobuf.Timestamp
+	7,  // 11: berth.v1.Plan.ended_at:type_name -> google.protobuf.Timestamp
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_balance_proto_init() }
