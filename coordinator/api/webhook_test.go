@@ -77,7 +77,9 @@ func TestWebhooksAreAddedShownRetriedAndRemoved(t *testing.T) {
 	d.m.cloud.check(webhook.Put(x, &command, &hook, &progress))
 	command.Kind = "test"
 	d.m.propose(command)
-	_, err = d.client.RetryDeliveries(t.Context(), connect.NewRequest(&berthv1.RetryDeliveriesRequest{Name: "tickets", Ids: []string{"msg_5"}}))
+	_, err = d.client.RetryDeliveries(t.Context(), connect.NewRequest(&berthv1.RetryDeliveriesRequest{
+		Name: "tickets", Ids: []string{"msg_5"},
+	}))
 	wantRefusal(t, err, rpc.NotFound, "webhook/tickets")
 	retried, err := d.client.RetryDeliveries(t.Context(), connect.NewRequest(&berthv1.RetryDeliveriesRequest{
 		Name: "tickets", Ids: []string{"msg_4"},

@@ -155,7 +155,7 @@ func (d *daemon) assemble() (err error) {
 	now := time.Now
 	d.backups = newBackups(d.config.Backup, d.home.keepSealKeys, d.store, now, d.log.Named("backup"))
 	d.history = history.NewKeeper(d.historyConfig())
-	d.webhooks = webhook.NewSender(d.webhookConfig())
+	d.webhooks = webhook.NewSender(webhookConfig(d))
 	d.inventory = inventory.New(now, d.log.Named("inventory"))
 	d.inventory.Doubt = func(id string, machine model.Machine) string {
 		if node, known := d.store.Snapshot().Node(id); known {

@@ -34,7 +34,8 @@ func (k Keys) Hide(what string, secret []byte) (Secret, error) {
 	return Secret{Key: newest.ID(), Sealed: box.Seal(nonce, nonce, secret, []byte(what))}, nil
 }
 
-// Reveal opens a secret. Stale tells that it is sealed with an older key than the newest. The error is ErrSecret, or says that no key is here for it.
+// Reveal opens a secret. Stale tells that it is sealed with an older key than the newest. The error is ErrSecret, or says that no key is
+// here for it.
 func (k Keys) Reveal(what string, s Secret) (secret []byte, stale bool, err error) {
 	for i := range k {
 		if k[i].ID() != s.Key {

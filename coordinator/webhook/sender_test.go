@@ -232,7 +232,8 @@ func (s *site) sender() *Sender {
 	n := 0
 	return NewSender(Config{
 		Cluster: "c1", Self: "coord1", State: s.store.Snapshot, Past: s.past, Keys: func() (seal.Keys, error) { return keys, nil },
-		Propose: s.propose, NewID: func() string { n++; return fmt.Sprintf("id-%p-%d", &n, n) }, Log: hclog.NewNullLogger(), fresh: true, patience: s.patience,
+		Propose: s.propose, NewID: func() string { n++; return fmt.Sprintf("id-%p-%d", &n, n) }, Log: hclog.NewNullLogger(),
+		fresh: true, patience: s.patience,
 	})
 }
 

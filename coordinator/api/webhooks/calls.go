@@ -76,7 +76,8 @@ func (s WebhookCalls) AddWebhook(
 		case p.Answered(message.GetRequestId(), kind):
 			return command, answer.ErrUnchanged
 		case slices.Contains(names, made.Name):
-			return command, refusal.New(rpc.Exists, subject, "give another name, or remove that one first", "there is a webhook %q already", made.Name)
+			return command, refusal.New(rpc.Exists, subject, "give another name, or remove that one first",
+				"there is a webhook %q already", made.Name)
 		case len(names) >= webhook.MaxWebhooks:
 			return command, refusal.New(rpc.Conflict, subject, "remove one that is not needed any more",
 				"there are %d webhooks already, as many as there may be", len(names))

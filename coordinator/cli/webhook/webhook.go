@@ -72,7 +72,7 @@ or link are refused, as are those that clouds keep for their metadata.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&request.Kinds, "kind", nil, "only what is of `KIND`, for instance vm.started, 'node.*' or 'operation.*' (again for more)")
+	flags.StringArrayVar(&request.Kinds, "kind", nil, "only what is of `KIND`, such as vm.started, 'node.*' or 'operation.*'; may be repeated")
 	flags.StringVar(&ca, "ca", "", "`FILE` with the certificates of the receiver's authority, PEM, if it has one of its own")
 	flags.StringVar(&secret, "secret-file", "", "`FILE` with the secret: base64 of 24 to 64 bytes")
 	flags.BoolVar(&request.AllowHttp, "allow-http", false, "the URL may begin with http: everybody on the way can read what is sent")
