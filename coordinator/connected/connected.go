@@ -36,7 +36,8 @@ func Running(vm *model.VM, named []string) []string {
 
 type nic struct{ address, network string }
 
-// byRecord are the interfaces by the record of a VM. Addresses are made up only if an edit is about one: that is dear for all VMs of a fleet.
+// byRecord are the interfaces by the record of a VM. Addresses are made up only if an edit is about one: for all VMs of a fleet that is
+// dear.
 func byRecord(vm *model.VM, named []string, edits []model.DeviceEdit) []nic {
 	if vm.Spec.XML != "" || slices.ContainsFunc(edits, ofInterface) {
 		if devices, err := (domxml.Spec{XML: vm.Spec.XML, Networks: named}).Devices(vm.ID); err == nil {

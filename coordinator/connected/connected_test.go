@@ -37,9 +37,11 @@ func TestAllInterfacesOfAVMCount(t *testing.T) {
 		named          []string
 		start, running []string
 	}{
-		"none":              {},
-		"of the record":     {named: []string{"lan", "default", "lan"}, start: []string{"default", "lan"}, running: []string{"default", "lan"}},
-		"of its own XML":    {vm: model.VM{Spec: model.VMSpec{XML: xml}}, start: []string{"bridge:br0", "lan"}, running: []string{"bridge:br0", "lan"}},
+		"none":          {},
+		"of the record": {named: []string{"lan", "default", "lan"}, start: []string{"default", "lan"}, running: []string{"default", "lan"}},
+		"of its own XML": {
+			vm: model.VM{Spec: model.VMSpec{XML: xml}}, start: []string{"bridge:br0", "lan"}, running: []string{"bridge:br0", "lan"},
+		},
 		"links beside XML":  {vm: model.VM{Spec: model.VMSpec{XML: "<domain/>"}}, named: []string{"default"}},
 		"a document for no": {vm: model.VM{Spec: model.VMSpec{XML: "<domain"}}, named: []string{"default"}},
 		"attached": {

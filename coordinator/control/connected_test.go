@@ -55,7 +55,8 @@ func TestAnAttachedInterfaceHasToBeWhereAVMGoes(t *testing.T) {
 			t.Errorf("moved by hand: %v", err)
 		}
 		tried, err := w.DrainNode(t.Context(), plans.DrainNode{Node: "n1", DryRun: true, Caller: "operator/test"})
-		if err != nil || len(tried.Plan.Moves) != 1 || !tried.Plan.Moves[0].Stays || !strings.Contains(tried.Plan.Moves[0].Reason, "network refuses 2") {
+		moves := tried.Plan.Moves
+		if err != nil || len(moves) != 1 || !moves[0].Stays || !strings.Contains(moves[0].Reason, "network refuses 2") {
 			t.Errorf("a drain: %+v, %v", tried.Plan.Moves, err)
 		}
 		w.networks("n2", "default", "far")
