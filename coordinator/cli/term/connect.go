@@ -99,6 +99,9 @@ func (a *App) Connect() (*Session, error) {
 	}
 	client := rpc.NewNames(a.cached("addresses.yaml")).Client(settings)
 	s := &Session{addresses: addresses, origin: origin, patience: a.Patience, busy: a.Busy, tell: a.note, budget: newBudget()}
+	if pair, err := pki.LoadPair(t.context.Files()); err == nil {
+		s.cluster = pair.Identity.ClusterID
+	}
 	trusted := func(authorities []string) { a.renewBeside(t.context.Files(), s, authorities) }
 	for _, address := range addresses {
 		s.clients = append(

@@ -40,6 +40,7 @@ type Client = berthv1connect.BerthServiceClient
 type Session struct {
 	addresses []string
 	origin    string // where the addresses come from
+	cluster   string // that the operator's certificate is of
 	clients   []Client
 	preferred int
 	patience  time.Duration // to find one that answers, all of them together
@@ -244,7 +245,7 @@ func worthRepeating(misses []miss) bool {
 
 // unanswered says what is wrong with every coordinator and what to check.
 func (s *Session) unanswered(misses []miss) error {
-	identity := false
+	identity, replaced := false, false
 	lines := make([]string, 0, len(misses))
 	for _, m := range misses {
 		if rpc.Detail(m.err) != nil {
@@ -252,18 +253,36 @@ func (s *Session) unanswered(misses []miss) error {
 		}
 		identity = identity || refusedIdentity(m.err)
 		why := Reason(m.err)
+		if s.replaced(m.err) {
+			replaced, why = true, "its certificate is by an authority that is not known here: this cluster has replaced its authority since "+
+				"you called last"
+		}
 		if m.slow {
 			why += ", though it takes the connection: it is busy, or it hangs"
 		}
 		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, why))
 	}
 	list := strings.Join(lines, "\n")
+	if replaced {
+		return Failf(rpc.Denied, LoginStep, "this machine was left behind when the authority was replaced:\n%s", list)
+	}
 	if identity {
 		return Failf(rpc.Denied, fmt.Sprintf("check that the addresses and the certificate of %s belong to the same cluster, or %s",
 			s.origin, LoginStep), "no coordinator of this cluster:\n%s", list)
 	}
 	return Failf(rpc.Unreachable, fmt.Sprintf("check that the coordinators run ('systemctl status berth-coordinator' there) and that "+
 		"their API port can be reached from here; the addresses come from %s", s.origin), "no coordinator answers:\n%s", list)
+}
+
+// replaced tells whether a coordinator says that it is of the operator's own cluster, by a certificate of an authority that is not known
+// here. It may be somebody else who says so: a token settles that.
+func (s *Session) replaced(err error) bool {
+	var refused *tls.CertificateVerificationError
+	if !errors.As(err, new(x509.UnknownAuthorityError)) || !errors.As(err, &refused) || len(refused.UnverifiedCertificates) == 0 {
+		return false
+	}
+	who, err := pki.IdentityOf(refused.UnverifiedCertificates[0])
+	return err == nil && who.Role == pki.RolePeer && who.ClusterID == s.cluster
 }
 
 // refusedIdentity tells whether one side did not accept the other's certificate.

@@ -211,6 +211,11 @@ func TestWrongCertificates(t *testing.T) {
 	ours, servers := clitest.NewSite(t, clitest.Steady())
 	theirs, _ := clitest.NewSite(t)
 	address := servers[0].Address
+	other, err := pki.NewAuthority("c2", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.Authority = other
 
 	theirs.Context("lab", pki.RoleOperator, address)
 	said := theirs.Run("vm", "list")
@@ -236,6 +241,26 @@ func TestWrongCertificates(t *testing.T) {
 		said.ErrOut, "its certificate is for other addresses (127.0.0.1)",
 	) {
 		t.Errorf("another host name: exit %d, %s", said.Exit, said.ErrOut)
+	}
+}
+
+// Who has not called while the authority was replaced is told that, and how he comes back.
+func TestWhoWasLeftBehindIsToldToLogInAgain(t *testing.T) {
+	w, servers := clitest.NewSite(t, clitest.Steady())
+	before, err := pki.NewAuthority(w.Authority.ClusterID(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Authority = before
+	w.Context("lab", pki.RoleOperator, servers[0].Address)
+	said := w.Run("vm", "list")
+	for _, text := range []string{
+		"left behind when the authority was replaced", servers[0].Address + ": its certificate is by an authority that is not known here",
+		"next step: log in with 'berth login HOST TOKEN'", "berth token add --for operator",
+	} {
+		if said.Exit != term.Failed || !strings.Contains(said.ErrOut, text) {
+			t.Errorf("exit %d, it does not say %q: %s", said.Exit, text, said.ErrOut)
+		}
 	}
 }
 
