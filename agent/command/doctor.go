@@ -78,7 +78,7 @@ func doctorCommand() *cobra.Command {
 }
 
 func examine(ctx context.Context, settings *Settings) []finding {
-	findings := []finding{examineEnrolment(settings)}
+	findings := append([]finding{examineEnrolment(settings)}, examineAuthority(settings, time.Now())...)
 	findings = append(findings, examineCoordinators(ctx, settings)...)
 	findings = append(findings, examineLibvirt(ctx, settings)...)
 	findings = append(findings, examineStatusFiles(ctx, statusfiles.DefaultSocket))
@@ -112,6 +112,22 @@ func examineEnrolment(settings *Settings) finding {
 		}
 	}
 	return finding{"enrolment", fmt.Sprintf("%s (%s); certificate until %s, renews itself", who.Name, who.NodeID, until), "", good}
+}
+
+// examineAuthority tells that the authority which has signed this node's certificate ends before long.
+func examineAuthority(settings *Settings, now time.Time) []finding {
+	text, err := os.ReadFile(settings.files().CA)
+	if err != nil {
+		return nil // the enrolment says it
+	}
+	ends, err := pki.AuthorityEnds(text) // the first of them signs
+	if err != nil || ends.Sub(now) > pki.AuthorityNotice {
+		return nil
+	}
+	return []finding{{
+		"authority", "the cluster's authority ends on " + ends.Local().Format(time.DateOnly) + ", and this node's certificate with it",
+		"on a coordinator: berth ca rotate", warning,
+	}}
 }
 
 // How far a clock may be off: certificates are made valid from ten minutes ago.

@@ -117,6 +117,16 @@ func (h *Host) lookAtEnds() []Fault {
 		next = "renew it where it was made, or " + mend
 	}
 	var faults []Fault
+	for _, path := range []string{ControlCA, DataCA} {
+		for _, certificate := range h.certificates(path) {
+			if left := certificate.NotAfter.Sub(h.now()); left >= endsSoon && left < pki.AuthorityNotice {
+				faults = append(faults, Fault{
+					path + ": the authority ends on " + certificate.NotAfter.Format(time.DateOnly),
+					"see 'berth status' on a coordinator; all that it has signed ends then", false,
+				})
+			}
+		}
+	}
 	for _, path := range []string{ControlCA, ControlCertificate, clientControlCertificate, DataCA, DataCertificate, clientDataCertificate} {
 		for _, certificate := range h.certificates(path) {
 			left := certificate.NotAfter.Sub(h.now())

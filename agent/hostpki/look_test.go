@@ -71,6 +71,9 @@ func TestWhatIsWrongIsNamedWithTheCommandThatMendsIt(t *testing.T) {
 		{"an end that is near", func(_ *testing.T, h *Host) {
 			h.Now = func() time.Time { return time.Now().Add(pki.HypervisorValidity - 24*time.Hour) }
 		}, "servercert.pem ends on", renewAgain, false},
+		{"an authority's end that is not far", func(_ *testing.T, h *Host) {
+			h.Now = func() time.Time { return h.certificates(DataCA)[0].NotAfter.Add(-pki.AuthorityNotice + time.Hour) }
+		}, DataCA + ": the authority ends on", "see 'berth status' on a coordinator; all that it has signed ends then", false},
 		{"an end that was", func(_ *testing.T, h *Host) {
 			h.Now = func() time.Time { return time.Now().Add(pki.HypervisorValidity + time.Hour) }
 		}, "server-cert.pem ended on", renewAgain, true},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"berth/coordinator/authorities"
 	"berth/coordinator/identities"
 	"berth/coordinator/model"
 	"berth/shared/units"
@@ -59,6 +60,17 @@ func (p problems) identityProblems() []string {
 			"see 'berth identity list', then confirm or revoke each", units.Some(unconfirmed, mostNamed, ", ")))
 	}
 	return append(lines, ending[:min(len(ending), mostNamed)]...)
+}
+
+// authorityProblems says which authorities end before long.
+func (s *queryCalls) authorityProblems(at time.Time) []string {
+	var lines []string
+	for _, end := range authorities.Ends(s.Authority(), s.Hypervisors) {
+		if end.Soon(at) {
+			lines = append(lines, end.String())
+		}
+	}
+	return lines
 }
 
 // firstToEnd is the coordinator or node whose certificate ends first. False: no end is known.

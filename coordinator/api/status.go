@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/authorities"
 	"berth/coordinator/identities"
 	"berth/coordinator/model"
 	"berth/coordinator/wire"
@@ -58,7 +59,7 @@ func (s *queryCalls) Status(
 	removed := problems{p}.removedNodes(s.Removed())
 	locks := estates.LockProblems(p, s.Control.PoolLocks)
 	status.Problems = slices.Concat(
-		s.fenceProblems(p), removed, locks, problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
+		s.fenceProblems(p), s.authorityProblems(p.At), removed, locks, problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
 	)
 	s.heard.keep(status, s.Now())
 	return connect.NewResponse(status), nil
@@ -125,6 +126,8 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 	if first, known := (problems{p}).firstToEnd(); known {
 		status.CertificatesUntil, status.CertificatesFirst = timestamppb.New(first.ValidUntil()), identities.Subject(&first)
 	}
+	first := authorities.Ends(s.Authority(), s.Hypervisors)[0]
+	status.AuthoritiesUntil, status.AuthoritiesFirst = timestamppb.New(first.At), first.Name
 	if stats.Leader != "" {
 		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)
 	}

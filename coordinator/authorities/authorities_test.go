@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,7 +127,7 @@ func (s *site) want(states ...State) {
 
 func (s *site) waits(want ...string) {
 	s.Helper()
-	if p := ProgressOf(s.store.Snapshot(), noon); !slices.Equal(p.Waits, want) || len(want) > 0 && p.Waiting == "" {
+	if p := ProgressOf(s.store.Snapshot(), noon); !slices.Equal(p.Names(), want) || len(want) > 0 && p.Waiting == "" {
 		s.Fatalf("it waits for %v (%s), want %v", p.Waits, p.Waiting, want)
 	}
 }
@@ -197,11 +198,17 @@ func TestATokenOfBeforeIsWaitedFor(t *testing.T) {
 func TestWhoseCertificateHasEndedIsNotWaitedFor(t *testing.T) {
 	s := newSite(t)
 	s.announce()
+	s.waits("coordinator/m1", "node/n1", "operator/o1")
+	for i, until := range []time.Time{{}, s.bearer("n1").Until, s.bearer("o1").Until} {
+		if wait := ProgressOf(s.store.Snapshot(), noon).Waits[i]; !wait.Until.Equal(until) || !wait.Since.Equal(noon) {
+			t.Errorf("%s is waited for from %s until %s, want until %s", wait.Subject, wait.Since, wait.Until, until)
+		}
+	}
 	s.trust("m1")
 	s.waits("node/n1", "operator/o1")
 	later := noon.Add(pki.CertificateLife + time.Minute)
 	s.advance(later, true)
-	if p := ProgressOf(s.store.Snapshot(), later); !slices.Equal(p.Waits, []string{"coordinator/m1"}) {
+	if p := ProgressOf(s.store.Snapshot(), later); !slices.Equal(p.Names(), []string{"coordinator/m1"}) {
 		t.Errorf("it waits for %v", p.Waits)
 	}
 }
@@ -273,21 +280,80 @@ func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
 
 // A state that was restored where nobody knew of the rotation goes by the files of its coordinators.
 func TestFilesThatAreNewerThanTheStateCount(t *testing.T) {
-	s := newSite(t)
-	s.announce()
-	if _, due := Adopt(s.store.Snapshot(), s.first, []string{s.first.ID()}, noon); due {
-		t.Error("what the list knows is adopted")
-	}
 	third, err := pki.NewAuthority("c1", noon)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, due := Adopt(s.store.Snapshot(), third, []string{third.ID()}, noon)
-	if !due {
-		t.Fatal("an authority that signs here is not known")
+	files := func(all ...*pki.Authority) (text []byte) {
+		for _, one := range all {
+			text = append(text, one.CertificatePEM()...)
+		}
+		return text
 	}
-	s.apply(command)
-	s.want(Retired, Retired, Issuing)
+	for name, is := range map[string]struct {
+		announced bool // in the restored state
+		issuing   bool // and it signs there
+		signs     func(*site) *pki.Authority
+		trusted   func(*site) []byte
+		want      []State // nil: nothing is due
+	}{
+		"as the list says": {
+			true, false, func(s *site) *pki.Authority { return s.first }, func(s *site) []byte { return files(s.first) }, nil,
+		},
+		"one that nobody knows": {
+			true, false, func(*site) *pki.Authority { return third }, func(*site) []byte { return files(third) }, []State{Retired, Retired, Issuing},
+		},
+		"one whose end was later": {
+			true, true, func(s *site) *pki.Authority { return s.next }, func(s *site) []byte { return files(s.next) }, []State{Retired, Issuing},
+		},
+		"one that goes on": {
+			true, true, func(s *site) *pki.Authority { return s.next }, func(s *site) []byte { return files(s.next, s.first) }, nil,
+		},
+		"one that only followed later": {
+			true, false, func(s *site) *pki.Authority { return s.next }, func(s *site) []byte { return files(s.next) }, []State{Retired, Issuing},
+		},
+		"one that was following": {
+			true, false, func(s *site) *pki.Authority { return s.next }, func(s *site) []byte { return files(s.next, s.first) },
+			[]State{Outgoing, Issuing},
+		},
+		"no list, and one": {false, false, func(s *site) *pki.Authority { return s.first }, func(s *site) []byte { return files(s.first) }, nil},
+		"no list, and one that was following": {
+			false, false, func(s *site) *pki.Authority { return s.next }, func(s *site) []byte { return files(s.next, s.first) },
+			[]State{Outgoing, Issuing},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			if is.announced {
+				s.announce()
+			}
+			for _, id := range []string{"m1", "n1", "o1"} {
+				if is.issuing {
+					s.trust(id)
+				}
+			}
+			if is.issuing {
+				s.advance(noon, true)
+			}
+			command, due := Adopt(s.store.Snapshot(), is.signs(s), is.trusted(s), noon)
+			if due != (is.want != nil) {
+				t.Fatalf("something is due: %v", due)
+			}
+			if !due {
+				return
+			}
+			s.apply(command)
+			s.want(is.want...)
+			if _, again := Adopt(s.store.Snapshot(), is.signs(s), is.trusted(s), noon); again {
+				t.Error("it is adopted again and again")
+			}
+			list := Of(s.store.Snapshot())
+			here, _ := pki.AuthorityIDs(is.trusted(s))
+			if ids := list.IDs(); !slices.Equal(ids, here) {
+				t.Errorf("trusted are %v, and the files have %v", ids, here)
+			}
+		})
+	}
 }
 
 func TestNobodyStartsBeforeAllAreOnRecord(t *testing.T) {
@@ -298,4 +364,85 @@ func TestNobodyStartsBeforeAllAreOnRecord(t *testing.T) {
 	if _, err := Announce(state.NewStore().Snapshot(), authority, authority, false, "", noon); !errors.Is(err, ErrNotYet) {
 		t.Errorf("without records: %v", err)
 	}
+}
+
+// The history has an event long before an authority ends, one more at each of the later times, and none twice.
+func TestTheEndOfAnAuthorityIsToldLongBefore(t *testing.T) {
+	s := newSite(t)
+	hypervisors, err := pki.NewHypervisors("c1", noon.AddDate(0, 0, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := s.first.Ends()
+	day := 24 * time.Hour
+	for _, is := range []struct {
+		before time.Duration
+		events []string // beginnings of their messages
+	}{
+		{pki.AuthorityNotice + day, nil},
+		{pki.AuthorityNotice - day, []string{"the authority cluster"}},
+		{pki.AuthorityNotice - 2*day, nil},
+		{75 * day, []string{"the authority libvirt", "the authority qemu"}}, // 175 days before their own ends
+		{59 * day, []string{"the authority cluster"}},
+		{58 * day, nil},
+		{13 * day, []string{"the authority cluster"}},
+		{-day, nil},
+	} {
+		command, due := Remind(s.store.Snapshot(), s.first, hypervisors, end.Add(-is.before))
+		if due != (len(is.events) > 0) || len(command.Events) != len(is.events) {
+			t.Fatalf("%s before: %v", is.before, command.Events)
+		}
+		for i, want := range is.events {
+			if told := command.Events[i]; !strings.HasPrefix(told.Message, want) || told.Kind != "authority.ending" {
+				t.Errorf("%s before: %v", is.before, told)
+			}
+		}
+		if due {
+			s.apply(command)
+		}
+	}
+	s.want(Issuing)
+	if ends := Ends(s.first, hypervisors); ends[0].Name != Cluster || !ends[0].Soon(end.Add(-day)) || ends[0].Soon(noon) {
+		t.Errorf("the first to end is %+v", ends[0])
+	}
+}
+
+// A certificate of a release that renewed nothing is good for years, and what follows it for a month: the later one counts all the same, as
+// soon as the authority signs that it is by.
+func TestACertificateForYearsHoldsNothingUpOnceItIsRenewed(t *testing.T) {
+	s := newSite(t)
+	long := s.bearer("o1")
+	long.Until = noon.Add(pki.UnrenewedLife)
+	command, due := Seen(s.store.Snapshot(), long, noon)
+	if !due {
+		t.Fatal("a later end is not written down")
+	}
+	s.apply(command)
+	s.announce()
+	renewed := s.bearer("o1")
+	renewed.Authority = s.next.ID()
+	if _, due := Seen(s.store.Snapshot(), renewed, noon); due {
+		t.Error("an authority that signs nothing yet counts")
+	}
+	for _, id := range []string{"m1", "n1", "o1"} {
+		s.trust(id)
+	}
+	s.advance(noon, true)
+	s.renew("m1")
+	s.renew("n1")
+	s.waits("operator/o1")
+	forged := renewed
+	forged.ID = "o9"
+	if _, due := Seen(s.store.Snapshot(), forged, noon); due {
+		t.Error("somebody else renews it")
+	}
+	if command, due = Seen(s.store.Snapshot(), renewed, noon); !due {
+		t.Fatal("the new authority is not written down")
+	}
+	s.apply(command)
+	if _, due := Seen(s.store.Snapshot(), renewed, noon); due {
+		t.Error("what is on record is written down again")
+	}
+	s.advance(noon, true)
+	s.want(Retired, Issuing)
 }

@@ -42,6 +42,8 @@ type List struct {
 	All []Authority `json:"authorities"`
 	// Passed are the IDs of identities that are not waited for any more, because somebody has said so.
 	Passed []string `json:"passed,omitempty"`
+	// Told are the ends of authorities of which there was an event: ID and days before.
+	Told []string `json:"told,omitempty"`
 }
 
 // The causes for which a rotation is refused.

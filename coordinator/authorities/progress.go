@@ -1,6 +1,7 @@
 package authorities
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -14,10 +15,19 @@ import (
 type Progress struct {
 	New     string // ID of the authority that is to follow, or follows
 	State   State  // of that one
-	Waits   []string
+	Waits   []Wait
 	Passed  []string // who is not waited for, because somebody has said so
 	Tokens  bool     // made while the authority before was pinned, and still good
 	Waiting string   // for what, in words; empty: for nothing any more
+}
+
+// Wait is somebody who holds it up.
+type Wait struct {
+	Subject string // KIND/NAME
+	Kind    model.IdentityKind
+	Name    string
+	Since   time.Time
+	Until   time.Time // at most: the certificate ends then; zero: for as long as it takes
 }
 
 // ProgressOf tells how far the replacement is.
@@ -33,7 +43,7 @@ func ProgressOf(x *state.Snapshot, at time.Time) Progress {
 			p.Passed = append(p.Passed, identities.Subject(&identity))
 			continue
 		}
-		p.Waits = append(p.Waits, identities.Subject(&identity))
+		p.Waits = append(p.Waits, waitFor(&identity, newest))
 	}
 	p.Tokens = newest.State == Issuing && pinned(x, &list, at)
 	switch {
@@ -45,6 +55,26 @@ func ProgressOf(x *state.Snapshot, at time.Time) Progress {
 		p.Waiting = "until the tokens have ended that were made before, an hour at most"
 	}
 	return p
+}
+
+func waitFor(identity *model.Identity, newest *Authority) Wait {
+	wait := Wait{Subject: identities.Subject(identity), Kind: identity.Kind, Name: identity.Name, Since: newest.Since}
+	if identity.CreatedAt.After(wait.Since) {
+		wait.Since = identity.CreatedAt
+	}
+	if identity.Kind != model.IdentityCoordinator {
+		wait.Until = identity.ValidUntil()
+	}
+	return wait
+}
+
+// Names are those who are waited for, KIND/NAME.
+func (p *Progress) Names() []string {
+	var names []string
+	for i := range p.Waits {
+		names = append(names, p.Waits[i].Subject)
+	}
+	return names
 }
 
 // WouldWait are those whom a replacement that began now would wait for.
@@ -78,27 +108,51 @@ func Dependants(x *state.Snapshot, at time.Time) map[string]int {
 }
 
 // Adopt is the change that makes the list what a member's files say, for a state that is older than these: it was restored where the list
-// of that day was not at hand. An authority that signs here and is in no list makes that known. False: the list knows it.
-func Adopt(x *state.Snapshot, issuing *pki.Authority, trusted []string, at time.Time) (state.Command, bool) {
+// of that day was not at hand. Trusted are the certificates in the files, PEM. False: the list and the files do not contradict each other.
+func Adopt(x *state.Snapshot, issuing *pki.Authority, trusted []byte, at time.Time) (state.Command, bool) {
 	list := Of(x)
-	if len(list.All) == 0 || list.Named(issuing.ID()) != nil {
+	files, err := pki.SplitAuthorities(trusted)
+	if err != nil || x.FeatureLevel() < state.IdentityLevel || !contradict(&list, issuing, files) {
 		return state.Command{}, false
 	}
 	for i := range list.All {
 		one := &list.All[i]
-		switch {
-		case one.State == Retired:
-		case slices.Contains(trusted, one.ID):
+		switch _, trusted := files[one.ID]; {
+		case one.State == Retired || one.ID == issuing.ID():
+		case trusted:
 			list.become(one, Outgoing, at)
 		default:
 			list.become(one, Retired, at)
 		}
 	}
-	own := Own(issuing)
-	own.Since = at
-	list.All, list.Passed = append(list.All, own), nil
+	// Who has a certificate by another one that is trusted here needs that until he is renewed. After that it goes as any other.
+	var others []Authority
+	for _, id := range slices.Sorted(maps.Keys(files)) {
+		if id != issuing.ID() && list.Named(id) == nil {
+			others = append(others, Authority{ID: id, Certificate: string(files[id]), State: Outgoing, Since: at})
+		}
+	}
+	list.All, list.Passed = slices.Concat(others, list.All), nil
+	if list.Named(issuing.ID()) == nil {
+		list.All = append(list.All, Own(issuing))
+	}
+	own := list.Named(issuing.ID())
+	own.State, own.Since = Issuing, at
 	command, err := list.put(x, "adopt authority")
-	command.Events = []model.Event{event(at, "authority.adopted", &own,
-		"signs here, and the restored state does not know it: what the files of the coordinators say counts")}
+	command.Events = []model.Event{event(at, "authority.adopted", own,
+		"signs here, and the restored state does not know that: what the files of the coordinators say counts")}
 	return command, err == nil
+}
+
+// contradict tells that the authority that signs here does not by the list, that the list has one outgoing which is trusted no more by the
+// files, or that files without a list trust another one beside it.
+func contradict(list *List, issuing *pki.Authority, files map[string][]byte) bool {
+	if len(list.All) == 0 {
+		return len(files) > 1
+	}
+	if outgoing := list.In(Outgoing); outgoing != nil && files[outgoing.ID] == nil {
+		return true // it was retired: files drop nothing before the list does
+	}
+	own := list.Named(issuing.ID())
+	return own == nil || own.State == Announced // nothing signs before the list says so
 }

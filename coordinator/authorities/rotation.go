@@ -201,6 +201,27 @@ func Confirm(x *state.Snapshot, who pki.Bearer, trusts []string, at time.Time) (
 	return command, true
 }
 
+// Seen is the change that writes down with which certificate somebody is seen: a later one, or one by the authority that signs now. That
+// one may end before the certificate of before: releases that renewed nothing gave them for years. False: it is on record already.
+func Seen(x *state.Snapshot, who pki.Bearer, at time.Time) (state.Command, bool) {
+	if command, due := identities.Renewed(x, who, at); due {
+		return command, true
+	}
+	identity, known := x.IdentityByKey(who.Key)
+	i := slices.IndexFunc(identity.Keys, func(k model.PublicKey) bool { return k.Hash == who.Key })
+	if !known || who.Authority == "" || identity.Keys[i].Authority == who.Authority || identities.Judge(x, who, at) != identities.Recorded {
+		return state.Command{}, false
+	}
+	list := Of(x)
+	if issuing := list.In(Issuing); issuing == nil || issuing.ID != who.Authority {
+		return state.Command{}, false
+	}
+	identity.Keys[i].Authority = who.Authority
+	command := state.Command{Kind: "renew identity"}
+	identities.Put(&command, identity)
+	return command, true
+}
+
 // Lost tells that an identity has nothing but certificates by authorities that are retired: it needs a token to come back.
 func Lost(x *state.Snapshot, identity *model.Identity) bool {
 	list := Of(x)

@@ -183,10 +183,13 @@ func (d succession) holds() []string {
 
 // advanceAuthorities takes the next step in the replacement of an authority when it is due. It is the leader's work.
 func (d succession) advanceAuthorities(ctx context.Context, own pki.Bearer, at time.Time) error {
-	if command, due := authorities.Adopt(d.store.Snapshot(), d.vault.Issuing(), d.vault.IDs(), at); due {
+	if command, due := authorities.Adopt(d.store.Snapshot(), d.vault.Issuing(), d.vault.Trusted(), at); due {
 		return d.write(ctx, command, at)
 	}
 	if command, due := authorities.Confirm(d.store.Snapshot(), own, d.holds(), at); due {
+		return d.write(ctx, command, at)
+	}
+	if command, due := authorities.Remind(d.store.Snapshot(), d.vault.Issuing(), d.hypervisors, at); due {
 		return d.write(ctx, command, at)
 	}
 	command, due := authorities.Advance(d.store.Snapshot(), at)

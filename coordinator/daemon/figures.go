@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/api"
+	"berth/coordinator/authorities"
 	"berth/coordinator/metrics"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -65,6 +66,9 @@ func (d *daemon) member() metrics.Member {
 	kept := d.history.Health()
 	m.History = metrics.History{
 		Size: kept.Size, Oldest: kept.Oldest, Behind: kept.Behind, Missing: kept.Lacks, Failed: kept.Problem != "",
+	}
+	for _, end := range authorities.Ends(d.vault.Issuing(), d.hypervisors) {
+		m.Authorities = append(m.Authorities, metrics.AuthorityEnd{Name: end.Name, At: end.At})
 	}
 	if !m.Leads {
 		return m

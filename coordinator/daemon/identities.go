@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"berth/coordinator/authorities"
 	"berth/coordinator/identities"
 	"berth/coordinator/state"
 	"berth/shared/pause"
@@ -77,7 +78,7 @@ func (d *daemon) record(ctx context.Context) error {
 		return err
 	}
 	for _, who := range append(d.keeper.Noted(), own) {
-		if command, due := identities.Renewed(d.store.Snapshot(), who, at); due {
+		if command, due := authorities.Seen(d.store.Snapshot(), who, at); due {
 			if err := d.write(ctx, command, at); err != nil {
 				return err
 			}

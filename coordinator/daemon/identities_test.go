@@ -20,16 +20,24 @@ import (
 // login makes an operator and gives a client that speaks as him.
 func (m *machine) login(name string) berthv1connect.BerthServiceClient {
 	m.t.Helper()
+	settings, err := pki.ClientConfig(m.enrolOperator(name), pki.RolePeer)
+	m.check(err)
+	client := rpc.NewHTTPClient(settings)
+	m.t.Cleanup(client.CloseIdleConnections)
+	return berthv1connect.NewBerthServiceClient(client, "https://"+m.load().Listen.API)
+}
+
+// enrolOperator makes an operator, and answers where his certificate is.
+func (m *machine) enrolOperator(name string) pki.Files {
+	m.t.Helper()
 	token, err := pki.ParseToken(m.token(&berthv1.CreateTokenRequest{Purpose: pki.PurposeOperator}))
 	m.check(err)
 	request, key, err := pki.NewRequest(name)
 	m.check(err)
 	stranger := rpc.NewHTTPClient(pki.PinnedClientConfig(token.CAFingerprint))
-	m.t.Cleanup(stranger.CloseIdleConnections)
-	address := "https://" + m.load().Listen.API
-	answer, err := berthv1connect.NewEnrolmentServiceClient(stranger, address).Enrol(m.t.Context(), connect.NewRequest(&berthv1.EnrolRequest{
-		TokenSecret: token.Secret, Name: name, CsrPem: request,
-	}))
+	defer stranger.CloseIdleConnections()
+	answer, err := berthv1connect.NewEnrolmentServiceClient(stranger, "https://"+m.load().Listen.API).Enrol(m.t.Context(),
+		connect.NewRequest(&berthv1.EnrolRequest{TokenSecret: token.Secret, Name: name, CsrPem: request}))
 	m.check(err)
 	dir := m.t.TempDir()
 	files := pki.Files{CA: filepath.Join(dir, "ca"), Certificate: filepath.Join(dir, "certificate"), Key: filepath.Join(dir, "key")}
@@ -38,11 +46,7 @@ func (m *machine) login(name string) berthv1connect.BerthServiceClient {
 	} {
 		m.check(config.WriteFile(path, data, 0o600))
 	}
-	settings, err := pki.ClientConfig(files, pki.RolePeer)
-	m.check(err)
-	client := rpc.NewHTTPClient(settings)
-	m.t.Cleanup(client.CloseIdleConnections)
-	return berthv1connect.NewBerthServiceClient(client, address)
+	return files
 }
 
 // A backup is from before somebody was revoked, and there is no other store: the directory remembers him.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"berth/coordinator/identities"
+	"berth/coordinator/authorities"
 	"berth/shared/config"
 	"berth/shared/pause"
 	"berth/shared/pki"
@@ -73,7 +73,7 @@ func (d *daemon) keepCertificate(ctx context.Context) {
 			}
 		}
 		if who, err := d.bearer(); err == nil {
-			if _, due := identities.Renewed(d.store.Snapshot(), who, time.Now()); due {
+			if _, due := authorities.Seen(d.store.Snapshot(), who, time.Now()); due {
 				d.peers.CloseIdleConnections()
 				d.asking.CloseIdleConnections()
 			}

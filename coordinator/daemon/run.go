@@ -48,13 +48,15 @@ type daemon struct {
 	api       *api.Server
 	keeper    *gate.Keeper
 	vault     *answer.Vault
-	backups   *backups
-	totals    *metrics.Totals
-	history   *history.Keeper
-	webhooks  *webhook.Sender
-	peers     *http.Client // to other members' APIs, if their keys are on record
-	asking    *http.Client // to other members' APIs, for who the members are
-	fatal     chan error
+	// hypervisors are the authorities of the nodes' libvirt and QEMU.
+	hypervisors pki.Hypervisors
+	backups     *backups
+	totals      *metrics.Totals
+	history     *history.Keeper
+	webhooks    *webhook.Sender
+	peers       *http.Client // to other members' APIs, if their keys are on record
+	asking      *http.Client // to other members' APIs, for who the members are
+	fatal       chan error
 
 	consoleAddress string // where browsers reach this member; empty: nowhere
 }
@@ -132,8 +134,7 @@ func (d *daemon) assemble() (err error) {
 	if d.vault, err = d.home.vault(d.who.ClusterID); err != nil {
 		return err
 	}
-	hypervisors, err := d.home.hypervisors(d.vault.Issuing())
-	if err != nil {
+	if d.hypervisors, err = d.home.hypervisors(d.vault.Issuing()); err != nil {
 		return err
 	}
 	asPeer, err := pki.Client(d.home.tls(), pki.RolePeer)
@@ -169,7 +170,7 @@ func (d *daemon) assemble() (err error) {
 	}
 	d.agents = agents.New(agents.Config{
 		ClusterID: d.who.ClusterID, Member: d.who.ID, Records: d.store, Inventory: d.inventory,
-		Hypervisors: hypervisors, Authorities: d.vault.IDs,
+		Hypervisors: d.hypervisors, Authorities: d.vault.IDs,
 		RenewNode: func(ctx context.Context, who pki.Bearer, request *berthv1.RenewRequest) (*berthv1.RenewResponse, error) {
 			return d.api.Renew(ctx, who, request)
 		},
@@ -194,7 +195,7 @@ func (d *daemon) assemble() (err error) {
 	})
 	d.api = api.New(api.Config{
 		Config: answer.Config{
-			Self: d.who.ID, SelfName: d.who.Name, Vault: d.vault, Hypervisors: hypervisors, Store: d.store,
+			Self: d.who.ID, SelfName: d.who.Name, Vault: d.vault, Hypervisors: d.hypervisors, Store: d.store,
 			Consensus: d.consensus, Inventory: d.inventory, History: d.history,
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},

@@ -23,7 +23,15 @@ type Member struct {
 
 	History History
 
+	Authorities []AuthorityEnd // that sign certificates
+
 	Members []MemberSeen // of all, itself included; nil where it does not lead
+}
+
+// AuthorityEnd is when an authority ends.
+type AuthorityEnd struct {
+	Name string // cluster, libvirt or qemu
+	At   time.Time
 }
 
 // History is what a coordinator has kept of the past.
@@ -60,6 +68,9 @@ var (
 	backupFailed  = gauge("berth_backup_failed", "1 while the last try of a backup has failed, else 0")
 	agentSessions = gauge("berth_agent_streams", "Agents that have a stream to this coordinator")
 
+	authorityEnds = gauge("berth_authority_expires_timestamp_seconds",
+		"When an authority that signs certificates ends, in seconds since 1970", "authority")
+
 	historySize    = gauge("berth_history_bytes", "Size of what this coordinator has kept of the past")
 	historyOldest  = gauge("berth_history_oldest_timestamp_seconds", "When the oldest of that happened, in seconds since 1970")
 	historyBehind  = gauge("berth_history_behind_entries", "Entries of the log that are applied and not looked at by the history yet")
@@ -74,7 +85,7 @@ var (
 
 var memberFamilies = []*exposition.Family{
 	&raftLeader, &raftLeaderKnown, &raftTerm, &raftCommit, &raftApplied, &raftLast, &raftSnapshot, &raftContact, &raftLog, &raftWrite,
-	&backupAt, &backupFailed, &agentSessions, &historySize, &historyOldest, &historyBehind, &historyMissing, &historyFailed,
+	&backupAt, &backupFailed, &agentSessions, &authorityEnds, &historySize, &historyOldest, &historyBehind, &historyMissing, &historyFailed,
 	&raftMembers, &peerHealthy, &peerBehind, &peerContact,
 }
 
@@ -103,6 +114,9 @@ func writeMember(page *exposition.Page, m *Member) {
 	}
 	page.Flag(&backupFailed, m.BackupFailed)
 	page.Sample(&agentSessions, float64(m.Sessions))
+	for _, end := range m.Authorities {
+		page.Sample(&authorityEnds, float64(end.At.Unix()), end.Name)
+	}
 	page.Sample(&historySize, float64(m.History.Size))
 	if !m.History.Oldest.IsZero() {
 		page.Sample(&historyOldest, float64(m.History.Oldest.Unix()))

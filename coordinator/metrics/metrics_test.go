@@ -60,7 +60,8 @@ func mixed() *Scrape {
 			Name: "c1", Leads: true, LeaderKnown: true, Term: 3, Commit: 120, Applied: 119, Last: 121, Snapshot: 100, Log: units.MiB,
 			Write: 2 * time.Millisecond, History: History{Size: 5 << 20, Oldest: time.Unix(1_700_000_000, 0), Behind: 2, Missing: 3},
 			BackupAt: noon.Add(-time.Minute), Sessions: 2,
-			Members: []MemberSeen{{Name: "c1", Voter: true, Healthy: true}, {Name: "c2", Behind: 4, Contact: -1}},
+			Authorities: []AuthorityEnd{{Name: "cluster", At: noon.AddDate(9, 0, 0)}, {Name: "libvirt", At: noon.AddDate(10, 0, 0)}},
+			Members:     []MemberSeen{{Name: "c1", Voter: true, Healthy: true}, {Name: "c2", Behind: 4, Contact: -1}},
 		},
 		Site: &Site{
 			View: seen, States: []string{"stopped", "running", "unknown"},

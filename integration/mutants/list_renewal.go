@@ -26,6 +26,22 @@ var renewalMutants = []mutant{
 		is: "other.IsCA && other.CheckSignatureFrom(authority) == nil", becomes: "other.IsCA",
 	},
 	{
+		name: "nobody-proves-the-next-authority", file: "shared/pki/tls.go", suite: inPKI.only("WhoWasAway"),
+		is: "				if len(m.trusted) > 1 {\n", becomes: "				if len(m.trusted) < 1 {\n",
+	},
+	{
+		name: "a-certificate-for-years-holds-an-authority", file: "coordinator/authorities/rotation.go", suite: inAuthorities,
+		is: "issuing == nil || issuing.ID != who.Authority", becomes: "issuing != nil",
+	},
+	{
+		name: "a-backup-has-another-authority-sign", file: "coordinator/authorities/progress.go", suite: inAuthorities,
+		is: "return own == nil || own.State == Announced", becomes: "return own == nil",
+	},
+	{
+		name: "a-backup-hides-a-trusted-authority", file: "coordinator/authorities/progress.go", suite: inAuthorities,
+		is: "		return len(files) > 1\n", becomes: "		return false\n",
+	},
+	{
 		name: "a-restart-that-failed-is-forgotten", file: "agent/hostpki/hostpki.go", suite: suite{pkg: "./agent/hostpki"},
 		is: "		return r.Restart, nil\n", becomes: "		return false, nil\n",
 	},

@@ -13,6 +13,9 @@ import (
 // LeastLife is how long an authority from outside has to be good at least: two lives of what it signs.
 const LeastLife = 2 * CertificateLife
 
+// AuthorityNotice is how long before the end of an authority people are told.
+const AuthorityNotice = 180 * 24 * time.Hour
+
 // AuthorityIDs are the IDs of the authorities in a list of certificates, in its order, each once. The error is ErrAuthority.
 func AuthorityIDs(caPEM []byte) ([]string, error) {
 	certificates, err := parseCertificates(caPEM)
@@ -26,6 +29,20 @@ func AuthorityIDs(caPEM []byte) ([]string, error) {
 		}
 	}
 	return ids, nil
+}
+
+// SplitAuthorities are the certificates of a list by the IDs of their authorities, PEM. Of one with several it is the first. The error is
+// ErrAuthority.
+func SplitAuthorities(caPEM []byte) (map[string][]byte, error) {
+	certificates, err := parseCertificates(caPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAuthority, err)
+	}
+	split := make(map[string][]byte)
+	for _, one := range slices.Backward(certificates) {
+		split[hex.EncodeToString(one.SubjectKeyId)] = certificatePEM(one.Raw)
+	}
+	return split, nil
 }
 
 // Ends is when the authority's certificate ends. Nothing that it signs is good for longer.
@@ -58,16 +75,21 @@ func (a *HypervisorAuthority) Begins() time.Time { return a.certificate.NotBefor
 // ID is the identifier of the authority's key in hex.
 func (a *HypervisorAuthority) ID() string { return hex.EncodeToString(a.certificate.SubjectKeyId) }
 
-// Endorse signs the key of this authority's successor, so that who has pinned this one accepts what that one signs. It ends with the
-// first of the two.
+// EndorsementLife is how long an authority vouches for its successor at most. It bounds what the key of one is worth that was taken back.
+const EndorsementLife = 3 * CertificateLife
+
+// Endorse signs the key of this authority's successor, so that who has pinned this one, or trusts it alone because he was away, accepts
+// what that one signs. It ends with the first of the two, and after EndorsementLife.
 func (a *Authority) Endorse(successor *Authority, now time.Time) ([]byte, error) {
 	template := &x509.Certificate{
 		Subject: successor.certificate.Subject, SubjectKeyId: successor.certificate.SubjectKeyId,
-		NotBefore: now.Add(-backdated), NotAfter: a.certificate.NotAfter,
+		NotBefore: now.Add(-backdated), NotAfter: now.Add(EndorsementLife),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
-	if end := successor.certificate.NotAfter; end.Before(template.NotAfter) {
-		template.NotAfter = end
+	for _, end := range []time.Time{a.certificate.NotAfter, successor.certificate.NotAfter} {
+		if end.Before(template.NotAfter) {
+			template.NotAfter = end
+		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, successor.key.Public(), a.key)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -178,5 +179,42 @@ func TestWhoPinsAnAuthorityAcceptsItsSuccessor(t *testing.T) {
 	list := slices.Concat(next.CertificatePEM(), first.CertificatePEM(), certificatePEM(endorsed(next).Raw))
 	if ids, err := AuthorityIDs(list); err != nil || !slices.Equal(ids, []string{next.ID(), first.ID()}) {
 		t.Errorf("the list has %v, %v", ids, err)
+	}
+}
+
+// Who was away trusts the authority of before alone. He takes a certificate of the next one, as long as the proof is good that comes along,
+// and no other: neither of one that somebody else vouches for, nor of one further on.
+func TestWhoWasAwayTakesACertificateOfTheSuccessor(t *testing.T) {
+	before, after, third := newAuthority(t, "c1"), newAuthority(t, "c1"), newAuthority(t, "c1")
+	proof := func(by, of *Authority, at time.Time) []byte {
+		text, err := by.Endorse(of, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	now := time.Now()
+	old := files(t, before, RolePeer, "coord1", "127.0.0.1")
+	for name, is := range map[string]struct {
+		by     *Authority
+		proofs []byte
+		good   bool
+	}{
+		"with the proof":      {after, proof(before, after, now), true},
+		"without":             {after, before.CertificatePEM(), false},
+		"of somebody else":    {after, proof(third, after, now), false},
+		"with one that ended": {after, proof(before, after, now.Add(-EndorsementLife-time.Hour)), false},
+		"two further on":      {third, slices.Concat(proof(before, after, now), proof(after, third, now)), false},
+	} {
+		own := files(t, is.by, RolePeer, "coord2", "127.0.0.1")
+		write(t, own.CA, slices.Concat(is.by.CertificatePEM(), before.CertificatePEM(), is.proofs))
+		server := serverConfig(t, old, tls.RequireAndVerifyClientCert)
+		if err, _, _ := handshake(t, server, clientConfig(t, own, RolePeer)); (err == nil) != is.good {
+			t.Errorf("%s, as a server: %v", name, err)
+		}
+		server = serverConfig(t, own, tls.RequireAndVerifyClientCert)
+		if _, err, _ := handshake(t, server, clientConfig(t, old, RolePeer)); (err == nil) != is.good {
+			t.Errorf("%s, as a client: %v", name, err)
+		}
 	}
 }

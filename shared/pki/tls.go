@@ -34,14 +34,9 @@ func ServerConfig(f Files, auth tls.ClientAuthType) (*tls.Config, error) {
 		return nil, err
 	}
 	build := func(m material) *tls.Config {
-		pair := m.pair
-		pair.Certificate = slices.Clone(pair.Certificate)
-		for _, authority := range m.trusted {
-			pair.Certificate = append(pair.Certificate, authority.Raw)
-		}
 		return &tls.Config{
 			MinVersion:   tls.VersionTLS13,
-			Certificates: []tls.Certificate{pair},
+			Certificates: []tls.Certificate{m.chain()},
 			ClientAuth:   auth,
 			ClientCAs:    pool(m.trusted...),
 			NextProtos:   []string{"h2", "http/1.1"},
@@ -59,7 +54,8 @@ func ServerConfig(f Files, auth tls.ClientAuthType) (*tls.Config, error) {
 // ClientConfig dials with the pair in f, taken up again when the files change. It accepts only a server whose
 // certificate one of the authorities in f signed, for the host that is dialled, in the role want and in the same cluster.
 // The error is ErrFiles; a refused server's is ErrPeer or that of package x509. The authorities are those of today: what
-// runs for long asks Client.
+// runs for long asks Client. Where several are trusted, their certificates are sent along: one of them may prove to a
+// server that was away, and trusts an earlier one alone, who has signed the pair.
 func ClientConfig(f Files, want Role) (*tls.Config, error) {
 	client, err := Client(f, want)
 	if err != nil {
@@ -83,8 +79,11 @@ func Client(f Files, want Role) (func() *tls.Config, error) {
 			MinVersion: tls.VersionTLS13,
 			RootCAs:    pool(watched.current().trusted...),
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				pair := watched.current().pair
-				return &pair, nil
+				m := watched.current()
+				if len(m.trusted) > 1 {
+					m.pair = m.chain()
+				}
+				return &m.pair, nil
 			},
 			VerifyConnection: func(state tls.ConnectionState) error {
 				return checkServer(state.PeerCertificates, want, own.ClusterID)
@@ -151,9 +150,16 @@ func checkServer(chain []*x509.Certificate, want Role, clusterID string) error {
 	return nil
 }
 
+// pool has the authorities that a connection is judged by. An authority signs no other ones but its successor (Endorse), which is good for
+// who trusts it alone, because he was away. Their path length forbids that: it is from before there were successors.
 func pool(authorities ...*x509.Certificate) *x509.CertPool {
 	roots := x509.NewCertPool()
 	for _, authority := range authorities {
+		if authority.MaxPathLenZero {
+			longer := *authority
+			longer.MaxPathLen, longer.MaxPathLenZero = 1, false
+			authority = &longer
+		}
 		roots.AddCert(authority)
 	}
 	return roots
@@ -163,6 +169,16 @@ func pool(authorities ...*x509.Certificate) *x509.CertPool {
 type material struct {
 	pair    tls.Certificate
 	trusted []*x509.Certificate
+}
+
+// chain is the pair with the authorities' certificates after it.
+func (m *material) chain() tls.Certificate {
+	pair := m.pair
+	pair.Certificate = slices.Clone(pair.Certificate)
+	for _, authority := range m.trusted {
+		pair.Certificate = append(pair.Certificate, authority.Raw)
+	}
+	return pair
 }
 
 // watcher reads Files again when one of them is another file, or has another size or time of change, than before.

@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/refusal"
+	"berth/coordinator/authorities"
 	"berth/coordinator/identities"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -177,7 +178,7 @@ func (k *Keeper) admit(r *http.Request, who *pki.Bearer) (identities.Standing, *
 		k.note(*who)
 		return standing, nil
 	case standing.Counts():
-		if _, newer := identities.Renewed(k.records.Snapshot(), *who, k.now()); newer {
+		if _, newer := authorities.Seen(k.records.Snapshot(), *who, k.now()); newer {
 			k.note(*who)
 		}
 		return standing, nil

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/authorities"
+	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -21,12 +22,6 @@ import (
 
 // maxAuthority bounds an authority that comes from outside, in bytes of PEM.
 const maxAuthority = 64 << 10
-
-// clusterAuthority is what people call the authority of the cluster's own certificates.
-const clusterAuthority = "cluster"
-
-// hypervisorAuthorities are what people call the others.
-var hypervisorAuthorities = map[pki.Purpose]string{pki.Control: "libvirt", pki.Data: "qemu"}
 
 // ListAuthorities answers with who signs certificates, and how far the replacement of one is.
 func (s *Calls) ListAuthorities(
@@ -44,14 +39,14 @@ func (s *Calls) ListAuthorities(
 			return nil, err
 		}
 		response.Authorities = append(response.Authorities, &berthv1.Authority{
-			Name: clusterAuthority, Id: one.ID, State: string(one.State), Since: timestamppb.New(one.Since), Expires: timestamppb.New(ends),
+			Name: authorities.Cluster, Id: one.ID, State: string(one.State), Since: timestamppb.New(one.Since), Expires: timestamppb.New(ends),
 			Dependants: int32(depend[one.ID]), Imported: one.Imported, By: one.By,
 		})
 	}
 	for _, purpose := range pki.Purposes {
 		if one := s.Hypervisors[purpose]; one != nil {
 			response.Authorities = append(response.Authorities, &berthv1.Authority{
-				Name: hypervisorAuthorities[purpose], Id: one.ID(), State: string(authorities.Issuing),
+				Name: authorities.Called(purpose), Id: one.ID(), State: string(authorities.Issuing),
 				Since: timestamppb.New(one.Begins()), Expires: timestamppb.New(one.Ends()),
 			})
 		}
@@ -65,11 +60,42 @@ func progress(p *answer.Moment) *berthv1.AuthorityProgress {
 	if is.New == "" {
 		return nil
 	}
-	told := &berthv1.AuthorityProgress{Id: is.New, State: string(is.State), Waiting: is.Waiting, Waits: is.Waits, Passed: is.Passed}
-	if len(is.Waits) > 0 {
-		told.NextStep = "bring those back that are off, and have operators call once; 'berth ca rotate --force' goes on without them"
+	told := &berthv1.AuthorityProgress{
+		Id: is.New, State: string(is.State), Waiting: is.Waiting, Waits: is.Names(), Passed: is.Passed, NextStep: pass(&is),
+	}
+	for i := range is.Waits {
+		wait := &is.Waits[i]
+		one := &berthv1.AuthorityWait{Subject: wait.Subject, Since: timestamppb.New(wait.Since), NextStep: fetch(wait)}
+		if !wait.Until.IsZero() {
+			one.Until = timestamppb.New(wait.Until)
+		}
+		told.Awaited = append(told.Awaited, one)
 	}
 	return told
+}
+
+// fetch says how somebody who is waited for is fetched, or given up.
+func fetch(wait *authorities.Wait) string {
+	switch wait.Kind {
+	case model.IdentityOperator:
+		return "have " + wait.Name + " run 'berth status', or end it with 'berth identity revoke " + wait.Subject + "'"
+	case model.IdentityNode:
+		return "run 'systemctl start berth-agent' on " + wait.Name + ", or 'berth node delete " + wait.Name + "'"
+	default:
+		return "run 'systemctl start berth-coordinator' on " + wait.Name + ", or 'berth coordinator delete " + wait.Name + "'"
+	}
+}
+
+// pass says what to do so that it goes on, and what that means for those who were left behind; empty: nothing.
+func pass(is *authorities.Progress) string {
+	switch {
+	case len(is.Waits) > 0:
+		return "'berth ca rotate --force' goes on without those who are still waited for: they need a token afterwards"
+	case len(is.Passed) > 0:
+		return "who was left behind and does not come before the old authority is retired needs a token: 'berth token add --for operator', " +
+			"then 'berth login' there; see 'berth ca rotate --help' for nodes and coordinators"
+	}
+	return ""
 }
 
 // RotateAuthority begins to replace the cluster's authority, goes on without somebody, or takes the beginning back.

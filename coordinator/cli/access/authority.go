@@ -40,7 +40,7 @@ func authorityListCommand(a *term.App) *cobra.Command {
 				Message: answer, Names: term.Prefixed("ca/", answer.GetAuthorities(), authorityRef),
 				Text: func(p *term.Page, wide bool) {
 					authorityTable(p, a, answer.GetAuthorities(), wide)
-					progressText(p, answer.GetProgress())
+					progressText(p, a, answer.GetProgress())
 				},
 			})
 		},
@@ -75,7 +75,7 @@ func authorityTable(p *term.Page, a *term.App, all []*berthv1.Authority, wide bo
 	p.Table(headings, rows)
 }
 
-func progressText(p *term.Page, is *berthv1.AuthorityProgress) {
+func progressText(p *term.Page, a *term.App, is *berthv1.AuthorityProgress) {
 	if is == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func progressText(p *term.Page, is *berthv1.AuthorityProgress) {
 		{"state", is.GetState()},
 		{"waits", cmp.Or(is.GetWaiting(), "for nobody: the next step is taken now")},
 	}
-	if waits := is.GetWaits(); len(waits) > 0 {
+	if waits := is.GetWaits(); len(waits) > 0 && len(is.GetAwaited()) == 0 {
 		fields = append(fields, [2]string{"for", fmt.Sprintf("%d: %s", len(waits), units.Some(waits, mostWaits, ", "))})
 	}
 	if passed := is.GetPassed(); len(passed) > 0 {
@@ -95,6 +95,27 @@ func progressText(p *term.Page, is *berthv1.AuthorityProgress) {
 	}
 	p.Blank()
 	p.Fields("", fields...)
+	awaitedTable(p, a, is.GetAwaited())
+}
+
+// awaitedTable names who is waited for, and what to do about each.
+func awaitedTable(p *term.Page, a *term.App, all []*berthv1.AuthorityWait) {
+	if len(all) == 0 {
+		return
+	}
+	rows := make([][]string, 0, len(all))
+	for _, one := range all[:min(len(all), mostWaits)] {
+		until := "it comes"
+		if one.GetUntil() != nil {
+			until = a.At(one.GetUntil())
+		}
+		rows = append(rows, []string{one.GetSubject(), a.At(one.GetSince()), until, one.GetNextStep()})
+	}
+	p.Blank()
+	p.Table([]string{"WAITS-FOR", "SINCE", "UNTIL", "NEXT"}, rows)
+	if more := len(all) - mostWaits; more > 0 {
+		p.Line("and %d more", more)
+	}
 }
 
 func authorityRotateCommand(a *term.App) *cobra.Command {
@@ -170,7 +191,7 @@ func rotate(a *term.App, cmd *cobra.Command, request *berthv1.RotateAuthorityReq
 				did = "it goes on without those who were waited for"
 			}
 			p.Line("%s", did)
-			progressText(p, answer.GetProgress())
+			progressText(p, a, answer.GetProgress())
 		},
 	})
 }

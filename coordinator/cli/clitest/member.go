@@ -32,6 +32,8 @@ type memberFake struct {
 	offerSession  func(*berthv1.OfferSessionRequest) (*berthv1.OfferSessionResponse, error)
 	sessions      func(*berthv1.ListSessionsRequest) (*berthv1.ListSessionsResponse, error)
 	revokeSession func(*berthv1.RevokeSessionRequest) (*berthv1.RevokeSessionResponse, error)
+	OnAuthorities func(*berthv1.ListAuthoritiesRequest) (*berthv1.ListAuthoritiesResponse, error)
+	OnRotate      func(*berthv1.RotateAuthorityRequest) (*berthv1.RotateAuthorityResponse, error)
 
 	OnEnrol func(*berthv1.EnrolRequest) (*berthv1.EnrolResponse, error)
 	OnRenew func(*berthv1.RenewCertificateRequest) (*berthv1.RenewCertificateResponse, error) // nil: it is of an earlier release
@@ -62,6 +64,8 @@ func (f *memberFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListIdentitiesProcedure, &f.identities)
 	unary(l, berthv1connect.BerthServiceGetIdentityProcedure, &f.identity)
 	unary(l, berthv1connect.BerthServiceRevokeTokenProcedure, &f.revokeToken)
+	unary(l, berthv1connect.BerthServiceListAuthoritiesProcedure, &f.OnAuthorities)
+	unary(l, berthv1connect.BerthServiceRotateAuthorityProcedure, &f.OnRotate)
 	unary(l, berthv1connect.BerthServiceRevokeIdentityProcedure, &f.revoke)
 	unary(l, berthv1connect.BerthServiceConfirmIdentityProcedure, &f.confirm)
 	unary(l, berthv1connect.BerthServiceOfferSessionProcedure, &f.offerSession)

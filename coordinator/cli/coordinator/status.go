@@ -91,6 +91,9 @@ func statusText(p *term.Page, a *term.App, answer *berthv1.StatusResponse, wide 
 		fields = append(fields, [2]string{"certificates", fmt.Sprintf("until %s at least (%s); they renew themselves",
 			a.At(answer.GetCertificatesUntil()), first)})
 	}
+	if first := answer.GetAuthoritiesFirst(); first != "" {
+		fields = append(fields, [2]string{"authorities", fmt.Sprintf("until %s at least (%s)", a.At(answer.GetAuthoritiesUntil()), first)})
+	}
 	p.Fields("", fields...)
 	p.Blank()
 	memberTable(p, answer.GetMembers(), wide)

@@ -191,6 +191,8 @@ type StatusResponse struct {
 	HaPause           *HAPause               `protobuf:"bytes,30,opt,name=ha_pause,json=haPause,proto3" json:"ha_pause,omitempty"`                               // absent: high availability is at work
 	CertificatesUntil *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=certificates_until,json=certificatesUntil,proto3" json:"certificates_until,omitempty"` // when the first certificate of a coordinator or node ends; absent: none is known
 	CertificatesFirst string                 `protobuf:"bytes,32,opt,name=certificates_first,json=certificatesFirst,proto3" json:"certificates_first,omitempty"` // whose that is
+	AuthoritiesUntil  *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=authorities_until,json=authoritiesUntil,proto3" json:"authorities_until,omitempty"`    // when the first authority ends that signs certificates
+	AuthoritiesFirst  string                 `protobuf:"bytes,34,opt,name=authorities_first,json=authoritiesFirst,proto3" json:"authorities_first,omitempty"`    // which one that is: cluster, libvirt or qemu
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -354,6 +356,20 @@ func (x *StatusResponse) GetCertificatesUntil() *timestamppb.Timestamp {
 func (x *StatusResponse) GetCertificatesFirst() string {
 	if x != nil {
 		return x.CertificatesFirst
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetAuthoritiesUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AuthoritiesUntil
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetAuthoritiesFirst() string {
+	if x != nil {
+		return x.AuthoritiesFirst
 	}
 	return ""
 }
@@ -11867,6 +11883,7 @@ type AuthorityProgress struct {
 	Waits         []string               `protobuf:"bytes,4,rep,name=waits,proto3" json:"waits,omitempty"`     // who is waited for, KIND/NAME
 	Passed        []string               `protobuf:"bytes,5,rep,name=passed,proto3" json:"passed,omitempty"`   // who is not waited for, because somebody has said so
 	NextStep      string                 `protobuf:"bytes,6,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	Awaited       []*AuthorityWait       `protobuf:"bytes,7,rep,name=awaited,proto3" json:"awaited,omitempty"` // the same as waits, with what to do about each; not of what would be waited for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11943,6 +11960,82 @@ func (x *AuthorityProgress) GetNextStep() string {
 	return ""
 }
 
+func (x *AuthorityProgress) GetAwaited() []*AuthorityWait {
+	if x != nil {
+		return x.Awaited
+	}
+	return nil
+}
+
+// AuthorityWait is somebody who holds the replacement of an authority up.
+type AuthorityWait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subject       string                 `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"` // KIND/NAME
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`     // it is waited for
+	Until         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`     // at most, because its certificate ends then; absent: for as long as it takes
+	NextStep      string                 `protobuf:"bytes,4,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorityWait) Reset() {
+	*x = AuthorityWait{}
+	mi := &file_berth_v1_api_proto_msgTypes[182]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorityWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorityWait) ProtoMessage() {}
+
+func (x *AuthorityWait) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[182]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorityWait.ProtoReflect.Descriptor instead.
+func (*AuthorityWait) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+}
+
+func (x *AuthorityWait) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AuthorityWait) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *AuthorityWait) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *AuthorityWait) GetNextStep() string {
+	if x != nil {
+		return x.NextStep
+	}
+	return ""
+}
+
 type RotateAuthorityRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	DryRun bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // only answers who would be waited for
@@ -11957,7 +12050,7 @@ type RotateAuthorityRequest struct {
 
 func (x *RotateAuthorityRequest) Reset() {
 	*x = RotateAuthorityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11969,7 +12062,7 @@ func (x *RotateAuthorityRequest) String() string {
 func (*RotateAuthorityRequest) ProtoMessage() {}
 
 func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11982,7 +12075,7 @@ func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *RotateAuthorityRequest) GetDryRun() bool {
@@ -12030,7 +12123,7 @@ type RotateAuthorityResponse struct {
 
 func (x *RotateAuthorityResponse) Reset() {
 	*x = RotateAuthorityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12042,7 +12135,7 @@ func (x *RotateAuthorityResponse) String() string {
 func (*RotateAuthorityResponse) ProtoMessage() {}
 
 func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12055,7 +12148,7 @@ func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityResponse.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *RotateAuthorityResponse) GetSchemaVersion() string {
@@ -12083,7 +12176,7 @@ type ListIdentitiesRequest struct {
 
 func (x *ListIdentitiesRequest) Reset() {
 	*x = ListIdentitiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12095,7 +12188,7 @@ func (x *ListIdentitiesRequest) String() string {
 func (*ListIdentitiesRequest) ProtoMessage() {}
 
 func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12108,7 +12201,7 @@ func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *ListIdentitiesRequest) GetAll() bool {
@@ -12143,7 +12236,7 @@ type ListIdentitiesResponse struct {
 
 func (x *ListIdentitiesResponse) Reset() {
 	*x = ListIdentitiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12155,7 +12248,7 @@ func (x *ListIdentitiesResponse) String() string {
 func (*ListIdentitiesResponse) ProtoMessage() {}
 
 func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12168,7 +12261,7 @@ func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *ListIdentitiesResponse) GetSchemaVersion() string {
@@ -12201,7 +12294,7 @@ type GetIdentityRequest struct {
 
 func (x *GetIdentityRequest) Reset() {
 	*x = GetIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12213,7 +12306,7 @@ func (x *GetIdentityRequest) String() string {
 func (*GetIdentityRequest) ProtoMessage() {}
 
 func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12226,7 +12319,7 @@ func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityRequest.ProtoReflect.Descriptor instead.
 func (*GetIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *GetIdentityRequest) GetIdentity() string {
@@ -12246,7 +12339,7 @@ type GetIdentityResponse struct {
 
 func (x *GetIdentityResponse) Reset() {
 	*x = GetIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12258,7 +12351,7 @@ func (x *GetIdentityResponse) String() string {
 func (*GetIdentityResponse) ProtoMessage() {}
 
 func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12271,7 +12364,7 @@ func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityResponse.ProtoReflect.Descriptor instead.
 func (*GetIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *GetIdentityResponse) GetSchemaVersion() string {
@@ -12299,7 +12392,7 @@ type RevokeIdentityRequest struct {
 
 func (x *RevokeIdentityRequest) Reset() {
 	*x = RevokeIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12311,7 +12404,7 @@ func (x *RevokeIdentityRequest) String() string {
 func (*RevokeIdentityRequest) ProtoMessage() {}
 
 func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12324,7 +12417,7 @@ func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityRequest.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *RevokeIdentityRequest) GetIdentity() string {
@@ -12358,7 +12451,7 @@ type RevokeIdentityResponse struct {
 
 func (x *RevokeIdentityResponse) Reset() {
 	*x = RevokeIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12370,7 +12463,7 @@ func (x *RevokeIdentityResponse) String() string {
 func (*RevokeIdentityResponse) ProtoMessage() {}
 
 func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12383,7 +12476,7 @@ func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityResponse.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *RevokeIdentityResponse) GetSchemaVersion() string {
@@ -12410,7 +12503,7 @@ type ConfirmIdentityRequest struct {
 
 func (x *ConfirmIdentityRequest) Reset() {
 	*x = ConfirmIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12422,7 +12515,7 @@ func (x *ConfirmIdentityRequest) String() string {
 func (*ConfirmIdentityRequest) ProtoMessage() {}
 
 func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12435,7 +12528,7 @@ func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *ConfirmIdentityRequest) GetIdentity() string {
@@ -12462,7 +12555,7 @@ type ConfirmIdentityResponse struct {
 
 func (x *ConfirmIdentityResponse) Reset() {
 	*x = ConfirmIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12474,7 +12567,7 @@ func (x *ConfirmIdentityResponse) String() string {
 func (*ConfirmIdentityResponse) ProtoMessage() {}
 
 func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12487,7 +12580,7 @@ func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *ConfirmIdentityResponse) GetSchemaVersion() string {
@@ -12522,7 +12615,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12534,7 +12627,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12547,7 +12640,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *Session) GetId() string {
@@ -12622,7 +12715,7 @@ type OfferSessionRequest struct {
 
 func (x *OfferSessionRequest) Reset() {
 	*x = OfferSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12634,7 +12727,7 @@ func (x *OfferSessionRequest) String() string {
 func (*OfferSessionRequest) ProtoMessage() {}
 
 func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12647,7 +12740,7 @@ func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionRequest.ProtoReflect.Descriptor instead.
 func (*OfferSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *OfferSessionRequest) GetReadOnly() bool {
@@ -12669,7 +12762,7 @@ type OfferSessionResponse struct {
 
 func (x *OfferSessionResponse) Reset() {
 	*x = OfferSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12681,7 +12774,7 @@ func (x *OfferSessionResponse) String() string {
 func (*OfferSessionResponse) ProtoMessage() {}
 
 func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12694,7 +12787,7 @@ func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionResponse.ProtoReflect.Descriptor instead.
 func (*OfferSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *OfferSessionResponse) GetSchemaVersion() string {
@@ -12735,7 +12828,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12747,7 +12840,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12760,7 +12853,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *ListSessionsRequest) GetLimit() int32 {
@@ -12788,7 +12881,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12800,7 +12893,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12813,7 +12906,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *ListSessionsResponse) GetSchemaVersion() string {
@@ -12847,7 +12940,7 @@ type RevokeSessionRequest struct {
 
 func (x *RevokeSessionRequest) Reset() {
 	*x = RevokeSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12859,7 +12952,7 @@ func (x *RevokeSessionRequest) String() string {
 func (*RevokeSessionRequest) ProtoMessage() {}
 
 func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12872,7 +12965,7 @@ func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
 func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *RevokeSessionRequest) GetId() string {
@@ -12899,7 +12992,7 @@ type RevokeSessionResponse struct {
 
 func (x *RevokeSessionResponse) Reset() {
 	*x = RevokeSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12911,7 +13004,7 @@ func (x *RevokeSessionResponse) String() string {
 func (*RevokeSessionResponse) ProtoMessage() {}
 
 func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12924,7 +13017,7 @@ func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
 func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
 }
 
 func (x *RevokeSessionResponse) GetSchemaVersion() string {
@@ -12955,7 +13048,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12967,7 +13060,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12980,7 +13073,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
 }
 
 func (x *OpenSessionRequest) GetId() string {
@@ -13035,7 +13128,7 @@ type OpenSessionResponse struct {
 
 func (x *OpenSessionResponse) Reset() {
 	*x = OpenSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13047,7 +13140,7 @@ func (x *OpenSessionResponse) String() string {
 func (*OpenSessionResponse) ProtoMessage() {}
 
 func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13060,7 +13153,7 @@ func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionResponse.ProtoReflect.Descriptor instead.
 func (*OpenSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *OpenSessionResponse) GetSchemaVersion() string {
@@ -13095,7 +13188,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13107,7 +13200,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13120,7 +13213,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -13212,7 +13305,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13224,7 +13317,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13237,7 +13330,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -13323,7 +13416,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13335,7 +13428,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13348,7 +13441,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -13396,7 +13489,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13408,7 +13501,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13421,7 +13514,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -13447,7 +13540,7 @@ type TakeAuthoritiesRequest struct {
 
 func (x *TakeAuthoritiesRequest) Reset() {
 	*x = TakeAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13459,7 +13552,7 @@ func (x *TakeAuthoritiesRequest) String() string {
 func (*TakeAuthoritiesRequest) ProtoMessage() {}
 
 func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13472,7 +13565,7 @@ func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *TakeAuthoritiesRequest) GetHolds() []string {
@@ -13492,7 +13585,7 @@ type TakeAuthoritiesResponse struct {
 
 func (x *TakeAuthoritiesResponse) Reset() {
 	*x = TakeAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13504,7 +13597,7 @@ func (x *TakeAuthoritiesResponse) String() string {
 func (*TakeAuthoritiesResponse) ProtoMessage() {}
 
 func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13517,7 +13610,7 @@ func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -13548,7 +13641,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13560,7 +13653,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13573,7 +13666,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -13675,7 +13768,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13687,7 +13780,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13700,7 +13793,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
 }
 
 type ImportImageRequest struct {
@@ -13713,7 +13806,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13725,7 +13818,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13738,7 +13831,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -13770,7 +13863,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13782,7 +13875,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13795,7 +13888,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -13857,7 +13950,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13869,7 +13962,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13882,7 +13975,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -13910,7 +14003,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13922,7 +14015,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13935,7 +14028,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -13969,7 +14062,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13981,7 +14074,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13994,7 +14087,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -14023,7 +14116,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14035,7 +14128,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14048,7 +14141,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -14090,7 +14183,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14102,7 +14195,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14115,7 +14208,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -14158,7 +14251,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14170,7 +14263,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14183,7 +14276,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
 }
 
 func (x *Pool) GetName() string {
@@ -14271,7 +14364,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14283,7 +14376,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14296,7 +14389,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -14351,7 +14444,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14363,7 +14456,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14376,7 +14469,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -14402,7 +14495,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14414,7 +14507,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14427,7 +14520,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -14488,7 +14581,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14500,7 +14593,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14513,7 +14606,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -14538,7 +14631,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14550,7 +14643,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14563,7 +14656,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -14628,7 +14721,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14640,7 +14733,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14653,7 +14746,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -14695,7 +14788,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14707,7 +14800,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14720,7 +14813,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -14753,7 +14846,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14765,7 +14858,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14778,7 +14871,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -14804,7 +14897,7 @@ type AddWebhookRequest struct {
 
 func (x *AddWebhookRequest) Reset() {
 	*x = AddWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14816,7 +14909,7 @@ func (x *AddWebhookRequest) String() string {
 func (*AddWebhookRequest) ProtoMessage() {}
 
 func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14829,7 +14922,7 @@ func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookRequest.ProtoReflect.Descriptor instead.
 func (*AddWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
 }
 
 func (x *AddWebhookRequest) GetName() string {
@@ -14899,7 +14992,7 @@ type AddWebhookResponse struct {
 
 func (x *AddWebhookResponse) Reset() {
 	*x = AddWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14911,7 +15004,7 @@ func (x *AddWebhookResponse) String() string {
 func (*AddWebhookResponse) ProtoMessage() {}
 
 func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14924,7 +15017,7 @@ func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookResponse.ProtoReflect.Descriptor instead.
 func (*AddWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
 }
 
 func (x *AddWebhookResponse) GetSchemaVersion() string {
@@ -14958,7 +15051,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14970,7 +15063,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14983,7 +15076,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
 }
 
 func (x *ListWebhooksRequest) GetLimit() int32 {
@@ -15011,7 +15104,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15023,7 +15116,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15036,7 +15129,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
 }
 
 func (x *ListWebhooksResponse) GetSchemaVersion() string {
@@ -15069,7 +15162,7 @@ type GetWebhookRequest struct {
 
 func (x *GetWebhookRequest) Reset() {
 	*x = GetWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15081,7 +15174,7 @@ func (x *GetWebhookRequest) String() string {
 func (*GetWebhookRequest) ProtoMessage() {}
 
 func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15094,7 +15187,7 @@ func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
 func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
 }
 
 func (x *GetWebhookRequest) GetName() string {
@@ -15115,7 +15208,7 @@ type GetWebhookResponse struct {
 
 func (x *GetWebhookResponse) Reset() {
 	*x = GetWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15127,7 +15220,7 @@ func (x *GetWebhookResponse) String() string {
 func (*GetWebhookResponse) ProtoMessage() {}
 
 func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15140,7 +15233,7 @@ func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
 func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
 }
 
 func (x *GetWebhookResponse) GetSchemaVersion() string {
@@ -15173,7 +15266,7 @@ type TestWebhookRequest struct {
 
 func (x *TestWebhookRequest) Reset() {
 	*x = TestWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15185,7 +15278,7 @@ func (x *TestWebhookRequest) String() string {
 func (*TestWebhookRequest) ProtoMessage() {}
 
 func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15198,7 +15291,7 @@ func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
 func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
 }
 
 func (x *TestWebhookRequest) GetName() string {
@@ -15221,7 +15314,7 @@ type TestWebhookResponse struct {
 
 func (x *TestWebhookResponse) Reset() {
 	*x = TestWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15233,7 +15326,7 @@ func (x *TestWebhookResponse) String() string {
 func (*TestWebhookResponse) ProtoMessage() {}
 
 func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15246,7 +15339,7 @@ func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
 func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
 }
 
 func (x *TestWebhookResponse) GetSchemaVersion() string {
@@ -15294,7 +15387,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15306,7 +15399,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15319,7 +15412,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
 }
 
 func (x *RemoveWebhookRequest) GetName() string {
@@ -15346,7 +15439,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15358,7 +15451,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15371,7 +15464,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
 }
 
 func (x *RemoveWebhookResponse) GetSchemaVersion() string {
@@ -15399,7 +15492,7 @@ type RetryDeliveriesRequest struct {
 
 func (x *RetryDeliveriesRequest) Reset() {
 	*x = RetryDeliveriesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15411,7 +15504,7 @@ func (x *RetryDeliveriesRequest) String() string {
 func (*RetryDeliveriesRequest) ProtoMessage() {}
 
 func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15424,7 +15517,7 @@ func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
 }
 
 func (x *RetryDeliveriesRequest) GetName() string {
@@ -15458,7 +15551,7 @@ type RetryDeliveriesResponse struct {
 
 func (x *RetryDeliveriesResponse) Reset() {
 	*x = RetryDeliveriesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15470,7 +15563,7 @@ func (x *RetryDeliveriesResponse) String() string {
 func (*RetryDeliveriesResponse) ProtoMessage() {}
 
 func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15483,7 +15576,7 @@ func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
 }
 
 func (x *RetryDeliveriesResponse) GetSchemaVersion() string {
@@ -15506,7 +15599,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xcd\x05\n" +
+	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xc3\x06\n" +
 	"\x0eStatusResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1d\n" +
 	"\n" +
@@ -15531,7 +15624,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rheard_seconds\x18\x10 \x01(\x01H\x00R\fheardSeconds\x88\x01\x01\x12,\n" +
 	"\bha_pause\x18\x1e \x01(\v2\x11.berth.v1.HAPauseR\ahaPause\x12I\n" +
 	"\x12certificates_until\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\x11certificatesUntil\x12-\n" +
-	"\x12certificates_first\x18  \x01(\tR\x11certificatesFirstB\x10\n" +
+	"\x12certificates_first\x18  \x01(\tR\x11certificatesFirst\x12G\n" +
+	"\x11authorities_until\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x10authoritiesUntil\x12+\n" +
+	"\x11authorities_first\x18\" \x01(\tR\x10authoritiesFirstB\x10\n" +
 	"\x0e_heard_seconds\"\x9d\x01\n" +
 	"\aHAPause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
@@ -16441,14 +16536,20 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"dependants\x18\x06 \x01(\x05R\n" +
 	"dependants\x12\x1a\n" +
 	"\bimported\x18\a \x01(\bR\bimported\x12\x0e\n" +
-	"\x02by\x18\b \x01(\tR\x02by\"\x9e\x01\n" +
+	"\x02by\x18\b \x01(\tR\x02by\"\xd1\x01\n" +
 	"\x11AuthorityProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
 	"\awaiting\x18\x03 \x01(\tR\awaiting\x12\x14\n" +
 	"\x05waits\x18\x04 \x03(\tR\x05waits\x12\x16\n" +
 	"\x06passed\x18\x05 \x03(\tR\x06passed\x12\x1b\n" +
-	"\tnext_step\x18\x06 \x01(\tR\bnextStep\"\xa1\x01\n" +
+	"\tnext_step\x18\x06 \x01(\tR\bnextStep\x121\n" +
+	"\aawaited\x18\a \x03(\v2\x17.berth.v1.AuthorityWaitR\aawaited\"\xaa\x01\n" +
+	"\rAuthorityWait\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1b\n" +
+	"\tnext_step\x18\x04 \x01(\tR\bnextStep\"\xa1\x01\n" +
 	"\x16RotateAuthorityRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x16\n" +
@@ -17023,7 +17124,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 245)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 246)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -17209,497 +17310,502 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*ListAuthoritiesResponse)(nil),    // 181: berth.v1.ListAuthoritiesResponse
 	(*Authority)(nil),                  // 182: berth.v1.Authority
 	(*AuthorityProgress)(nil),          // 183: berth.v1.AuthorityProgress
-	(*RotateAuthorityRequest)(nil),     // 184: berth.v1.RotateAuthorityRequest
-	(*RotateAuthorityResponse)(nil),    // 185: berth.v1.RotateAuthorityResponse
-	(*ListIdentitiesRequest)(nil),      // 186: berth.v1.ListIdentitiesRequest
-	(*ListIdentitiesResponse)(nil),     // 187: berth.v1.ListIdentitiesResponse
-	(*GetIdentityRequest)(nil),         // 188: berth.v1.GetIdentityRequest
-	(*GetIdentityResponse)(nil),        // 189: berth.v1.GetIdentityResponse
-	(*RevokeIdentityRequest)(nil),      // 190: berth.v1.RevokeIdentityRequest
-	(*RevokeIdentityResponse)(nil),     // 191: berth.v1.RevokeIdentityResponse
-	(*ConfirmIdentityRequest)(nil),     // 192: berth.v1.ConfirmIdentityRequest
-	(*ConfirmIdentityResponse)(nil),    // 193: berth.v1.ConfirmIdentityResponse
-	(*Session)(nil),                    // 194: berth.v1.Session
-	(*OfferSessionRequest)(nil),        // 195: berth.v1.OfferSessionRequest
-	(*OfferSessionResponse)(nil),       // 196: berth.v1.OfferSessionResponse
-	(*ListSessionsRequest)(nil),        // 197: berth.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),       // 198: berth.v1.ListSessionsResponse
-	(*RevokeSessionRequest)(nil),       // 199: berth.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),      // 200: berth.v1.RevokeSessionResponse
-	(*OpenSessionRequest)(nil),         // 201: berth.v1.OpenSessionRequest
-	(*OpenSessionResponse)(nil),        // 202: berth.v1.OpenSessionResponse
-	(*EnrolRequest)(nil),               // 203: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 204: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 205: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 206: berth.v1.JoinResponse
-	(*TakeAuthoritiesRequest)(nil),     // 207: berth.v1.TakeAuthoritiesRequest
-	(*TakeAuthoritiesResponse)(nil),    // 208: berth.v1.TakeAuthoritiesResponse
-	(*ReportRequest)(nil),              // 209: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 210: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 211: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 212: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 213: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 214: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 215: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 216: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 217: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 218: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 219: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 220: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 221: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 222: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 223: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 224: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 225: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 226: berth.v1.ConsoleResponse
-	(*AddWebhookRequest)(nil),          // 227: berth.v1.AddWebhookRequest
-	(*AddWebhookResponse)(nil),         // 228: berth.v1.AddWebhookResponse
-	(*ListWebhooksRequest)(nil),        // 229: berth.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),       // 230: berth.v1.ListWebhooksResponse
-	(*GetWebhookRequest)(nil),          // 231: berth.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),         // 232: berth.v1.GetWebhookResponse
-	(*TestWebhookRequest)(nil),         // 233: berth.v1.TestWebhookRequest
-	(*TestWebhookResponse)(nil),        // 234: berth.v1.TestWebhookResponse
-	(*RemoveWebhookRequest)(nil),       // 235: berth.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),      // 236: berth.v1.RemoveWebhookResponse
-	(*RetryDeliveriesRequest)(nil),     // 237: berth.v1.RetryDeliveriesRequest
-	(*RetryDeliveriesResponse)(nil),    // 238: berth.v1.RetryDeliveriesResponse
-	nil,                                // 239: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 240: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 241: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 242: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 243: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 244: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 245: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 246: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 247: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 248: google.protobuf.Timestamp
-	(*Node)(nil),                       // 249: berth.v1.Node
-	(*Domain)(nil),                     // 250: berth.v1.Domain
-	(*NodeSettings)(nil),               // 251: berth.v1.NodeSettings
-	(*Names)(nil),                      // 252: berth.v1.Names
-	(*FenceDevice)(nil),                // 253: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 254: berth.v1.Resource
-	(*Key)(nil),                        // 255: berth.v1.Key
-	(*NodeKey)(nil),                    // 256: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 257: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 258: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 259: berth.v1.Conflict
-	(*VM)(nil),                         // 260: berth.v1.VM
-	(*Operation)(nil),                  // 261: berth.v1.Operation
-	(*NewVM)(nil),                      // 262: berth.v1.NewVM
-	(*Decision)(nil),                   // 263: berth.v1.Decision
-	(*VMChange)(nil),                   // 264: berth.v1.VMChange
-	(*FieldChange)(nil),                // 265: berth.v1.FieldChange
-	(*Disk)(nil),                       // 266: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 267: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 268: berth.v1.Group
-	(*AffinityRule)(nil),               // 269: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 270: berth.v1.Plan
-	(*MigrationStats)(nil),             // 271: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 272: berth.v1.DecisionNode
-	(*Event)(nil),                      // 273: berth.v1.Event
-	(*Token)(nil),                      // 274: berth.v1.Token
-	(*Webhook)(nil),                    // 275: berth.v1.Webhook
-	(*DeadDelivery)(nil),               // 276: berth.v1.DeadDelivery
+	(*AuthorityWait)(nil),              // 184: berth.v1.AuthorityWait
+	(*RotateAuthorityRequest)(nil),     // 185: berth.v1.RotateAuthorityRequest
+	(*RotateAuthorityResponse)(nil),    // 186: berth.v1.RotateAuthorityResponse
+	(*ListIdentitiesRequest)(nil),      // 187: berth.v1.ListIdentitiesRequest
+	(*ListIdentitiesResponse)(nil),     // 188: berth.v1.ListIdentitiesResponse
+	(*GetIdentityRequest)(nil),         // 189: berth.v1.GetIdentityRequest
+	(*GetIdentityResponse)(nil),        // 190: berth.v1.GetIdentityResponse
+	(*RevokeIdentityRequest)(nil),      // 191: berth.v1.RevokeIdentityRequest
+	(*RevokeIdentityResponse)(nil),     // 192: berth.v1.RevokeIdentityResponse
+	(*ConfirmIdentityRequest)(nil),     // 193: berth.v1.ConfirmIdentityRequest
+	(*ConfirmIdentityResponse)(nil),    // 194: berth.v1.ConfirmIdentityResponse
+	(*Session)(nil),                    // 195: berth.v1.Session
+	(*OfferSessionRequest)(nil),        // 196: berth.v1.OfferSessionRequest
+	(*OfferSessionResponse)(nil),       // 197: berth.v1.OfferSessionResponse
+	(*ListSessionsRequest)(nil),        // 198: berth.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),       // 199: berth.v1.ListSessionsResponse
+	(*RevokeSessionRequest)(nil),       // 200: berth.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),      // 201: berth.v1.RevokeSessionResponse
+	(*OpenSessionRequest)(nil),         // 202: berth.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),        // 203: berth.v1.OpenSessionResponse
+	(*EnrolRequest)(nil),               // 204: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 205: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 206: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 207: berth.v1.JoinResponse
+	(*TakeAuthoritiesRequest)(nil),     // 208: berth.v1.TakeAuthoritiesRequest
+	(*TakeAuthoritiesResponse)(nil),    // 209: berth.v1.TakeAuthoritiesResponse
+	(*ReportRequest)(nil),              // 210: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 211: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 212: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 213: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 214: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 215: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 216: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 217: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 218: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 219: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 220: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 221: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 222: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 223: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 224: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 225: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 226: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 227: berth.v1.ConsoleResponse
+	(*AddWebhookRequest)(nil),          // 228: berth.v1.AddWebhookRequest
+	(*AddWebhookResponse)(nil),         // 229: berth.v1.AddWebhookResponse
+	(*ListWebhooksRequest)(nil),        // 230: berth.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),       // 231: berth.v1.ListWebhooksResponse
+	(*GetWebhookRequest)(nil),          // 232: berth.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),         // 233: berth.v1.GetWebhookResponse
+	(*TestWebhookRequest)(nil),         // 234: berth.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),        // 235: berth.v1.TestWebhookResponse
+	(*RemoveWebhookRequest)(nil),       // 236: berth.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),      // 237: berth.v1.RemoveWebhookResponse
+	(*RetryDeliveriesRequest)(nil),     // 238: berth.v1.RetryDeliveriesRequest
+	(*RetryDeliveriesResponse)(nil),    // 239: berth.v1.RetryDeliveriesResponse
+	nil,                                // 240: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 241: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 242: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 243: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 244: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 245: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 246: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 247: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 248: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 249: google.protobuf.Timestamp
+	(*Node)(nil),                       // 250: berth.v1.Node
+	(*Domain)(nil),                     // 251: berth.v1.Domain
+	(*NodeSettings)(nil),               // 252: berth.v1.NodeSettings
+	(*Names)(nil),                      // 253: berth.v1.Names
+	(*FenceDevice)(nil),                // 254: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 255: berth.v1.Resource
+	(*Key)(nil),                        // 256: berth.v1.Key
+	(*NodeKey)(nil),                    // 257: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 258: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 259: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 260: berth.v1.Conflict
+	(*VM)(nil),                         // 261: berth.v1.VM
+	(*Operation)(nil),                  // 262: berth.v1.Operation
+	(*NewVM)(nil),                      // 263: berth.v1.NewVM
+	(*Decision)(nil),                   // 264: berth.v1.Decision
+	(*VMChange)(nil),                   // 265: berth.v1.VMChange
+	(*FieldChange)(nil),                // 266: berth.v1.FieldChange
+	(*Disk)(nil),                       // 267: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 268: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 269: berth.v1.Group
+	(*AffinityRule)(nil),               // 270: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 271: berth.v1.Plan
+	(*MigrationStats)(nil),             // 272: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 273: berth.v1.DecisionNode
+	(*Event)(nil),                      // 274: berth.v1.Event
+	(*Token)(nil),                      // 275: berth.v1.Token
+	(*Webhook)(nil),                    // 276: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 277: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	247, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	248, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	248, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	248, // 3: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	248, // 4: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
-	4,   // 5: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	248, // 6: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	248, // 7: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
-	7,   // 8: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	249, // 9: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	249, // 10: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	250, // 11: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	251, // 12: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	239, // 13: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	252, // 14: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	253, // 15: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	249, // 16: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	249, // 17: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	249, // 18: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	254, // 19: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	254, // 20: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	240, // 21: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	241, // 22: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	242, // 23: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	254, // 24: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	243, // 25: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	244, // 26: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	245, // 27: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	254, // 28: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	255, // 29: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	255, // 30: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	255, // 31: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	255, // 32: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	255, // 33: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	256, // 34: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	246, // 35: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	257, // 36: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	257, // 37: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	256, // 38: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	254, // 39: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	254, // 40: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	258, // 41: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	259, // 42: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	7,   // 43: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	260, // 44: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	260, // 45: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	261, // 46: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	262, // 47: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	261, // 48: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	263, // 49: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	260, // 50: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	262, // 51: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	260, // 52: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	263, // 53: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	264, // 54: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	260, // 55: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	265, // 56: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	261, // 57: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	261, // 58: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	61,  // 59: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
-	62,  // 60: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
-	63,  // 61: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
-	64,  // 62: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
-	66,  // 63: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
-	67,  // 64: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
-	70,  // 65: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
-	68,  // 66: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
-	69,  // 67: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
-	71,  // 68: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
-	72,  // 69: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
-	73,  // 70: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	266, // 71: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
-	65,  // 72: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
-	75,  // 73: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	261, // 74: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	267, // 75: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	261, // 76: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	263, // 77: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	261, // 78: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	90,  // 79: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	261, // 80: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	263, // 81: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	267, // 82: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	268, // 83: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	268, // 84: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	268, // 85: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	268, // 86: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	259, // 87: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	252, // 88: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	252, // 89: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	252, // 90: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	252, // 91: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	269, // 92: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	269, // 93: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	268, // 94: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	259, // 95: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	265, // 96: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	259, // 97: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	270, // 98: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	249, // 99: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	270, // 100: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	270, // 101: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	270, // 102: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	270, // 103: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	270, // 104: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	270, // 105: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	270, // 106: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	270, // 107: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	7,   // 108: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	261, // 109: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	261, // 110: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	261, // 111: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	271, // 112: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	261, // 113: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	131, // 114: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	261, // 115: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	261, // 116: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	261, // 117: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	7,   // 118: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	263, // 119: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	263, // 120: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	263, // 121: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	263, // 122: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	146, // 123: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	248, // 124: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	248, // 125: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	149, // 126: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	248, // 127: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	272, // 128: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	248, // 129: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	154, // 130: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	7,   // 131: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	273, // 132: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	7,   // 133: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
-	0,   // 134: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	273, // 135: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	263, // 136: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	261, // 137: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
-	158, // 138: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	247, // 139: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	248, // 140: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	274, // 141: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	274, // 142: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
-	177, // 143: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	248, // 144: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	248, // 145: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	248, // 146: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	248, // 147: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	248, // 148: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
-	182, // 149: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
-	183, // 150: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	248, // 151: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	248, // 152: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
-	183, // 153: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
-	176, // 154: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
-	176, // 155: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 156: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 157: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	248, // 158: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	248, // 159: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	248, // 160: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
-	194, // 161: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
-	194, // 162: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
-	194, // 163: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
-	194, // 164: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	248, // 165: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	248, // 166: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	212, // 167: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	254, // 168: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	254, // 169: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	218, // 170: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	221, // 171: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	219, // 172: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 173: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	248, // 174: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	220, // 175: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	224, // 176: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	224, // 177: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	224, // 178: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	224, // 179: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	275, // 180: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	275, // 181: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	275, // 182: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	276, // 183: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	275, // 184: berth.v1.RemoveWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	252, // 185: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	252, // 186: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 187: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 188: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 189: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 190: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 191: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 192: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 193: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 194: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 195: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 196: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 197: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 198: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 199: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 200: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 201: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 202: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 203: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 204: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 205: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 206: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 207: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 208: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 209: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 210: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 211: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 212: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 213: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 214: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 215: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 216: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 217: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 218: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 219: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 220: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 221: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 222: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	82,  // 223: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 224: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 225: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 226: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 227: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 228: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 229: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 230: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 231: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 232: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 233: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 234: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 235: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 236: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 237: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 238: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 239: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 240: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 241: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 242: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 243: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 244: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 245: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 246: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 247: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 248: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	144, // 249: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	147, // 250: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	150, // 251: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	152, // 252: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	211, // 253: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	214, // 254: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	216, // 255: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	222, // 256: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	225, // 257: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	155, // 258: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	157, // 259: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	227, // 260: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	229, // 261: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	231, // 262: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	233, // 263: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	235, // 264: berth.v1.BerthService.RemoveWebhook:input_type -> berth.v1.RemoveWebhookRequest
-	237, // 265: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
-	162, // 266: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	164, // 267: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	166, // 268: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	168, // 269: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	172, // 270: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	170, // 271: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	174, // 272: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	186, // 273: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	188, // 274: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	190, // 275: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	178, // 276: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	180, // 277: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	184, // 278: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	195, // 279: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	197, // 280: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	199, // 281: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	192, // 282: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	203, // 283: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	205, // 284: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	207, // 285: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	209, // 286: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	201, // 287: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	160, // 288: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 289: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 290: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 291: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 292: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 293: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 294: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 295: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 296: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 297: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 298: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 299: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 300: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 301: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 302: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 303: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 304: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 305: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 306: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 307: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 308: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 309: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 310: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 311: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 312: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 313: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 314: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 315: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 316: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 317: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 318: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 319: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 320: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 321: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 322: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 323: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 324: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 325: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 326: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 327: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 328: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 329: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 330: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 331: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 332: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 333: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 334: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 335: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 336: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 337: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 338: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 339: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 340: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 341: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 342: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 343: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 344: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 345: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 346: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 347: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 348: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 349: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 350: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 351: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 352: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 353: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 354: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	213, // 355: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	215, // 356: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	217, // 357: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	223, // 358: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	226, // 359: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 360: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 361: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	228, // 362: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	230, // 363: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	232, // 364: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	234, // 365: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	236, // 366: berth.v1.BerthService.RemoveWebhook:output_type -> berth.v1.RemoveWebhookResponse
-	238, // 367: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	163, // 368: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 369: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 370: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 371: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 372: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 373: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 374: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	187, // 375: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	189, // 376: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	191, // 377: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 378: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 379: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	185, // 380: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	196, // 381: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	198, // 382: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	200, // 383: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	193, // 384: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	204, // 385: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	206, // 386: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	208, // 387: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	210, // 388: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	202, // 389: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	161, // 390: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	289, // [289:391] is the sub-list for method output_type
-	187, // [187:289] is the sub-list for method input_type
-	187, // [187:187] is the sub-list for extension type_name
-	187, // [187:187] is the sub-list for extension extendee
-	0,   // [0:187] is the sub-list for field type_name
+	249, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	249, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
+	249, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	249, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	4,   // 6: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
+	249, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	249, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	7,   // 9: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
+	250, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	250, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	251, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	252, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	240, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	253, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	254, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	250, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	250, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	250, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	255, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	255, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	241, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	242, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	243, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	255, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	244, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	245, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	246, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	255, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	256, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	256, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	256, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	256, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	256, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	257, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	247, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	258, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	258, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	257, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	255, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	255, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	259, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	260, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	7,   // 44: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
+	261, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	261, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	262, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	263, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	262, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	264, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	261, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	263, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	261, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	264, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	265, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	261, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	266, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	262, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	262, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	61,  // 60: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
+	62,  // 61: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
+	63,  // 62: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
+	64,  // 63: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
+	66,  // 64: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
+	67,  // 65: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
+	70,  // 66: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
+	68,  // 67: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
+	69,  // 68: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
+	71,  // 69: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
+	72,  // 70: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
+	73,  // 71: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
+	267, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	65,  // 73: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
+	75,  // 74: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
+	262, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	268, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	262, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	264, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	262, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	90,  // 80: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	262, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	264, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	268, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	269, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	269, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	269, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	269, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	260, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	253, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	253, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	253, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	253, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	270, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	270, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	269, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	260, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	266, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	260, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	271, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	250, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	271, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	271, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	271, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	271, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	271, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	271, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	271, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	271, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	7,   // 109: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
+	262, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	262, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	262, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	272, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	262, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	131, // 115: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	262, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	262, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	262, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	7,   // 119: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
+	264, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	264, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	264, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	264, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	146, // 124: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	249, // 125: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	249, // 126: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	149, // 127: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	249, // 128: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	273, // 129: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	249, // 130: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	154, // 131: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	7,   // 132: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
+	274, // 133: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	7,   // 134: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
+	0,   // 135: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
+	274, // 136: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	264, // 137: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	262, // 138: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	158, // 139: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
+	248, // 140: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	249, // 141: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	275, // 142: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	275, // 143: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	177, // 144: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
+	249, // 145: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	249, // 146: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	249, // 147: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	249, // 148: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	249, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	182, // 150: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
+	183, // 151: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
+	249, // 152: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	249, // 153: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	184, // 154: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
+	249, // 155: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	249, // 156: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	183, // 157: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
+	176, // 158: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	176, // 159: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	176, // 160: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	176, // 161: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	249, // 162: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	249, // 163: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	249, // 164: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	195, // 165: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	195, // 166: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	195, // 167: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	195, // 168: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	249, // 169: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	249, // 170: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	213, // 171: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	255, // 172: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	255, // 173: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	219, // 174: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	222, // 175: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	220, // 176: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 177: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	249, // 178: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	221, // 179: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	225, // 180: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	225, // 181: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	225, // 182: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	225, // 183: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	276, // 184: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	276, // 185: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	276, // 186: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	277, // 187: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	276, // 188: berth.v1.RemoveWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	253, // 189: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	253, // 190: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 191: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 192: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 193: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 194: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 195: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 196: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 197: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 198: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 199: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 200: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 201: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 202: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 203: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 204: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 205: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 206: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 207: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 208: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 209: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 210: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 211: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 212: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 213: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 214: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 215: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 216: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 217: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 218: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 219: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 220: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 221: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 222: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 223: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 224: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 225: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 226: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	82,  // 227: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 228: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 229: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 230: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 231: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 232: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 233: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 234: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 235: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 236: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 237: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 238: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 239: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 240: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 241: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 242: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 243: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 244: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 245: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 246: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 247: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 248: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 249: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 250: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 251: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 252: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	144, // 253: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	147, // 254: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	150, // 255: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	152, // 256: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	212, // 257: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	215, // 258: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	217, // 259: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	223, // 260: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	226, // 261: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	155, // 262: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	157, // 263: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	228, // 264: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	230, // 265: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	232, // 266: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	234, // 267: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	236, // 268: berth.v1.BerthService.RemoveWebhook:input_type -> berth.v1.RemoveWebhookRequest
+	238, // 269: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	162, // 270: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	164, // 271: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	166, // 272: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	168, // 273: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	172, // 274: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	170, // 275: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	174, // 276: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	187, // 277: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	189, // 278: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	191, // 279: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	178, // 280: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	180, // 281: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	185, // 282: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	196, // 283: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	198, // 284: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	200, // 285: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	193, // 286: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	204, // 287: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	206, // 288: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	208, // 289: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	210, // 290: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	202, // 291: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	160, // 292: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 293: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 294: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 295: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 296: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 297: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 298: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 299: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 300: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 301: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 302: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 303: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 304: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 305: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 306: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 307: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 308: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 309: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 310: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 311: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 312: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 313: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 314: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 315: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 316: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 317: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 318: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 319: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 320: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 321: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 322: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 323: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 324: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 325: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 326: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 327: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 328: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 329: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 330: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 331: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 332: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 333: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 334: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 335: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 336: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 337: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 338: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 339: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 340: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 341: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 342: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 343: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 344: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 345: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 346: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 347: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 348: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 349: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 350: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 351: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 352: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 353: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 354: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 355: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 356: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 357: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 358: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	214, // 359: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	216, // 360: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	218, // 361: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	224, // 362: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	227, // 363: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 364: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 365: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	229, // 366: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	231, // 367: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	233, // 368: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	235, // 369: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	237, // 370: berth.v1.BerthService.RemoveWebhook:output_type -> berth.v1.RemoveWebhookResponse
+	239, // 371: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	163, // 372: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 373: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 374: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 375: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 376: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 377: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 378: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	188, // 379: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	190, // 380: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	192, // 381: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 382: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 383: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	186, // 384: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	197, // 385: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	199, // 386: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	201, // 387: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	194, // 388: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	205, // 389: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	207, // 390: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	209, // 391: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	211, // 392: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	203, // 393: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	161, // 394: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	293, // [293:395] is the sub-list for method output_type
+	191, // [191:293] is the sub-list for method input_type
+	191, // [191:191] is the sub-list for extension type_name
+	191, // [191:191] is the sub-list for extension extendee
+	0,   // [0:191] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -17744,7 +17850,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   245,
+			NumMessages:   246,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
