@@ -69,13 +69,15 @@ func TestTheReplacementOfAnAuthorityIsToldInEachPhase(t *testing.T) {
 		states []string
 		is     *berthv1.AuthorityProgress
 	}{
-		"ca-list":                  {[]string{"ca", "list"}, []string{"issuing"}, nil},
-		"ca-list-announced":        {[]string{"ca", "list"}, []string{"issuing", "announced"}, progress("announced", trust, asleep()...)},
-		"ca-list-announced-all":    {[]string{"ca", "list"}, []string{"issuing", "announced"}, progress("announced", "")},
-		"ca-list-issuing":          {[]string{"ca", "list"}, []string{"outgoing", "issuing"}, progress("issuing", renewed, asleep()...)},
-		"ca-list-issuing-tokens":   {[]string{"ca", "list"}, []string{"outgoing", "issuing"}, progress("issuing", tokens)},
-		"ca-list-retired":          {[]string{"ca", "list", "-o", "wide"}, []string{"retired", "issuing"}, nil},
-		"ca-list-json":             {[]string{"ca", "list", "-o", "json"}, []string{"issuing", "announced"}, progress("announced", trust, asleep()...)},
+		"ca-list":                {[]string{"ca", "list"}, []string{"issuing"}, nil},
+		"ca-list-announced":      {[]string{"ca", "list"}, []string{"issuing", "announced"}, progress("announced", trust, asleep()...)},
+		"ca-list-announced-all":  {[]string{"ca", "list"}, []string{"issuing", "announced"}, progress("announced", "")},
+		"ca-list-issuing":        {[]string{"ca", "list"}, []string{"outgoing", "issuing"}, progress("issuing", renewed, asleep()...)},
+		"ca-list-issuing-tokens": {[]string{"ca", "list"}, []string{"outgoing", "issuing"}, progress("issuing", tokens)},
+		"ca-list-retired":        {[]string{"ca", "list", "-o", "wide"}, []string{"retired", "issuing"}, nil},
+		"ca-list-json": {
+			[]string{"ca", "list", "-o", "json"}, []string{"issuing", "announced"}, progress("announced", trust, asleep()...),
+		},
 		"ca-rotate-dry-run":        {[]string{"ca", "rotate", "--dry-run"}, nil, trial},
 		"ca-rotate":                {[]string{"ca", "rotate"}, nil, progress("announced", trust, asleep()...)},
 		"ca-rotate-cancelled":      {[]string{"ca", "rotate", "--cancel"}, nil, nil},

@@ -337,7 +337,8 @@ func TestABackupOfBeforeAReplacementBringsNoAuthorityBack(t *testing.T) {
 	g.comes(alice)
 	old, err := tls.LoadX509KeyPair(admin.files.Certificate, admin.files.Key)
 	g.check(err)
-	first := g.list("one signs", func(list *berthv1.ListAuthoritiesResponse) bool { return states(list) == "issuing" }).GetAuthorities()[0].GetId()
+	one := g.list("one signs", func(list *berthv1.ListAuthoritiesResponse) bool { return states(list) == "issuing" })
+	first := one.GetAuthorities()[0].GetId()
 	before := g.save("before")
 	next := g.rotate()
 	g.comes(admin)
@@ -358,7 +359,8 @@ func TestABackupOfBeforeAReplacementBringsNoAuthorityBack(t *testing.T) {
 		t.Helper()
 		list := g.list(what, func(list *berthv1.ListAuthoritiesResponse) bool { return list.GetProgress() == nil })
 		for _, one := range list.GetAuthorities() {
-			if one.GetName() == "cluster" && (one.GetState() == "issuing") != (one.GetId() == next) || one.GetId() == first && one.GetState() != "retired" {
+			wrong := one.GetName() == "cluster" && (one.GetState() == "issuing") != (one.GetId() == next)
+			if wrong || one.GetId() == first && one.GetState() != "retired" {
 				t.Errorf("%s: the authorities are %v", what, list.GetAuthorities())
 			}
 		}
