@@ -35,13 +35,15 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 		case "/berth.v1.EnrolmentService/Enrol":
 			return true
 		case "/berth.v1.MemberService/Join", "/berth.v1.MemberService/Report", "/berth.v1.MemberService/TakeAuthorities",
-			"/berth.v1.MemberService/FetchHistory":
+			"/berth.v1.MemberService/FetchHistory",
+			"/berth.v1.MemberService/OpenSession": // a browser shows its link to a coordinator, and to nobody else
 			return role == pki.RolePeer
 		case "/berth.v1.AgentService/Session", "/berth.v1.AgentService/Tunnel", "/berth.v1.AgentService/CertifyHypervisor",
 			"/berth.v1.AgentService/Renew":
 			return role == pki.RoleAgent
-		case "/berth.v1.BerthService/RenewCertificate", // coordinators renew their own
-			"/berth.v1.BerthService/RotateAuthority": // and replace no authority by themselves
+		case "/berth.v1.BerthService/OfferSession", // a session is an operator's
+			"/berth.v1.BerthService/RenewCertificate", // coordinators renew their own
+			"/berth.v1.BerthService/RotateAuthority":  // and replace no authority by themselves
 			return role == pki.RoleOperator
 		case "/berth.v1.BerthService/Unheard", "/", "/berth.v1.BerthService/Status/", "/berth.v1.BerthService/status":
 			return false

@@ -105,7 +105,9 @@ func TestALinkOpensOneSessionWithTheRightsOfItsOperator(t *testing.T) {
 	if err := m.store.Snapshot().Save(&kept); err != nil || strings.Contains(kept.String(), strings.SplitN(cookie, ".", 2)[1]) {
 		t.Error("the records have the secret of a cookie")
 	}
-	if _, err := alice.RevokeSession(t.Context(), connect.NewRequest(&berthv1.RevokeSessionRequest{Id: made.GetId(), RequestId: "r"})); err != nil {
+	if _, err := alice.RevokeSession(t.Context(), connect.NewRequest(&berthv1.RevokeSessionRequest{
+		Id: made.GetId(), RequestId: "r",
+	})); err != nil {
 		t.Fatal(err)
 	}
 	if _, known := d.Visitor(cookie, browser); known {

@@ -103,9 +103,11 @@ func (h *hall) ask(method, path, cookie string, fields url.Values, header ...str
 
 // screens are all pages, each with something that it shows of the fake.
 var screens = map[string]string{
-	"/": "node3", "/nodes/node1": "web1", "/vms": "db1", "/vms?state=running": "web1", "/vms?vm=web1": "Where it has been", "/vms/web1": "Why is it there?",
+	"/": "node3", "/nodes/node1": "web1", "/vms": "db1", "/vms?state=running": "web1",
+	"/vms?vm=web1": "Where it has been", "/vms/web1": "Why is it there?",
 	"/vms/web1/migrate": "Nothing is moved yet", "/moves": "Live migrations", "/operations/op1": "Phase", "/groups": "Wants",
-	"/plans": "Kind", "/plans/p1": "Moves", "/nodes/node1/plan": "Nothing is moved yet", "/events": "Time (UTC)", "/decisions/d1": "Each node against each rule",
+	"/plans": "Kind", "/plans/p1": "Moves", "/nodes/node1/plan": "Nothing is moved yet", "/events": "Time (UTC)",
+	"/decisions/d1": "Each node against each rule",
 }
 
 var actions = []string{
@@ -164,12 +166,15 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 		for _, cookie := range []string{"", "good"} {
 			answer, body := h.ask(http.MethodGet, path, cookie, nil)
 			policy := answer.Header.Get("Content-Security-Policy")
-			for _, part := range []string{"default-src 'self'", "script-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+			for _, part := range []string{
+				"default-src 'self'", "script-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'",
+			} {
 				if !strings.Contains(policy, part) {
 					t.Errorf("%s: the policy %q lacks %s", path, policy, part)
 				}
 			}
-			if !strings.Contains(answer.Header.Get("Strict-Transport-Security"), "max-age=") || answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			if !strings.Contains(answer.Header.Get("Strict-Transport-Security"), "max-age=") ||
+				answer.Header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Errorf("%s: %v", path, answer.Header)
 			}
 			if regexp.MustCompile(`(?i)<script|\sstyle=|<style|\son[a-z]+=`).MatchString(body) {
@@ -210,7 +215,8 @@ func TestAChangeComesFromAPageOfTheConsoleOnly(t *testing.T) {
 		for _, from := range [][]string{
 			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example"},
 		} {
-			if answer, _ := h.ask(http.MethodPost, path, "good", url.Values{"link": {"s1.fresh"}}, from...); answer.StatusCode != http.StatusForbidden {
+			answer, _ := h.ask(http.MethodPost, path, "good", url.Values{"link": {"s1.fresh"}}, from...)
+			if answer.StatusCode != http.StatusForbidden {
 				t.Errorf("%s from %v: %d", path, from, answer.StatusCode)
 			}
 		}
@@ -283,7 +289,8 @@ type refusing struct {
 }
 
 func (refusing) StopVM(context.Context, *connect.Request[berthv1.StopVMRequest]) (*connect.Response[berthv1.StopVMResponse], error) {
-	return nil, rpc.Errorf(connect.CodeFailedPrecondition, &berthv1.ErrorDetail{Code: rpc.Busy, NextStep: "wait for it"}, "%w", errors.New("it migrates"))
+	detail := &berthv1.ErrorDetail{Code: rpc.Busy, NextStep: "wait for it"}
+	return nil, rpc.Errorf(connect.CodeFailedPrecondition, detail, "%w", errors.New("it migrates"))
 }
 
 // A VM may be called what it likes: on a page that is text.

@@ -121,9 +121,10 @@ func showGuest(v *visit) (*page, error) {
 			shown.Events = append(shown.Events, entry.GetEvent())
 		}
 	}
+	called := quoted(vm.GetName())
 	return &page{
 		name: "guest", Title: "VM " + vm.GetName(), Here: "vms", Body: shown,
-		Command: "berth vm show " + quoted(vm.GetName()) + "; berth vm why " + quoted(vm.GetName()) + "; berth vm history " + quoted(vm.GetName()),
+		Command: "berth vm show " + called + "; berth vm why " + called + "; berth vm history " + called,
 	}, nil
 }
 
@@ -237,7 +238,8 @@ func showEvents(v *visit) (*page, error) {
 		flag, value string
 		into        *[]string
 	}{
-		{"vm", shown.VM, &filter.Vms}, {"node", shown.Node, &filter.Nodes}, {"by", shown.By, &filter.Callers}, {"kind", shown.Kind, &filter.Kinds},
+		{"vm", shown.VM, &filter.Vms}, {"node", shown.Node, &filter.Nodes}, {"by", shown.By, &filter.Callers},
+		{"kind", shown.Kind, &filter.Kinds},
 	} {
 		if one.value != "" {
 			*one.into = []string{one.value}

@@ -7,7 +7,9 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -43,20 +45,16 @@ func parse() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	functions := template.FuncMap{
 		"bytes": size, "moment": moment, "word": word, "age": age, "first": func(texts ...string) string { return cmp.Or(texts...) },
-		"about": about, "broken": broken, "wants": wants, "token": rand.Text, "figure": units.Figure, "join": func(texts []string) string { return strings.Join(texts, ", ") },
+		"about": about, "broken": broken, "wants": wants, "token": rand.Text, "figure": units.Figure,
+		"join":  func(texts []string) string { return strings.Join(texts, ", ") },
 		"until": func(t time.Time) string { return t.UTC().Format("15:04 UTC") },
 	}
 	frame := template.Must(template.New("frame").Funcs(functions).ParseFS(files, "templates/frame.tmpl"))
-	found, err := files.ReadDir("templates")
-	if err != nil {
-		panic(err) // they are in the binary
-	}
+	found, _ := fs.Glob(files, "templates/*.tmpl") // it fails only for a bad pattern
 	for _, file := range found {
-		name := strings.TrimSuffix(file.Name(), ".tmpl")
-		if name == "frame" {
-			continue
+		if name := strings.TrimSuffix(path.Base(file), ".tmpl"); name != "frame" {
+			all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, file))
 		}
-		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "templates/"+file.Name()))
 	}
 	return all
 }

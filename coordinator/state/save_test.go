@@ -23,8 +23,10 @@ func lived(t testing.TB) *member {
 	m.stored(Command{Kind: "init", Meta: map[string]string{MetaClusterID: "c1"}})
 	m.stored(putNode(0, node("n1", "alpha")))
 	m.stored(Command{
-		Kind:     "members",
-		Expect:   []Expectation{expect(Members, "m1", 0), expect(Tokens, "abc", 0), expect(Resources, "d1", 0), expect(Resources, "d2", 0), expect(Sessions, "s1", 0)},
+		Kind: "members",
+		Expect: []Expectation{
+			expect(Members, "m1", 0), expect(Tokens, "abc", 0), expect(Resources, "d1", 0), expect(Resources, "d2", 0), expect(Sessions, "s1", 0),
+		},
 		Members:  []model.Member{{ID: "m1", Name: "one", RaftAddress: "one:7422"}},
 		Tokens:   []model.Token{{Hash: "abc", Purpose: model.PurposeAgent, ExpiresAt: noon}},
 		Sessions: []session.Session{{ID: "s1", Link: "dd", Until: noon}},

@@ -19,6 +19,7 @@ func (l *Lab) Hints(command string) string {
 	if len(l.Coordinators) > 0 {
 		try("a shell with the command line:", "%s shell%s", command, option)
 		try("the state of the cluster:", "%s exec%s -- berth status", command, option)
+		try("log a browser in (lab network):", "%s exec%s -- berth console --print", command, option)
 		try("start a VM:", "%s exec%s -- berth vm start first --memory 128M --kernel %s --initrd %s --cmdline '%s'",
 			command, option, Kernel, Initrd, Cmdline)
 		try("move it to the best node:", "%s exec%s -- berth vm migrate first --best", command, option)

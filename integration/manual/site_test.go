@@ -81,7 +81,7 @@ func newSite(t *testing.T) *site {
 	config := filepath.Join(s.folder, "coordinator.yaml")
 	var listen strings.Builder
 	listen.WriteString("listen:\n")
-	for _, name := range []string{"api", "agent", "raft"} {
+	for _, name := range []string{"api", "agent", "raft", "console"} {
 		address, err := loopback.Address()
 		if err != nil {
 			t.Fatal(err)

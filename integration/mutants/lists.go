@@ -21,6 +21,7 @@ var mutants = slices.Concat(
 	intakeMutants,
 	tokenMutants,
 	identityMutants,
+	consoleMutants,
 	renewalMutants,
 	preferMutants,
 	designMutants,

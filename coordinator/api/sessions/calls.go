@@ -35,14 +35,17 @@ type Place struct {
 // Calls are the calls about sessions of the console.
 type Calls struct {
 	*answer.Source
-	Console func() Place
+	Console func() Place // nil: there is none
 }
 
 // OfferSession makes a link that opens one session of the console.
 func (s *Calls) OfferSession(
 	ctx context.Context, request *connect.Request[berthv1.OfferSessionRequest],
 ) (*connect.Response[berthv1.OfferSessionResponse], error) {
-	at := s.Console()
+	at := Place{}
+	if s.Console != nil {
+		at = s.Console()
+	}
 	if at.Address == "" {
 		return nil, refusal.New(rpc.Unavailable, "coordinator/"+s.SelfName,
 			"set the key listen.console in its configuration, or see in its log why it does not listen, and start it again",

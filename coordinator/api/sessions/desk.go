@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -161,8 +163,17 @@ type within struct {
 	may     func(procedure string) bool
 }
 
-// RoundTrip answers one call.
-func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
+// errBroken reports a call that its handler has broken off.
+var errBroken = errors.New("the coordinator broke the call off")
+
+// RoundTrip answers one call. A handler that breaks off ends one connection of a server. Here it would end the process, because a client
+// may wait for its answer in a goroutine that nobody else guards.
+func (w within) RoundTrip(r *http.Request) (answer *http.Response, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			answer, err = nil, fmt.Errorf("%w: %v", errBroken, reason)
+		}
+	}()
 	if r.Body != nil {
 		defer func() { _ = r.Body.Close() }()
 	}

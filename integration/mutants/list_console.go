@@ -1,0 +1,27 @@
+package main
+
+// consoleMutants are planted bugs in who is let in by a browser, and in what may be done there.
+var consoleMutants = []mutant{
+	{
+		name: "a-read-only-session-changes-things", file: "coordinator/api/sessions/desk.go",
+		suite: suite{pkg: "./coordinator/api"}.only("AReadOnlySession"),
+		is:    "if one.Role != session.Operate {", becomes: "if one.Role == \"\" {",
+	},
+	{
+		name: "a-link-is-good-twice", file: "coordinator/api/sessions/calls.go", suite: suite{pkg: "./coordinator/api"}.only("ALinkOpensOneSession"),
+		is: "!known || offered.Open() || !live(", becomes: "!known || !live(",
+	},
+	{
+		name: "sessions-outlive-their-operator", file: "coordinator/api/sessions/desk.go", suite: suite{pkg: "./coordinator/api"}.only("SessionsEnd"),
+		is: "identities.Judge(x, bearer, now) != identities.Recorded", becomes: "identities.Judge(x, bearer, now) == identities.Expired",
+	},
+	{
+		name: "other-sites-drive-the-console", file: "coordinator/console/console.go",
+		suite: suite{pkg: "./coordinator/console"}.only("AChangeComesFrom"),
+		is:    "http.NewCrossOriginProtection().Handler(mux)", becomes: "mux",
+	},
+	{
+		name: "the-console-escapes-nothing", file: "coordinator/console/page.go", suite: suite{pkg: "./coordinator/console"}.only("HostileNames"),
+		is: "	\"html/template\"\n", becomes: "	\"text/template\"\n",
+	},
+}
