@@ -37,8 +37,11 @@ func listGuests(v *visit) (*page, error) {
 		flag, value string
 		into        *[]string
 	}{
-		{"node", shown.Node, &filter.Nodes}, {"customer", shown.Customer, &filter.Customers}, {"group", shown.Group, &filter.Groups},
-		{"state", shown.State, &filter.States}, {"label", shown.Label, &filter.Labels},
+		{"node", shown.Node, &filter.Nodes},
+		{"customer", shown.Customer, &filter.Customers},
+		{"group", shown.Group, &filter.Groups},
+		{"state", shown.State, &filter.States},
+		{"label", shown.Label, &filter.Labels},
 	} {
 		if one.value != "" {
 			*one.into = []string{one.value}
@@ -238,7 +241,9 @@ func showEvents(v *visit) (*page, error) {
 		flag, value string
 		into        *[]string
 	}{
-		{"vm", shown.VM, &filter.Vms}, {"node", shown.Node, &filter.Nodes}, {"by", shown.By, &filter.Callers},
+		{"vm", shown.VM, &filter.Vms},
+		{"node", shown.Node, &filter.Nodes},
+		{"by", shown.By, &filter.Callers},
 		{"kind", shown.Kind, &filter.Kinds},
 	} {
 		if one.value != "" {

@@ -28,8 +28,11 @@ const (
 // visitors are how many connections browsers may have: none of them shows a certificate, so the oldest gives way to the newest.
 var visitors = doorkeeper.Limits{Address: 32, All: 128, Holder: 1, Known: 1}
 
-// listenConsole opens the console's port. Guests do without a console, so a port that is taken keeps no coordinator from its work.
-func (d *daemon) listenConsole(ctx context.Context) net.Listener {
+// reception is the part of a coordinator that lets browsers in.
+type reception struct{ *daemon }
+
+// open opens the console's port. Guests do without a console, so a port that is taken keeps no coordinator from its work.
+func (d reception) open(ctx context.Context) net.Listener {
 	if d.config.Listen.Console == scrape.Off {
 		return nil
 	}
@@ -45,8 +48,8 @@ func (d *daemon) listenConsole(ctx context.Context) net.Listener {
 	return listener
 }
 
-// consolePlace is where this member's console is, for links to it.
-func (d *daemon) consolePlace() sessions.Place {
+// place is where this member's console is, for links to it.
+func (d reception) place() sessions.Place {
 	if d.consoleAddress == "" {
 		return sessions.Place{}
 	}
@@ -57,8 +60,8 @@ func (d *daemon) consolePlace() sessions.Place {
 	return at
 }
 
-// consoleServer shows browsers the console, by the certificate that this member has for its other ports.
-func (d *daemon) consoleServer(requests context.Context) (*http.Server, error) {
+// server shows browsers the console, by the certificate that this member has for its other ports.
+func (d reception) server(requests context.Context) (*http.Server, error) {
 	settings, err := pki.ServerConfig(d.home.tls(), tls.NoClientCert)
 	if err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func (d *daemon) listen(ctx context.Context) (l *listeners, err error) {
 			return nil, fmt.Errorf("key %s: %w: see with 'ss -tlnp' whether another coordinator runs here", port.key, err)
 		}
 	}
-	l.console = d.listenConsole(ctx)
+	l.console = reception{d}.open(ctx)
 	return l, nil
 }
 
@@ -200,7 +200,7 @@ func (d *daemon) assemble() (err error) {
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
-		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper, Console: d.consolePlace,
+		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper, Console: reception{d}.place,
 		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys},
 	})
 	return nil

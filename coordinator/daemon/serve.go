@@ -37,7 +37,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 		return errors.Join(err, d.closeConsensus())
 	}
 
-	consoleServer, err := d.consoleServer(requests)
+	consoleServer, err := reception{d}.server(requests)
 	if err != nil {
 		return errors.Join(err, d.closeConsensus())
 	}

@@ -8,12 +8,14 @@ var consoleMutants = []mutant{
 		is:    "if one.Role != session.Operate {", becomes: "if one.Role == \"\" {",
 	},
 	{
-		name: "a-link-is-good-twice", file: "coordinator/api/sessions/calls.go", suite: suite{pkg: "./coordinator/api"}.only("ALinkOpensOneSession"),
-		is: "!known || offered.Open() || !live(", becomes: "!known || !live(",
+		name: "a-link-is-good-twice", file: "coordinator/api/sessions/calls.go",
+		suite: suite{pkg: "./coordinator/api"}.only("ALinkOpensOneSession"),
+		is:    "!known || offered.Open() || !live(", becomes: "!known || !live(",
 	},
 	{
-		name: "sessions-outlive-their-operator", file: "coordinator/api/sessions/desk.go", suite: suite{pkg: "./coordinator/api"}.only("SessionsEnd"),
-		is: "identities.Judge(x, bearer, now) != identities.Recorded", becomes: "identities.Judge(x, bearer, now) == identities.Expired",
+		name: "sessions-outlive-their-operator", file: "coordinator/api/sessions/desk.go",
+		suite: suite{pkg: "./coordinator/api"}.only("SessionsEnd"),
+		is:    "identities.Judge(x, bearer, now) != identities.Recorded", becomes: "identities.Judge(x, bearer, now) == identities.Expired",
 	},
 	{
 		name: "other-sites-drive-the-console", file: "coordinator/console/console.go",
