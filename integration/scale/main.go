@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +67,17 @@ func main() {
 func run() error {
 	quick := flag.Bool("quick", false, "1,000 and 3,000 nodes only")
 	sizes := flag.String("nodes", "", "sizes to measure, with commas between; each with ten times as many VMs")
+	only := flag.String("only", "", "names of the figures to take, with commas between; all others are left out")
+	profile := flag.String("profile", "", "file that a profile of the CPU is written to, of the figures at the last size")
 	flag.Parse()
+	if *only != "" {
+		names := strings.Split(strings.ToUpper(*only), ",")
+		chosen := slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !slices.Contains(names, f.name) })
+		if len(chosen) != len(names) {
+			return fmt.Errorf("-only %s: %d of these %d are figures; run without it to see their names", *only, len(chosen), len(names))
+		}
+		figures = chosen
+	}
 	measured := []int{1000, 3000, 10_000}
 	if *quick {
 		measured = measured[:2]
@@ -85,20 +97,31 @@ func run() error {
 		return err
 	}
 	fmt.Println(machine)
-	table, err := measure(context.Background(), measured)
+	table, err := measure(context.Background(), measured, *profile)
 	if err != nil {
 		return err
 	}
 	return tell(measured, table)
 }
 
-// measure takes all figures at each size.
-func measure(ctx context.Context, sizes []int) ([][]float64, error) {
+// measure takes all figures at each size. What it does at the last one is profiled into a file, if one is given.
+func measure(ctx context.Context, sizes []int, profile string) ([][]float64, error) {
 	table := make([][]float64, len(figures))
-	for _, nodes := range sizes {
+	for at, nodes := range sizes {
 		s, err := raise(nodes)
 		if err != nil {
 			return nil, err
+		}
+		if profile != "" && at == len(sizes)-1 {
+			file, err := os.Create(profile)
+			if err != nil {
+				return nil, err
+			}
+			defer file.Close() //nolint:errcheck // a profile that is cut off says so when it is read
+			if err := pprof.StartCPUProfile(file); err != nil {
+				return nil, err
+			}
+			defer pprof.StopCPUProfile()
 		}
 		for i := range figures {
 			begun := time.Now()

@@ -1,10 +1,13 @@
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+)
 
 // Every figure can be taken, and the slope of what does not grow is none.
 func TestEveryFigureIsTaken(t *testing.T) {
-	table, err := measure(t.Context(), []int{20, 60})
+	table, err := measure(t.Context(), []int{20, 60}, filepath.Join(t.TempDir(), "profile"))
 	if err != nil {
 		t.Fatal(err)
 	}

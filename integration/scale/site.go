@@ -29,6 +29,9 @@ import (
 	"berth/shared/units"
 )
 
+// boot is what the hosts run under, which their VMs are on record with: a leader has nothing to write down of them.
+const boot = "boot"
+
 // vmsANode is how many VMs a node has at the beginning.
 const vmsANode = 10
 
@@ -131,7 +134,8 @@ func (s *site) fill(nodes int) error {
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm})
 				command.VMs = append(command.VMs, model.VM{
 					ID: vm, Name: vmName(n, v), Desired: model.Running, Holder: id, LastNode: id, Epoch: 1, LastEpoch: 1, CreatedAt: time.Now(),
-					StartedAt: time.Now(), Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/boot/vmlinuz"},
+					StartedAt: time.Now(), Whereabouts: model.Whereabouts{Boot: boot},
+					Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/boot/vmlinuz"},
 				})
 			}
 		}
@@ -233,7 +237,7 @@ type session struct {
 
 func (a *localAgents) join(n int) {
 	node := nodeID(n)
-	reports, err := a.site.inventory.OpenSession(node, &berthv1.Hello{NodeId: node, Incarnation: "boot/1"}, 1)
+	reports, err := a.site.inventory.OpenSession(node, &berthv1.Hello{NodeId: node, Incarnation: boot + "/1"}, 1)
 	if err != nil {
 		panic(err)
 	}
