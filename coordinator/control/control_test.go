@@ -283,6 +283,16 @@ func (f *facts) Shown(uuid string) []string {
 	})
 }
 
+func (f *facts) MayShow(uuid string) []string {
+	f.mu.Lock()
+	ids := slices.Sorted(maps.Keys(f.nodes))
+	f.mu.Unlock()
+	return slices.DeleteFunc(ids, func(id string) bool {
+		facts := f.Facts(id, time.Now())
+		return facts.Domain(uuid) == nil && facts.Inventory
+	})
+}
+
 func (f *facts) RanOn(uuid string) (on []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

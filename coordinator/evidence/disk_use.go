@@ -64,8 +64,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 	if len(disks) == 0 {
 		return DiskUse{}, false
 	}
-	for i := range s.nodes {
-		one := &s.nodes[i]
+	for _, one := range s.everyone() {
 		if one.worth == off {
 			continue
 		}
@@ -92,7 +91,7 @@ func (s *Survey) runsNowhere(uuid string) bool {
 	if !known || vm.Operation != "" {
 		return false
 	}
-	answer := s.Of(&vm)
+	answer := s.Verdict(&vm, "")
 	return answer.May
 }
 

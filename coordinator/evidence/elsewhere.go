@@ -1,6 +1,10 @@
 package evidence
 
-import "berth/coordinator/model"
+import (
+	"slices"
+
+	"berth/coordinator/model"
+)
 
 // Of says whether a VM may be started, where no operation works on it. While a node that could run it is neither known to lack it
 // nor proven to be off, it may not.
@@ -15,9 +19,40 @@ func (s *Survey) Of(vm *model.VM) Answer { return s.Start(vm, "") }
 // has left it.
 func (s *Survey) Start(vm *model.VM, refused string) Answer {
 	out := s.accountOf(vm)
-	a := Answer{Words: make([]Word, 0, len(s.nodes)), Asks: out.asks}
-	for i := range s.nodes {
-		word := s.word(vm, &s.nodes[i], &out)
+	return s.answer(vm, refused, &out, s.everyone())
+}
+
+// Verdict is Start without the words of nodes that cannot be in the way: it need not ask all of a large site.
+func (s *Survey) Verdict(vm *model.VM, refused string) Answer {
+	out := s.accountOf(vm)
+	return s.answer(vm, refused, &out, s.concerned(vm, &out))
+}
+
+// concerned are the nodes that may be in the way of a VM's start, by name: all, if nobody can say that no other node has it.
+func (s *Survey) concerned(vm *model.VM, out *account) []*hearing {
+	if s.MayShow == nil || out.asks {
+		return s.everyone()
+	}
+	ids := append(s.MayShow(vm.ID), vm.Holder, vm.LastNode, vm.Kept)
+	for _, left := range vm.Discards {
+		ids = append(ids, left.Node)
+	}
+	slices.Sort(ids)
+	var nodes []*hearing
+	for _, id := range slices.Compact(ids) {
+		if one := s.of(id); one != nil {
+			nodes = append(nodes, one)
+		}
+	}
+	slices.SortFunc(nodes, byName)
+	return nodes
+}
+
+// answer is that of some nodes, among which are all that may be in the way.
+func (s *Survey) answer(vm *model.VM, refused string, out *account, nodes []*hearing) Answer {
+	a := Answer{Words: make([]Word, 0, len(nodes)), Asks: out.asks}
+	for _, one := range nodes {
+		word := s.word(vm, one, out)
 		if refuses := word.Node == refused && word.Node == vm.LastNode && word.Node != vm.Holder; refuses && word.Standing == ShowsIt {
 			word.Standing, word.InTheWay, word.Domain = LacksIt, false, nil
 			word.Why, word.Next = "has said that it does not run it and takes no order for it any more", ""
@@ -51,7 +86,7 @@ func (s *Survey) Start(vm *model.VM, refused string) Answer {
 // Released is a VM's record when the node that held it is off. It cannot be released while another node has it, or may have it. Where
 // nobody saw how it left its holder, it is missing from then on.
 func (s *Survey) Released(vm model.VM) (after model.VM, can bool) {
-	answer := s.Of(&vm)
+	answer := s.Verdict(&vm, "")
 	for _, word := range answer.InTheWay() {
 		if word.Standing != LeftThere { // that has its own watch
 			return vm, false

@@ -41,6 +41,9 @@ type Moment struct {
 	Records
 	At    time.Time
 	Facts func(node string) model.NodeFacts // as of At
+	// MayShow are the IDs of the nodes that list a domain of a UUID, in whatever state, or that have connected and told nothing of
+	// themselves yet; others may be among them. Nil: nobody knows, so that all nodes have to be asked.
+	MayShow func(uuid string) []string
 	// Removed are the nodes that were removed and speak.
 	Removed []Removed
 }

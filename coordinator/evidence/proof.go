@@ -52,7 +52,7 @@ func (p Proofs) Contradicted(m Moment, node *model.Node) string {
 // Showing is the name of a node that is heard and shows a copy of a VM which holds memory; empty: none does. Asked only for
 // nodes that contradict the proof that they are off, others do not count: what they show may be older than the record.
 func (p Proofs) Showing(m Moment, vm string, contradicting bool) string {
-	for _, node := range m.Nodes() {
+	for _, node := range m.showing(vm) {
 		if p.Off(m, &node) || contradicting && p.Contradicted(m, &node) == "" {
 			continue
 		}
@@ -62,6 +62,22 @@ func (p Proofs) Showing(m Moment, vm string, contradicting bool) string {
 		}
 	}
 	return ""
+}
+
+// showing are the nodes that may show a VM, by ID.
+func (m Moment) showing(vm string) []model.Node {
+	if m.MayShow == nil {
+		return m.Nodes()
+	}
+	ids := m.MayShow(vm)
+	slices.Sort(ids)
+	var nodes []model.Node
+	for _, id := range slices.Compact(ids) {
+		if node, known := m.Node(id); known {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
 }
 
 // Strangers are those of the nodes that show a VM which do not hold it. What a node showed before it was switched off does

@@ -1,19 +1,22 @@
 package evidence
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"berth/coordinator/model"
 )
 
-// Survey is what every node's word is worth at one moment. It is made once and asked about many VMs. It is not safe for concurrent use.
+// Survey is what every node's word is worth at one moment. It is made once and asked about many VMs: a node is listened to when it is asked
+// for the first time. It is not safe for concurrent use.
 type Survey struct {
 	Moment
 
-	nodes []hearing         // by name
-	byID  map[string]int    // where each is among them
-	shown map[string][]Copy // by UUID: what the nodes that are believed show; by the nodes' names; nil: nobody has asked yet
+	proofs Proofs
+	nodes  []*hearing          // all, by name; nil: nobody has asked for all yet
+	byID   map[string]*hearing // those that were listened to
+	shown  map[string][]Copy   // by UUID: what the nodes that are believed show; by the nodes' names; nil: nobody has asked yet
 }
 
 // hearing is what a node's word is worth, whatever it is about.
@@ -33,21 +36,40 @@ const (
 	lying                   // it is proven to be off, and has answered since without having booted anew
 )
 
-// Survey listens to all nodes.
+// Survey listens to the nodes: to all of them now, unless the moment knows which ones may show a VM.
 func (p Proofs) Survey(m Moment) *Survey {
-	nodes := m.Nodes()
-	s := &Survey{Moment: m, nodes: make([]hearing, 0, len(nodes)), byID: make(map[string]int, len(nodes))}
-	for _, node := range nodes {
-		one := hearing{node: node, facts: m.Facts(node.ID)}
-		one.worth = p.worth(m, &one)
-		s.nodes = append(s.nodes, one)
-	}
-	slices.SortFunc(s.nodes, func(a, b hearing) int { return strings.Compare(a.node.Name, b.node.Name) })
-	for i := range s.nodes {
-		s.byID[s.nodes[i].node.ID] = i
+	s := &Survey{Moment: m, proofs: maps.Clone(p), byID: make(map[string]*hearing)}
+	if m.MayShow == nil {
+		s.everyone()
 	}
 	return s
 }
+
+// hear listens to a node.
+func (s *Survey) hear(node *model.Node) *hearing {
+	if one, asked := s.byID[node.ID]; asked {
+		return one
+	}
+	one := &hearing{node: *node, facts: s.Facts(node.ID)}
+	one.worth = s.proofs.worth(s.Moment, one)
+	s.byID[node.ID] = one
+	return one
+}
+
+// everyone is all nodes, by name.
+func (s *Survey) everyone() []*hearing {
+	if s.nodes == nil {
+		nodes := s.Nodes()
+		s.nodes = make([]*hearing, 0, len(nodes))
+		for i := range nodes {
+			s.nodes = append(s.nodes, s.hear(&nodes[i]))
+		}
+		slices.SortFunc(s.nodes, byName)
+	}
+	return s.nodes
+}
+
+func byName(a, b *hearing) int { return strings.Compare(a.node.Name, b.node.Name) }
 
 // all is what the nodes that are believed show.
 func (s *Survey) all() map[string][]Copy {
@@ -55,8 +77,7 @@ func (s *Survey) all() map[string][]Copy {
 		return s.shown
 	}
 	s.shown = map[string][]Copy{}
-	for i := range s.nodes {
-		one := &s.nodes[i]
+	for _, one := range s.everyone() {
 		if one.worth != heard {
 			continue
 		}
@@ -85,20 +106,22 @@ func (p Proofs) worth(m Moment, one *hearing) worth {
 
 // of is a node as the survey has it; nil if it is no member.
 func (s *Survey) of(id string) *hearing {
-	at, known := s.byID[id]
-	if !known {
-		return nil
+	if one, asked := s.byID[id]; asked {
+		return one
 	}
-	return &s.nodes[at]
+	if node, known := s.Node(id); known && s.nodes == nil {
+		return s.hear(&node)
+	}
+	return nil
 }
 
 // under is the node whose host has told this boot last; nil: none has.
 func (s *Survey) under(boot string) *hearing {
-	at := slices.IndexFunc(s.nodes, func(one hearing) bool { return one.facts.Boot == boot })
+	at := slices.IndexFunc(s.everyone(), func(one *hearing) bool { return one.facts.Boot == boot })
 	if at < 0 {
 		return nil
 	}
-	return &s.nodes[at]
+	return s.nodes[at]
 }
 
 // copies are those of a VM that nodes show, without those that are to be discarded.
@@ -108,9 +131,9 @@ func (s *Survey) copies(vm *model.VM) []Copy {
 
 // Shown is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.
 func (s *Survey) Shown() (shown map[string][]Copy, unheard []string) {
-	for i := range s.nodes {
-		if worth := s.nodes[i].worth; worth != heard && worth != off {
-			unheard = append(unheard, s.nodes[i].node.Name)
+	for _, one := range s.everyone() {
+		if one.worth != heard && one.worth != off {
+			unheard = append(unheard, one.node.Name)
 		}
 	}
 	return s.all(), unheard

@@ -74,7 +74,7 @@ func TestALaterViewIsTheOneMadeAnew(t *testing.T) {
 			for _, one := range s.present(want) {
 				kinds[one]++
 			}
-			if what := s.difference(got, want); what != "" {
+			if what := cmp.Or(s.difference(got, want), s.showingDiffers(), s.settledDiffers(snapshot, now)); what != "" {
 				t.Fatalf("after %d: %s", n, what)
 			}
 		}

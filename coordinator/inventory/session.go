@@ -51,6 +51,9 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 		n.working[operation] = true
 	}
 	s.recount(nodeID, n)
+	if n.inventory == nil {
+		s.untold[nodeID] = true
+	}
 	s.publishLiveness(nodeID, now)
 	return n.session, nil
 }
@@ -87,6 +90,7 @@ func (x *Session) Close(reason string) {
 	now := s.now()
 	s.changes.note(x.node)
 	n.session, n.closedAt, n.closedWhy = nil, now, reason
+	delete(s.untold, x.node)
 	s.recount(x.node, n)
 	s.publishLiveness(x.node, now)
 }
@@ -176,6 +180,7 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 		n.inventory, n.inventoryAt, n.inventoryFrom = report.GetNode(), now, n.incarnation
 		n.peers = peers(n.inventory.GetMigrationUri(), n.inventory.GetMigrationAddress())
 		n.around = surroundingsOf(report.GetNode())
+		delete(s.untold, id)
 	}
 	n.tooMany = len(report.GetDomains()) > mostDomains
 	n.domainsKnown = !report.GetDomainsUnknown() && !n.tooMany
@@ -197,9 +202,10 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), began, now)
 		}
 	}
-	before := n.domains
+	before, shown := n.domains, n.shown
 	n.domains = listed
 	n.show()
+	s.relist(id, shown, n.shown)
 	for uuid, was := range before {
 		if _, still := listed[uuid]; !still {
 			s.domainMoved(id, was.wire, stateOf(was.wire), model.DomainAbsent, "", now)
@@ -263,6 +269,11 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 	s.tellLastRun(id, n, wire)
 	n.showOne(uuid)
 	s.recountOne(id, n, uuid)
+	if _, listed := n.domains[uuid]; listed {
+		s.showing.add(uuid, id)
+	} else {
+		s.showing.remove(uuid, id)
+	}
 	if was != is {
 		s.domainMoved(id, wire, was, is, change.GetEvent(), now)
 	}

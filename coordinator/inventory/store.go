@@ -28,12 +28,15 @@ type Store struct {
 	since    time.Time // when this member began to listen
 	nodes    map[string]*node
 	copies   copies
+	showing  showing
+	untold   map[string]bool // nodes that have a session and have told no inventory yet
 	progress map[string]progress
 	feed     feed
 	devices  map[string]model.ToldDevices // by UUID, of domains that changed and nobody has looked at since
 	apart    model.PoolsApart
 	ran      map[string][]string // by VM: the nodes that tell what it ran with, the last to tell at the end
 	changes  changes
+	settled  atomic.Pointer[state.Snapshot] // one of which all nodes have reported since Reset; nil: none was seen
 
 	views views
 }
@@ -105,10 +108,11 @@ func (s *Store) Reset() {
 	defer s.mu.Unlock()
 	s.since = s.now()
 	s.nodes = make(map[string]*node)
-	s.copies = make(copies)
+	s.copies, s.showing, s.untold = make(copies), make(showing), make(map[string]bool)
 	s.ran = make(map[string][]string)
 	s.progress = make(map[string]progress)
 	s.apart = nil
+	s.settled.Store(nil)
 	s.changes.note("")
 }
 
@@ -153,10 +157,24 @@ func (s *Store) Settled(snapshot *state.Snapshot, now time.Time) bool {
 	if now.Sub(s.since) >= model.SessionGrace {
 		return true
 	}
-	return !slices.ContainsFunc(snapshot.Nodes(), func(record model.Node) bool {
-		n := s.nodes[record.ID]
-		return n == nil || n.inventory == nil || n.telemetry == nil
-	})
+	told := func(id string) bool {
+		n := s.nodes[id]
+		return n != nil && n.inventory != nil && n.telemetry != nil // which stay until Reset
+	}
+	if last := s.settled.Load(); last != nil {
+		if changed, known := snapshot.Since(last); known {
+			return !slices.ContainsFunc(changed, func(one state.Change) bool {
+				return one.Table == state.Nodes && snapshot.HasNode(one.ID) && !told(one.ID)
+			})
+		}
+	}
+	for id := range snapshot.NodeIDs() {
+		if !told(id) {
+			return false
+		}
+	}
+	s.settled.Store(snapshot)
+	return true
 }
 
 // Inventory is what the node's agent last reported of it; nil if it never did.

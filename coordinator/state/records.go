@@ -34,6 +34,23 @@ func (r Records) NodeByMachineID(id string) (model.Node, bool) {
 	return one(r.tables, string(Nodes), byMachine, id, cloneNode)
 }
 
+// NodeIDs walks the IDs of all nodes.
+func (r Records) NodeIDs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for node := range each[model.Node](r.tables, string(Nodes), byID, "") {
+			if !yield(node.ID) {
+				return
+			}
+		}
+	}
+}
+
+// HasNode tells whether there is a node with this ID.
+func (r Records) HasNode(id string) bool {
+	_, there := get[model.Node](r.tables, string(Nodes), id)
+	return there
+}
+
 // CountNodes is how many nodes there are.
 func (r Records) CountNodes() int { return r.count(string(Nodes)) }
 
@@ -48,6 +65,11 @@ func (r Records) VMs() []model.VM { return list(r.tables, string(VMs), byName, "
 // VMsMarked are the VMs that have a mark, by ID.
 func (r Records) VMsMarked(mark model.Mark) []model.VM {
 	return list(r.tables, string(VMs), byMark, text(string(mark)), cloneVM)
+}
+
+// SharedVMsMarked walks the VMs that have a mark, by ID. Nobody changes them.
+func (r Records) SharedVMsMarked(mark model.Mark) iter.Seq[*model.VM] {
+	return each[model.VM](r.tables, string(VMs), byMark, text(string(mark)))
 }
 
 // SharedVMs walks all VMs, by name. The records are the state's own, and nobody changes them: who wants to asks for a copy by VM.

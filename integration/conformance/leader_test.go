@@ -145,8 +145,10 @@ func (l *leader) Cancel(string, string, uint32) {}
 // Settled is always true: nothing is waited for.
 func (l *leader) Settled(*state.Snapshot, time.Time) bool { return true }
 
-// Shown and Copied: a case has each VM once.
+// Shown, MayShow and Copied: a case has each VM once.
 func (l *leader) Shown(string) []string { return nil }
+
+func (l *leader) MayShow(string) []string { return nil }
 
 func (l *leader) Copied() []string { return nil }
 

@@ -157,7 +157,7 @@ func (a *Adoption) retakable(ctx context.Context, vm model.VM, one evidence.Copy
 	case vm.Holder == "" || vm.Holder == one.Node:
 		return nil
 	}
-	answer := a.fencing.Survey(a.Store.Snapshot()).Of(&vm)
+	answer := a.fencing.Survey(a.Store.Snapshot()).Verdict(&vm, "")
 	switch answer.Of(vm.Holder).Standing {
 	case evidence.IsOff:
 		return nil // it cannot refuse it, and need not

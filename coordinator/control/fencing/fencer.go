@@ -140,7 +140,7 @@ func (f *Fencer) awaited(p evidence.Moment) map[string][]string {
 		if survey == nil {
 			survey = f.Survey(p)
 		}
-		answer := survey.Of(&vm)
+		answer := survey.Verdict(&vm, "")
 		inTheWay := answer.InTheWay()
 		if slices.ContainsFunc(inTheWay, func(word evidence.Word) bool { return word.Standing == evidence.ShowsIt }) {
 			continue // it runs there, so nothing waits for other nodes

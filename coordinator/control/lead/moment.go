@@ -10,7 +10,8 @@ import (
 func (l *Leader) Moment(snapshot *state.Snapshot) evidence.Moment {
 	at := l.Now()
 	return evidence.Moment{
-		Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) }, Removed: l.Agents.Removed(),
+		Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) },
+		MayShow: func(uuid string) []string { return l.Inventory.MayShow(uuid) }, Removed: l.Agents.Removed(),
 	}
 }
 

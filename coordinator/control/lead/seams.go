@@ -138,6 +138,9 @@ type Inventory interface {
 	// Shown are the IDs of the nodes that show a domain of a UUID which holds memory, ascending. What a migration has paused
 	// does not count.
 	Shown(uuid string) []string
+	// MayShow are the IDs of the nodes that list a domain of a UUID, in whatever state and whenever they were heard last, and of those
+	// that have connected and told nothing yet.
+	MayShow(uuid string) []string
 	// Copied are the UUIDs that more than one node has shown like this for a moment, ascending.
 	Copied() []string
 	// ChangedDevices are the domains whose devices have changed since it was asked last, by UUID.

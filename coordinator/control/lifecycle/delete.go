@@ -94,7 +94,7 @@ func (l *Lifecycle) deletable(snapshot *state.Snapshot, vm model.VM) error {
 			NextStep: fmt.Sprintf("bring %s back, or say so if its machine is off: 'berth node fence %s --confirmed-off'", name, name),
 		}
 	}
-	answer := l.fencing.Survey(snapshot).Of(&vm)
+	answer := l.fencing.Survey(snapshot).Verdict(&vm, "")
 	var names []string
 	for _, word := range answer.InTheWay() {
 		if word.Standing == evidence.ShowsIt {

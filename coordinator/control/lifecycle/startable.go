@@ -110,7 +110,7 @@ func onRemoved(survey *evidence.Survey, vm *model.VM) error {
 // and what is shown is not. The error is errAskFirst if its holder has to refuse it and was not asked yet, and an earlyError while nodes
 // that have just connected have not listed their domains.
 func (l *Lifecycle) accounted(now scene, vm *model.VM, request startRequest) error {
-	answer := now.survey().Start(vm, request.last.refusedBy(vm))
+	answer := now.survey().Verdict(vm, request.last.refusedBy(vm))
 	subject := "vm/" + vm.Name
 	if held := heldBy(&answer, vm); held != nil {
 		return held
@@ -149,7 +149,7 @@ func (l *Lifecycle) forced(now scene, vm *model.VM, request startRequest) string
 	if !request.Force {
 		return ""
 	}
-	answer := now.survey().Start(vm, request.last.refusedBy(vm))
+	answer := now.survey().Verdict(vm, request.last.refusedBy(vm))
 	missing, _ := answer.Missing()
 	if missing == "" {
 		return ""

@@ -1,0 +1,50 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+)
+
+// showingDiffers says of which domain MayShow does not tell what a look at all nodes does; empty: of none.
+func (s *site) showingDiffers() string {
+	wanted := map[string][]string{"nobody shows it": nil}
+	var untold []string
+	for id, n := range s.soft.nodes {
+		for uuid := range n.domains {
+			wanted[uuid] = append(wanted[uuid], id)
+		}
+		if n.session != nil && n.inventory == nil {
+			untold = append(untold, id)
+		}
+	}
+	if len(s.soft.showing) != len(wanted)-1 {
+		return fmt.Sprintf("%d domains are listed, and %d are kept", len(wanted)-1, len(s.soft.showing))
+	}
+	for uuid, nodes := range wanted {
+		nodes = append(nodes, untold...)
+		slices.Sort(nodes)
+		if want, got := slices.Compact(nodes), s.soft.MayShow(uuid); !slices.Equal(got, want) {
+			return fmt.Sprintf("%s may be on %v, and is said to be on %v", uuid, want, got)
+		}
+	}
+	return ""
+}
+
+// settledDiffers says that Settled does not tell what a look at all nodes does; empty: it does.
+func (s *site) settledDiffers(snapshot *state.Snapshot, now time.Time) string {
+	want := now.Sub(s.soft.since) >= model.SessionGrace
+	if !want {
+		known := maps.Clone(s.soft.nodes)
+		maps.DeleteFunc(known, func(_ string, n *node) bool { return n.inventory == nil || n.telemetry == nil })
+		want = !slices.ContainsFunc(snapshot.Nodes(), func(record model.Node) bool { return known[record.ID] == nil })
+	}
+	if got := s.soft.Settled(snapshot, now); got != want {
+		return fmt.Sprintf("settled %t, want %t", got, want)
+	}
+	return ""
+}
