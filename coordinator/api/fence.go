@@ -117,15 +117,19 @@ func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
 // fenceProblems are the silent nodes that VMs wait for and that nothing proves to be off, and those whose proof does not hold.
 func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 	var lines []string
-	for _, node := range p.Nodes() {
-		if why := s.Control.Contradicted(node.ID); why != "" {
+	for _, one := range p.View().Nodes {
+		node, why := &one.Node, ""
+		if node.Fenced() { // without a proof nothing contradicts it
+			why = s.Control.Contradicted(node.ID)
+		}
+		if why != "" {
 			lines = append(lines, fmt.Sprintf("node %s was proven to be off, and %s; it gets nothing to do: "+
 				"look at the copies of VMs that run there, and boot it anew",
 				node.Name, why))
 		}
-		is := s.Control.IdentityOf(&node)
-		if why, _ := is.Refused(&node); why != "" {
-			lines = append(lines, fmt.Sprintf("node %s: %s", node.Name, is.Says(&node)))
+		is := s.Control.IdentityOf(node)
+		if why, _ := is.Refused(node); why != "" {
+			lines = append(lines, fmt.Sprintf("node %s: %s", node.Name, is.Says(node)))
 		}
 		verdict, held := s.Control.FenceHeld(node.ID)
 		if !held {

@@ -170,11 +170,13 @@ func TestWhatHoldsAFencingBackIsAProblem(t *testing.T) {
 		Act: evidence.FenceHeld, Why: "nothing can prove that it is off", Next: "say so by hand",
 	}}
 	m.control.contradicted = map[string]string{"n2": "it answers"}
-	node, _ := m.store.Snapshot().Node("n3")
-	node.Fencing = model.Fencing{Phase: model.FencingProven, Method: model.FenceManual, Message: "seen to be off"}
-	m.propose(state.Command{
-		Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: "n3", Revision: node.Revision}}, Nodes: []model.Node{node},
-	})
+	for _, id := range []string{"n2", "n3"} {
+		node, _ := m.store.Snapshot().Node(id)
+		node.Fencing = model.Fencing{Phase: model.FencingProven, Method: model.FenceManual, Message: "seen to be off"}
+		m.propose(state.Command{
+			Kind: "test", Expect: []state.Expectation{{Table: state.Nodes, ID: id, Revision: node.Revision}}, Nodes: []model.Node{node},
+		})
+	}
 	status, err := m.operator().Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
 	if err != nil {
 		t.Fatal(err)

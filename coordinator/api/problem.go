@@ -101,20 +101,24 @@ func (p problems) duplicates() []string {
 // sameHosts are nodes whose libvirt has the host UUID of another one: libvirt refuses to migrate between them. At enrolment it
 // is refused; it may change afterwards.
 func (p problems) sameHosts() []string {
-	names := make(map[string][]string)
+	first, others := make(map[string]string, len(p.View().Nodes)), make(map[string][]string)
 	for _, view := range p.View().Nodes {
-		if uuid := strings.ToLower(p.Soft.Inventory(view.Node.ID).GetHostUuid()); uuid != "" {
-			names[uuid] = append(names[uuid], view.Node.Name)
+		uuid := strings.ToLower(p.Soft.Inventory(view.Node.ID).GetHostUuid())
+		switch _, taken := first[uuid]; {
+		case uuid == "":
+		case taken:
+			others[uuid] = append(others[uuid], view.Node.Name)
+		default:
+			first[uuid] = view.Node.Name
 		}
 	}
 	var lines []string
-	for uuid, nodes := range names {
-		if len(nodes) > 1 {
-			slices.Sort(nodes)
-			lines = append(lines, fmt.Sprintf("nodes %s have the same host UUID %s, and nothing can migrate between them: "+
-				"give one another host_uuid in libvirtd.conf, and restart its libvirtd",
-				strings.Join(nodes, " and "), uuid))
-		}
+	for uuid, nodes := range others {
+		nodes = append(nodes, first[uuid])
+		slices.Sort(nodes)
+		lines = append(lines, fmt.Sprintf("nodes %s have the same host UUID %s, and nothing can migrate between them: "+
+			"give one another host_uuid in libvirtd.conf, and restart its libvirtd",
+			strings.Join(nodes, " and "), uuid))
 	}
 	slices.Sort(lines)
 	return lines
@@ -181,14 +185,17 @@ func (p problems) strays() []string {
 		return nil
 	}
 	var lines []string
-	for _, view := range p.View().Nodes {
-		for _, domain := range view.Facts.Domains {
-			if _, known := p.VM(domain.UUID); known || !domain.Managed || !domain.State.Holds() {
-				continue
+	for uuid, nodes := range p.View().Strays() {
+		if p.SharedVM(uuid) != nil {
+			continue
+		}
+		for _, id := range nodes {
+			node := p.View().Node(id)
+			if domain := node.Facts.Domain(uuid); domain.Managed {
+				lines = append(lines, fmt.Sprintf("domain %s on %s has Berth's mark, and no VM is on record for it: "+
+					"'berth vm adopt %s' makes it one again",
+					domain.Name, node.Node.Name, model.Argument(domain.Name)))
 			}
-			lines = append(lines, fmt.Sprintf("domain %s on %s has Berth's mark, and no VM is on record for it: "+
-				"'berth vm adopt %s' makes it one again",
-				domain.Name, view.Node.Name, model.Argument(domain.Name)))
 		}
 	}
 	slices.Sort(lines)
@@ -301,8 +308,11 @@ func nodeStep(l model.Liveness) string {
 // groupProblems are the hard rules that do not hold. A soft one is a wish.
 func (p problems) groupProblems() []string {
 	var lines []string
-	where := p.Where()
+	var where affinity.Where
 	for _, inside := range p.groupedClusters() {
+		if where == nil { // it looks at all VMs: only where there are groups
+			where = p.Where()
+		}
 		for _, breach := range affinity.Breaches(estate.GroupsOf(p.Snapshot, inside), where, p.MemberName) {
 			if !breach.Rule.Hard() {
 				continue
@@ -361,9 +371,14 @@ func moves(n int) string {
 // is unreachable or degraded is told already.
 func (p problems) balanceProblems() []string {
 	var lines []string
+	balancing := make(map[string]bool)
 	for _, view := range p.View().Nodes {
-		record := p.Cluster(view.Node.Cluster)
-		balanced := model.SettingsOf(&record).Balancing != model.Off
+		balanced, known := balancing[view.Node.Cluster]
+		if !known {
+			record := p.Cluster(view.Node.Cluster)
+			balanced = model.SettingsOf(&record).Balancing != model.Off
+			balancing[view.Node.Cluster] = balanced
+		}
 		age, sampled := view.TelemetryAge(p.At)
 		if balanced && view.Facts.Liveness == model.Up && (!sampled || age > view.Facts.Pace.Suspect()) {
 			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; "+

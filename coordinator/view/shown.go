@@ -30,12 +30,12 @@ func (v *View) ShownOn(vm string, counts func(model.DomainState) bool) []*NodeVi
 	return shown
 }
 
-// Strays are the UUIDs of domains on nodes that do not hold them by a record of a VM: foreign ones, copies that migrations fill, and
-// what should not be there.
-func (v *View) Strays() iter.Seq[string] {
-	return func(yield func(string) bool) {
+// Strays are the UUIDs of domains that hold memory on nodes which do not hold them by a record of a VM, with the IDs of these nodes:
+// foreign ones, copies that migrations fill, and what should not be there.
+func (v *View) Strays() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
 		o := v.origin()
-		o.strays.nodes.Scan(func(uuid string, _ []string) bool { return yield(uuid) })
+		o.strays.nodes.Scan(yield)
 	}
 }
 

@@ -55,13 +55,10 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 		return nil // that is told, and disarms the watchdogs
 	}
 	var without, vms []string
-	for _, node := range p.Nodes() {
+	for holder, names := range guardedOn(p) {
+		node, known := p.Node(holder)
 		method := node.Fence.Method
-		if method == model.FenceManual || node.Fenced() || node.Maintenance {
-			continue
-		}
-		names := evidence.HighlyAvailable(p.VMsOn(node.ID))
-		if len(names) == 0 {
+		if !known || method == model.FenceManual || node.Fenced() || node.Maintenance {
 			continue
 		}
 		if refused, _ := control.IdentityOf(&node).Refused(&node); refused != "" {
@@ -93,6 +90,20 @@ func ReadinessProblems(p *answer.Moment, control Readiness) (lines []string) {
 	return append(lines, fmt.Sprintf("VMs with ha (%s) would wait for somebody's word if their nodes fell silent: "+
 		"nothing can prove that %s is off; 'berth node set %s --fence METHOD' names a device that proves it",
 		evidence.SomeOf(vms), evidence.SomeOf(without), without[0]))
+}
+
+// guardedOn are the names of the VMs that are to run with ha and be started again, ascending, by the node that holds them.
+func guardedOn(p *answer.Moment) map[string][]string {
+	names := make(map[string][]string)
+	for vm := range p.SharedVMsMarked(model.MarkGuarded) {
+		if vm.Holder != "" {
+			names[vm.Holder] = append(names[vm.Holder], vm.Name)
+		}
+	}
+	for _, held := range names {
+		slices.Sort(held)
+	}
+	return names
 }
 
 // nowhere tells of VMs with ha that no other node would take: of want of room, or because what they have is on their node alone.
