@@ -30,4 +30,5 @@ var mutants = slices.Concat(
 	packMutants,
 	historyMutants,
 	figureMutants,
+	fewMutants,
 )
