@@ -181,7 +181,9 @@ const compressFrom = 16 << 10
 func (s *Server) Handler() http.Handler {
 	options := []connect.HandlerOption{
 		rpc.HandlerOptions(compressFrom),
-		connect.WithInterceptors(refusal.Interceptor{Log: s.source.Log}),
+		connect.WithInterceptors(refusal.Interceptor{Log: s.source.Log, Refused: func(ctx context.Context, procedure string, no *connect.Error) {
+			s.keeper.NoteRefused(gate.CallerOf(ctx), procedure, no)
+		}}),
 	}
 	mux := http.NewServeMux()
 	mux.Handle(berthv1connect.NewBerthServiceHandler(s, options...))

@@ -93,7 +93,23 @@ func (d *daemon) record(ctx context.Context) error {
 		}
 		d.log.Info("an identity is on record now", "who", who.String(), "id", who.ID)
 	}
-	return nil
+	return writeRefused(ctx, d, at)
+}
+
+// writeRefused has the history tell of calls that were refused here. It is the leader's work; what was refused by a member that does not
+// lead waits, as far as there is room, until it does.
+func writeRefused(ctx context.Context, d *daemon, at time.Time) error {
+	events := d.keeper.Refused()
+	if len(events) == 0 {
+		return nil
+	}
+	result, err := d.consensus.Propose(ctx, state.Command{
+		Key: newID(), Kind: "note refused calls", Caller: "peer/" + d.who.Name, At: at, Events: events,
+	})
+	if err == nil && result.Refusal != nil {
+		err = result.Refusal
+	}
+	return err
 }
 
 func (d *daemon) write(ctx context.Context, command state.Command, at time.Time) error {

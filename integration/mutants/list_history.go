@@ -55,4 +55,9 @@ var historyMutants = []mutant{
 		name: "a-webhook-reaches-metadata", file: "coordinator/webhook/client.go", suite: inWebhook.only("Metadata"), quick: true,
 		is: "ip.IsLinkLocalUnicast() || ", becomes: "",
 	},
+	{
+		name: "refused-calls-fill-the-log", file: "coordinator/api/gate/refused.go", quick: true,
+		suite: suite{pkg: "./coordinator/api/gate"}.only("RefusedCalls"),
+		is:    " || !pace.AllowN(now, 1) {", becomes: " {",
+	},
 }

@@ -24,7 +24,9 @@ func (k *Keeper) Authorise(next http.Handler) http.Handler {
 	return k.identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller := CallerOf(r.Context())
 		if !rpc.TraitsOf(r.URL.Path).MayCall(caller.Role) {
-			refusal.Write(w, r, denied(caller, r.URL.Path))
+			refused := denied(caller, r.URL.Path)
+			k.NoteRefused(caller, r.URL.Path, refused)
+			refusal.Write(w, r, refused)
 			return
 		}
 		if caller.Role == Anonymous {

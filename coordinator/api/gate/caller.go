@@ -56,6 +56,7 @@ func (k *Keeper) identified(next http.Handler) http.Handler {
 		v := &visit{control: http.NewResponseController(w)}
 		var refused *connect.Error
 		if v.standing, refused = k.admit(r, &bearer); refused != nil {
+			k.NoteRefused(Caller{Bearer: bearer, Address: who.Address}, r.URL.Path, refused)
 			refusal.Write(w, r, refused)
 			return
 		}
@@ -70,6 +71,7 @@ func (k *Keeper) identified(next http.Handler) http.Handler {
 			who = original
 			if who.Role != Anonymous {
 				if v.standing, refused = k.admit(r, &who.Bearer); refused != nil {
+					k.NoteRefused(who, r.URL.Path, refused)
 					refusal.Write(w, r, refused)
 					return
 				}

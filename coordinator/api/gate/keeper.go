@@ -37,6 +37,8 @@ type Keeper struct {
 	mu    sync.Mutex
 	live  map[*visit]struct{}
 	noted map[string]pki.Bearer // that count without a record, by key
+
+	refused refusals
 }
 
 // NewKeeper makes a Keeper that looks identities up in the records of this member.
