@@ -32,6 +32,7 @@ type delivery struct {
 	flying   bool
 	over     bool // taken, or given up
 	tries    int
+	refusals int       // tries of which it was not taken while there was no outage
 	begun    time.Time // the first try
 	tried    time.Time
 	next     time.Time // not before
@@ -146,12 +147,15 @@ func (q *queue) refused(d *delivery, reason string, now time.Time, jitter *rand.
 		q.since = now
 	}
 	q.failed++
+	if q.failed < outage {
+		d.refusals++
+	}
 	q.reason = reason
 	q.next = now.Add(backOff(q.failed, longestAll, jitter))
 	switch {
 	case d.again:
 		dead = d.tries >= retries
-	case d.tries >= stubborn && q.taken > d.takenFor:
+	case d.refusals >= stubborn && q.taken > d.takenFor:
 		dead = true
 	default:
 		dead = now.Sub(d.begun) >= q.patience
@@ -162,7 +166,7 @@ func (q *queue) refused(d *delivery, reason string, now time.Time, jitter *rand.
 	}
 	d.flying = false
 	q.flying--
-	d.next = now.Add(backOff(d.tries, longestOne, jitter))
+	d.next = now.Add(backOff(max(1, d.refusals), longestOne, jitter))
 	return false
 }
 

@@ -327,21 +327,26 @@ func TestTheNextLeaderGoesOnWithoutAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
 		s.add(r.hook())
-		r.say(func(m message) int { // one in seven is refused at first
-			if m.Index%7 == 0 && r.tries%2 == 0 {
-				return http.StatusBadGateway
-			}
-			return http.StatusOK
-		})
 		n := 0
-		for range 6 {
-			_, end := s.leads()
-			for range 15 {
+		happen := func(often int) {
+			for range often {
 				s.happens("vm/a", fmt.Sprint(n))
 				s.happens("node/x", fmt.Sprint(n))
 				n++
-				time.Sleep(time.Second)
+				time.Sleep(4 * time.Second)
 			}
+		}
+		for range 6 {
+			_, end := s.leads()
+			r.say(func(m message) int { // one in seven is refused at first
+				if m.Index%7 == 0 && r.tries%2 == 0 {
+					return http.StatusBadGateway
+				}
+				return http.StatusOK
+			})
+			happen(10)
+			r.say(func(message) int { return http.StatusBadGateway }) // while it is written how far it is, some is not taken
+			happen(10)
 			s.mu.Lock()
 			s.deaf = n%2 == 0
 			s.mu.Unlock()
@@ -350,6 +355,7 @@ func TestTheNextLeaderGoesOnWithoutAGap(t *testing.T) {
 			s.deaf = false
 			s.mu.Unlock()
 		}
+		r.say(nil)
 		_, end := s.leads()
 		time.Sleep(10 * time.Minute)
 		end()
@@ -386,7 +392,7 @@ func TestWhatIsRefusedForGoodIsGivenUpAndTriedAgainWhenAsked(t *testing.T) {
 			time.Sleep(30 * time.Second)
 		}
 		p := s.progress()
-		if len(p.Dead) != 1 || p.Dead[0].Subject != "vm/bad" || p.Dead[0].Tries != stubborn || p.Dead[0].Reason == "" || p.Dead[0].At.IsZero() {
+		if len(p.Dead) != 1 || p.Dead[0].Subject != "vm/bad" || p.Dead[0].Tries < stubborn || p.Dead[0].Reason == "" || p.Dead[0].At.IsZero() {
 			t.Fatalf("%+v", p.Dead)
 		}
 		taken, _ = r.got()
