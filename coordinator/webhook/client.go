@@ -83,10 +83,10 @@ func (c *client) post(ctx context.Context, id string, at time.Time, body []byte)
 	}
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	switch {
-	case answer.StatusCode/100 == 2:
+	switch answer.StatusCode / 100 {
+	case 2:
 		return nil
-	case answer.StatusCode/100 == 3:
+	case 3:
 		return fmt.Errorf("it answered %s, and redirections are not followed: give the address that it names", answer.Status)
 	default:
 		return fmt.Errorf("it answered %s: %s", answer.Status, firstLine(said))
