@@ -89,8 +89,8 @@ func (s *Service) Serve(ctx context.Context, listener *net.UnixListener) error {
 		s.readers.Go(func() {
 			defer func() { <-s.places }()
 			defer conn.Close()
-			if err := s.serve(ctx, conn); err != nil && ctx.Err() == nil {
-				s.Log.Info("a reader has gone", "reason", err)
+			if err := s.serve(ctx, conn); !errors.Is(err, context.Canceled) { // it has not gone by itself
+				s.Log.Warn("a reader is let go", "reason", err)
 			}
 		})
 	}
@@ -151,7 +151,11 @@ func (s *Service) serve(ctx context.Context, conn net.Conn) error {
 	here := folder(s.Folder)
 	due := &queue{wake: make(chan struct{}, 1)}
 	watch.Go(func() { due.end(here.follow(ctx, due.put)) })
-	return tell.all(ctx, here, due)
+	err := tell.all(ctx, here, due)
+	if gone := ctx.Err(); gone != nil {
+		err = gone
+	}
+	return err
 }
 
 // await waits until the folder is there: it comes with libvirt.
