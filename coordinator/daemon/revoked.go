@@ -56,7 +56,7 @@ func (d *daemon) rememberRevoked(ctx context.Context) {
 	var kept *state.Snapshot
 	for {
 		x := d.store.Snapshot()
-		if x.Index() > 0 && (kept == nil || !x.SameIdentities(kept.Records)) {
+		if x.Index() > 0 && (kept == nil || !x.SameIdentities(kept.Access)) {
 			if err := d.home.saveRevoked(x); err != nil {
 				d.log.Warn("who was revoked could not be kept beside the store", "error", err)
 			} else {

@@ -13,6 +13,7 @@ import (
 type Snapshot struct {
 	tables
 	Records
+	Access
 	History
 	applied appliedRow
 	moved   chan struct{} // closed by the store when this is no longer the present

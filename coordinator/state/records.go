@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"berth/coordinator/model"
-	"berth/coordinator/session"
 )
 
-// Records are what is there at one moment: nodes, VMs, what people declare, and coordinators.
+// Records are what is there at one moment: nodes, VMs, what people declare, and coordinators. Who may come in is Access.
 type Records struct{ tables }
 
 // Nodes are all nodes, by ID.
@@ -171,56 +170,6 @@ func (r Records) Member(id string) (model.Member, bool) {
 // MemberByName is the coordinator with this name.
 func (r Records) MemberByName(name string) (model.Member, bool) {
 	return one(r.tables, string(Members), byName, name, copied[model.Member])
-}
-
-// Tokens are all enrolment tokens, by hash.
-func (r Records) Tokens() []model.Token {
-	return list(r.tables, string(Tokens), byID, "", cloneToken)
-}
-
-// Token is the enrolment token whose secret has this hash.
-func (r Records) Token(hash string) (model.Token, bool) {
-	return one(r.tables, string(Tokens), byID, hash, cloneToken)
-}
-
-// Identities are all identities, revoked ones included, by kind and name.
-func (r Records) Identities() []model.Identity {
-	return list(r.tables, string(Identities), byName, "", cloneIdentity)
-}
-
-// Identity is the identity with this ID.
-func (r Records) Identity(id string) (model.Identity, bool) {
-	return one(r.tables, string(Identities), byID, id, cloneIdentity)
-}
-
-// IdentityByName is the live identity of a kind with this name.
-func (r Records) IdentityByName(kind model.IdentityKind, name string) (model.Identity, bool) {
-	for row := range each[model.Identity](r.tables, string(Identities), byName, text(identityName(kind, name))) {
-		if row.Live() {
-			return cloneIdentity(row), true
-		}
-	}
-	return model.Identity{}, false
-}
-
-// IdentityByKey is the identity whose key has this hash.
-func (r Records) IdentityByKey(hash string) (model.Identity, bool) {
-	return one(r.tables, string(Identities), byKey, hash, cloneIdentity)
-}
-
-// Sessions are all sessions of the console and the links to them, by ID. Some may have ended.
-func (r Records) Sessions() []session.Session {
-	return list(r.tables, string(Sessions), byID, "", copied[session.Session])
-}
-
-// Session is the session with this ID.
-func (r Records) Session(id string) (session.Session, bool) {
-	return one(r.tables, string(Sessions), byID, id, copied[session.Session])
-}
-
-// SameIdentities tells that no identity has changed between two moments of one store. It costs nothing.
-func (r Records) SameIdentities(other Records) bool {
-	return r.tables[string(Identities)] == other.tables[string(Identities)]
 }
 
 // Meta is the value of this key; empty if it has none.

@@ -40,7 +40,7 @@ func (s *Store) publish(next *Snapshot) {
 func newSnapshot(rows *draft, applied appliedRow) *Snapshot {
 	rows.insert(tableApplied, &applied)
 	return &Snapshot{
-		tables: rows.tables, Records: Records{rows.tables}, History: History{rows.tables}, applied: applied, moved: make(chan struct{}),
-		line: new(line),
+		tables: rows.tables, Records: Records{rows.tables}, Access: Access{rows.tables}, History: History{rows.tables},
+		applied: applied, moved: make(chan struct{}), line: new(line),
 	}
 }

@@ -93,8 +93,7 @@ berth-agent departed`
 		"--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "berth-agent", "run")
 }
 
-// startStatusFiles starts the service that reads libvirt's files for the agent (systemd/berth-status-files.service), if it does not run. It
-// outlives the agent, as on a real host.
+// startStatusFiles starts the service that reads libvirt's files for the agent, if it does not run. It outlives the agent.
 func (h *Host) startStatusFiles(ctx context.Context) error {
 	if h.Pid(StatusFiles) != 0 {
 		return nil

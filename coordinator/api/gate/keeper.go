@@ -93,7 +93,7 @@ func (k *Keeper) Watch(ctx context.Context) {
 	for pause.For(ctx, lookAgain) {
 		x := k.records.Snapshot()
 		again := changed // for a call that was judged by what was before, and began in the moment of the change
-		changed = !x.SameIdentities(looked.Records)
+		changed = !x.SameIdentities(looked.Access)
 		if looked = x; changed || again {
 			k.sweep(x)
 		}
