@@ -279,6 +279,7 @@ func TestOperationIsWhole(t *testing.T) {
 	)
 	view.Holder = true // the record's, as the views are: whoever answers adds both
 	message.Views = []*berthv1.CopyView{view}
+	message.Progress = message.GetMigration() // whoever answers adds what the node tells of one that runs
 	if message.GetCancelled() || Operation(operation.Operation{Cancel: true}).GetCancelled() {
 		t.Error("what is done, or still runs, is shown as cancelled")
 	}
