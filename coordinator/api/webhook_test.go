@@ -97,7 +97,7 @@ func TestWebhooksAreAddedShownRetriedAndRemoved(t *testing.T) {
 		t.Errorf("%v", tested.Msg)
 	}
 	for range 2 { // the second time it is gone already
-		_, err = d.client.RemoveWebhook(t.Context(), connect.NewRequest(&berthv1.RemoveWebhookRequest{Name: "tickets", RequestId: "r2"}))
+		_, err = d.client.DeleteWebhook(t.Context(), connect.NewRequest(&berthv1.DeleteWebhookRequest{Name: "tickets", RequestId: "r2"}))
 		d.m.cloud.check(err)
 	}
 	list, err := d.client.ListWebhooks(t.Context(), connect.NewRequest(&berthv1.ListWebhooksRequest{}))

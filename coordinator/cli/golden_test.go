@@ -64,7 +64,7 @@ func goldenCommands() map[string][]string {
 		"webhook-show":             {"webhook", "show", "tickets"},
 		"webhook-add":              {"webhook", "add", "tickets", "https://tickets.example.com/berth", "--kind", "node.*"},
 		"webhook-test":             {"webhook", "test", "tickets"},
-		"webhook-remove":           {"webhook", "remove", "tickets", "--yes"},
+		"webhook-delete":           {"webhook", "delete", "tickets", "--yes"},
 		"webhook-dead":             {"webhook", "dead", "tickets"},
 		"webhook-retry":            {"webhook", "retry", "tickets"},
 		"vm-why-not-started":       {"vm", "why-not-started", "db"},

@@ -49,16 +49,26 @@ func TestAllInterfacesOfAVMCount(t *testing.T) {
 			named: []string{"default"}, start: []string{"default", "far"}, running: []string{"default", "far"},
 		},
 		"attached to nothing": {vm: model.VM{Drift: changed(nic("52:54:00:00:00:09", "", connected.Nowhere))}},
-		"detached": {vm: model.VM{Drift: changed(nic(ofRecord, "default", ""))}, named: []string{"default", "lan"},
-			start: []string{"lan"}, running: []string{"lan"}},
-		"changed in XML": {vm: model.VM{Spec: model.VMSpec{XML: xml}, Drift: changed(nic(first, "lan", "far"))},
-			start: []string{"bridge:br0", "far"}, running: []string{"bridge:br0", "far"}},
-		"reverted at the next start": {vm: model.VM{Drift: reverted}, named: []string{"default"},
-			start: []string{"default"}, running: []string{"default", "far"}},
-		"another record since it was started": {vm: model.VM{Ran: ran}, named: []string{"new"},
-			start: []string{"new"}, running: []string{"old"}},
-		"attached to what it was started with": {vm: model.VM{Ran: ran, Drift: changed(nic("52:54:00:00:00:09", "", "far"))},
-			start: []string{"far"}, running: []string{"far", "old"}},
+		"detached": {
+			vm: model.VM{Drift: changed(nic(ofRecord, "default", ""))}, named: []string{"default", "lan"},
+			start: []string{"lan"}, running: []string{"lan"},
+		},
+		"changed in XML": {
+			vm:    model.VM{Spec: model.VMSpec{XML: xml}, Drift: changed(nic(first, "lan", "far"))},
+			start: []string{"bridge:br0", "far"}, running: []string{"bridge:br0", "far"},
+		},
+		"reverted at the next start": {
+			vm: model.VM{Drift: reverted}, named: []string{"default"},
+			start: []string{"default"}, running: []string{"default", "far"},
+		},
+		"another record since it was started": {
+			vm: model.VM{Ran: ran}, named: []string{"new"},
+			start: []string{"new"}, running: []string{"old"},
+		},
+		"attached to what it was started with": {
+			vm:    model.VM{Ran: ran, Drift: changed(nic("52:54:00:00:00:09", "", "far"))},
+			start: []string{"far"}, running: []string{"far", "old"},
+		},
 	} {
 		c.vm.ID = "3d3a1f34-8f63-4c0e-9e3c-3b2a9a0a1b11"
 		if diff := cmp.Diff(c.start, connected.AtStart(&c.vm, c.named)); diff != "" {

@@ -108,8 +108,8 @@ func firstLine(text []byte) string {
 }
 
 // errAddress refuses an address at which no receiver should be.
-var errAddress = errors.New("is of the coordinator's own machine or link, or one that clouds keep for their metadata: 'berth webhook add " +
-	"--allow-local' allows that")
+var errAddress = errors.New("is of the coordinator's own machine or link, or one that clouds keep for their metadata: " +
+	"'berth webhook add NAME URL --allow-local' allows that")
 
 // Addresses that clouds keep for metadata and credentials, beside those of the link.
 var metadata = []netip.Prefix{

@@ -164,10 +164,10 @@ func (s WebhookCalls) TestWebhook(
 	return connect.NewResponse(response), nil
 }
 
-// RemoveWebhook ends the sending, and forgets what was not sent.
-func (s WebhookCalls) RemoveWebhook(
-	ctx context.Context, request *connect.Request[berthv1.RemoveWebhookRequest],
-) (*connect.Response[berthv1.RemoveWebhookResponse], error) {
+// DeleteWebhook ends the sending, and forgets what was not sent.
+func (s WebhookCalls) DeleteWebhook(
+	ctx context.Context, request *connect.Request[berthv1.DeleteWebhookRequest],
+) (*connect.Response[berthv1.DeleteWebhookResponse], error) {
 	const kind = "remove webhook"
 	name, key := request.Msg.GetName(), request.Msg.GetRequestId()
 	shown := &berthv1.Webhook{Name: name}
@@ -181,7 +181,7 @@ func (s WebhookCalls) RemoveWebhook(
 		}
 		shown = found
 		command = state.Command{
-			Kind: kind, Events: []model.Event{p.Event(ctx, "webhook.removed", "webhook/"+name, "sends to %s no more", found.GetUrl())},
+			Kind: kind, Events: []model.Event{p.Event(ctx, "webhook.deleted", "webhook/"+name, "sends to %s no more", found.GetUrl())},
 		}
 		webhook.Remove(p.Snapshot, &command, name)
 		return command, nil
@@ -189,7 +189,7 @@ func (s WebhookCalls) RemoveWebhook(
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&berthv1.RemoveWebhookResponse{SchemaVersion: wire.SchemaVersion, Webhook: shown}), nil
+	return connect.NewResponse(&berthv1.DeleteWebhookResponse{SchemaVersion: wire.SchemaVersion, Webhook: shown}), nil
 }
 
 // RetryDeliveries has what was given up tried again. The leader finds it in its history.

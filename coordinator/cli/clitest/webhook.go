@@ -13,7 +13,7 @@ type webhookFake struct {
 	webhooks      func(*berthv1.ListWebhooksRequest) (*berthv1.ListWebhooksResponse, error)
 	webhook       func(*berthv1.GetWebhookRequest) (*berthv1.GetWebhookResponse, error)
 	OnTestWebhook func(*berthv1.TestWebhookRequest) (*berthv1.TestWebhookResponse, error)
-	removeWebhook func(*berthv1.RemoveWebhookRequest) (*berthv1.RemoveWebhookResponse, error)
+	deleteWebhook func(*berthv1.DeleteWebhookRequest) (*berthv1.DeleteWebhookResponse, error)
 	retry         func(*berthv1.RetryDeliveriesRequest) (*berthv1.RetryDeliveriesResponse, error)
 }
 
@@ -22,7 +22,7 @@ func (f *webhookFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListWebhooksProcedure, &f.webhooks)
 	unary(l, berthv1connect.BerthServiceGetWebhookProcedure, &f.webhook)
 	unary(l, berthv1connect.BerthServiceTestWebhookProcedure, &f.OnTestWebhook)
-	unary(l, berthv1connect.BerthServiceRemoveWebhookProcedure, &f.removeWebhook)
+	unary(l, berthv1connect.BerthServiceDeleteWebhookProcedure, &f.deleteWebhook)
 	unary(l, berthv1connect.BerthServiceRetryDeliveriesProcedure, &f.retry)
 }
 
@@ -57,8 +57,8 @@ func cannedWebhookAnswers() webhookFake {
 		OnTestWebhook: func(*berthv1.TestWebhookRequest) (*berthv1.TestWebhookResponse, error) {
 			return &berthv1.TestWebhookResponse{SchemaVersion: "1", DeliveryId: "msg_0123456789abcdef01234567", Taken: true, Seconds: 0.25}, nil
 		},
-		removeWebhook: func(*berthv1.RemoveWebhookRequest) (*berthv1.RemoveWebhookResponse, error) {
-			return &berthv1.RemoveWebhookResponse{SchemaVersion: "1", Webhook: cannedWebhook()}, nil
+		deleteWebhook: func(*berthv1.DeleteWebhookRequest) (*berthv1.DeleteWebhookResponse, error) {
+			return &berthv1.DeleteWebhookResponse{SchemaVersion: "1", Webhook: cannedWebhook()}, nil
 		},
 		retry: func(*berthv1.RetryDeliveriesRequest) (*berthv1.RetryDeliveriesResponse, error) {
 			return &berthv1.RetryDeliveriesResponse{SchemaVersion: "1", Retried: 1}, nil

@@ -23,7 +23,7 @@ func Command(a *term.App) *cobra.Command {
 The leader sends events and the ends of operations to the URLs that are given here, as signed JSON by POST. What is
 about one VM or node is sent in order, at least once: what comes twice has the same ID. What a receiver does not take is
 tried again for a day, and kept on a list then.`,
-		addCommand(a), listCommand(a), showCommand(a), testCommand(a), removeCommand(a), deadCommand(a), retryCommand(a))
+		addCommand(a), listCommand(a), showCommand(a), testCommand(a), deleteCommand(a), deadCommand(a), retryCommand(a))
 }
 
 func addCommand(a *term.App) *cobra.Command {
@@ -189,7 +189,7 @@ receiver has answered; the exit code is 1 if that was not one of the 200s.`,
 				return err
 			}
 			if !answer.GetTaken() {
-				return term.Failf(rpc.Unreachable, "mend the receiver, or remove the webhook and add it anew",
+				return term.Failf(rpc.Unreachable, "mend the receiver, or delete the webhook and add it anew",
 					"the receiver of webhook %s has not taken the test: %s", args[0], answer.GetProblem())
 			}
 			return a.Print(cmd, term.Result{Message: answer, Names: []string{"webhook/" + plain(args[0])}, Text: func(p *term.Page, _ bool) {
@@ -200,23 +200,23 @@ receiver has answered; the exit code is 1 if that was not one of the 200s.`,
 	}
 }
 
-func removeCommand(a *term.App) *cobra.Command {
+func deleteCommand(a *term.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "Send nothing more to a URL", Args: term.Arguments(1, "NAME"),
+		Use: "delete NAME", Short: "Send nothing more to a URL", Args: term.Arguments(1, "NAME"),
 		Long:    `Send nothing more to a URL. What was not taken yet is never sent, and the list of what was given up goes.`,
-		Example: `  berth webhook remove tickets --yes`,
+		Example: `  berth webhook delete tickets --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := plain(args[0])
-			if err := term.Confirm(cmd, yes, fmt.Sprintf("Remove webhook/%s, with what it has not sent yet?", name)); err != nil {
+			if err := term.Confirm(cmd, yes, fmt.Sprintf("Delete webhook/%s, with what it has not sent yet?", name)); err != nil {
 				return err
 			}
-			answer, err := term.AskOnce(a, cmd, term.Client.RemoveWebhook, &berthv1.RemoveWebhookRequest{Name: name, RequestId: term.RequestID()})
+			answer, err := term.AskOnce(a, cmd, term.Client.DeleteWebhook, &berthv1.DeleteWebhookRequest{Name: name, RequestId: term.RequestID()})
 			if err != nil {
 				return err
 			}
 			return a.Print(cmd, term.Result{Message: answer, Names: []string{"webhook/" + name}, Text: func(p *term.Page, _ bool) {
-				p.Line("webhook %s is removed", name)
+				p.Line("webhook %s is deleted", name)
 			}})
 		},
 		ValidArgsFunction: names(a),

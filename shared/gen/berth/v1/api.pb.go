@@ -15377,7 +15377,7 @@ func (x *TestWebhookResponse) GetSeconds() float64 {
 	return 0
 }
 
-type RemoveWebhookRequest struct {
+type DeleteWebhookRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -15385,20 +15385,20 @@ type RemoveWebhookRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RemoveWebhookRequest) Reset() {
-	*x = RemoveWebhookRequest{}
+func (x *DeleteWebhookRequest) Reset() {
+	*x = DeleteWebhookRequest{}
 	mi := &file_berth_v1_api_proto_msgTypes[234]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RemoveWebhookRequest) String() string {
+func (x *DeleteWebhookRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RemoveWebhookRequest) ProtoMessage() {}
+func (*DeleteWebhookRequest) ProtoMessage() {}
 
-func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
+func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_berth_v1_api_proto_msgTypes[234]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -15410,26 +15410,26 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
-func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
+func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
 	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
 }
 
-func (x *RemoveWebhookRequest) GetName() string {
+func (x *DeleteWebhookRequest) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *RemoveWebhookRequest) GetRequestId() string {
+func (x *DeleteWebhookRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
 	}
 	return ""
 }
 
-type RemoveWebhookResponse struct {
+type DeleteWebhookResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Webhook       *Webhook               `protobuf:"bytes,2,opt,name=webhook,proto3" json:"webhook,omitempty"`
@@ -15437,20 +15437,20 @@ type RemoveWebhookResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RemoveWebhookResponse) Reset() {
-	*x = RemoveWebhookResponse{}
+func (x *DeleteWebhookResponse) Reset() {
+	*x = DeleteWebhookResponse{}
 	mi := &file_berth_v1_api_proto_msgTypes[235]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RemoveWebhookResponse) String() string {
+func (x *DeleteWebhookResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RemoveWebhookResponse) ProtoMessage() {}
+func (*DeleteWebhookResponse) ProtoMessage() {}
 
-func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
+func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_berth_v1_api_proto_msgTypes[235]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -15462,19 +15462,19 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
-func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
+func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
 	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
 }
 
-func (x *RemoveWebhookResponse) GetSchemaVersion() string {
+func (x *DeleteWebhookResponse) GetSchemaVersion() string {
 	if x != nil {
 		return x.SchemaVersion
 	}
 	return ""
 }
 
-func (x *RemoveWebhookResponse) GetWebhook() *Webhook {
+func (x *DeleteWebhookResponse) GetWebhook() *Webhook {
 	if x != nil {
 		return x.Webhook
 	}
@@ -16821,11 +16821,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05taken\x18\x03 \x01(\bR\x05taken\x12\x18\n" +
 	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x18\n" +
 	"\aseconds\x18\x05 \x01(\x01R\aseconds\"I\n" +
-	"\x14RemoveWebhookRequest\x12\x12\n" +
+	"\x14DeleteWebhookRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"k\n" +
-	"\x15RemoveWebhookResponse\x12%\n" +
+	"\x15DeleteWebhookResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12+\n" +
 	"\awebhook\x18\x02 \x01(\v2\x11.berth.v1.WebhookR\awebhook\"]\n" +
 	"\x16RetryDeliveriesRequest\x12\x12\n" +
@@ -17046,7 +17046,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vTestWebhook\x12\x1c.berth.v1.TestWebhookRequest\x1a\x1d.berth.v1.TestWebhookResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x02\x12`\n" +
-	"\rRemoveWebhook\x12\x1e.berth.v1.RemoveWebhookRequest\x1a\x1f.berth.v1.RemoveWebhookResponse\"\x0e\x8a\xb5\x18\n" +
+	"\rDeleteWebhook\x12\x1e.berth.v1.DeleteWebhookRequest\x1a\x1f.berth.v1.DeleteWebhookResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
 	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12d\n" +
 	"\x0fRetryDeliveries\x12 .berth.v1.RetryDeliveriesRequest\x1a!.berth.v1.RetryDeliveriesResponse\"\f\x8a\xb5\x18\b\n" +
@@ -17362,8 +17362,8 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*GetWebhookResponse)(nil),         // 233: berth.v1.GetWebhookResponse
 	(*TestWebhookRequest)(nil),         // 234: berth.v1.TestWebhookRequest
 	(*TestWebhookResponse)(nil),        // 235: berth.v1.TestWebhookResponse
-	(*RemoveWebhookRequest)(nil),       // 236: berth.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),      // 237: berth.v1.RemoveWebhookResponse
+	(*DeleteWebhookRequest)(nil),       // 236: berth.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),      // 237: berth.v1.DeleteWebhookResponse
 	(*RetryDeliveriesRequest)(nil),     // 238: berth.v1.RetryDeliveriesRequest
 	(*RetryDeliveriesResponse)(nil),    // 239: berth.v1.RetryDeliveriesResponse
 	nil,                                // 240: berth.v1.SetNodeRequest.KeysEntry
@@ -17594,7 +17594,7 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	276, // 185: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
 	276, // 186: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
 	277, // 187: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	276, // 188: berth.v1.RemoveWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	276, // 188: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
 	253, // 189: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
 	253, // 190: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
 	2,   // 191: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
@@ -17674,7 +17674,7 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	230, // 265: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
 	232, // 266: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
 	234, // 267: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	236, // 268: berth.v1.BerthService.RemoveWebhook:input_type -> berth.v1.RemoveWebhookRequest
+	236, // 268: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
 	238, // 269: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
 	162, // 270: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
 	164, // 271: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
@@ -17776,7 +17776,7 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	231, // 367: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
 	233, // 368: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
 	235, // 369: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	237, // 370: berth.v1.BerthService.RemoveWebhook:output_type -> berth.v1.RemoveWebhookResponse
+	237, // 370: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
 	239, // 371: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
 	163, // 372: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
 	165, // 373: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse

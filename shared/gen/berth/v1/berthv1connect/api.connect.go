@@ -227,9 +227,9 @@ const (
 	// BerthServiceTestWebhookProcedure is the fully-qualified name of the BerthService's TestWebhook
 	// RPC.
 	BerthServiceTestWebhookProcedure = "/berth.v1.BerthService/TestWebhook"
-	// BerthServiceRemoveWebhookProcedure is the fully-qualified name of the BerthService's
-	// RemoveWebhook RPC.
-	BerthServiceRemoveWebhookProcedure = "/berth.v1.BerthService/RemoveWebhook"
+	// BerthServiceDeleteWebhookProcedure is the fully-qualified name of the BerthService's
+	// DeleteWebhook RPC.
+	BerthServiceDeleteWebhookProcedure = "/berth.v1.BerthService/DeleteWebhook"
 	// BerthServiceRetryDeliveriesProcedure is the fully-qualified name of the BerthService's
 	// RetryDeliveries RPC.
 	BerthServiceRetryDeliveriesProcedure = "/berth.v1.BerthService/RetryDeliveries"
@@ -428,7 +428,7 @@ type BerthServiceClient interface {
 	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
 	// TestWebhook sends something that did not happen, once, and tells what came of it.
 	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
-	RemoveWebhook(context.Context, *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error)
+	DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error)
 	// RetryDeliveries has deliveries that were given up tried again.
 	RetryDeliveries(context.Context, *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
@@ -932,10 +932,10 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("TestWebhook")),
 			connect.WithClientOptions(opts...),
 		),
-		removeWebhook: connect.NewClient[v1.RemoveWebhookRequest, v1.RemoveWebhookResponse](
+		deleteWebhook: connect.NewClient[v1.DeleteWebhookRequest, v1.DeleteWebhookResponse](
 			httpClient,
-			baseURL+BerthServiceRemoveWebhookProcedure,
-			connect.WithSchema(berthServiceMethods.ByName("RemoveWebhook")),
+			baseURL+BerthServiceDeleteWebhookProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("DeleteWebhook")),
 			connect.WithClientOptions(opts...),
 		),
 		retryDeliveries: connect.NewClient[v1.RetryDeliveriesRequest, v1.RetryDeliveriesResponse](
@@ -1128,7 +1128,7 @@ type berthServiceClient struct {
 	listWebhooks       *connect.Client[v1.ListWebhooksRequest, v1.ListWebhooksResponse]
 	getWebhook         *connect.Client[v1.GetWebhookRequest, v1.GetWebhookResponse]
 	testWebhook        *connect.Client[v1.TestWebhookRequest, v1.TestWebhookResponse]
-	removeWebhook      *connect.Client[v1.RemoveWebhookRequest, v1.RemoveWebhookResponse]
+	deleteWebhook      *connect.Client[v1.DeleteWebhookRequest, v1.DeleteWebhookResponse]
 	retryDeliveries    *connect.Client[v1.RetryDeliveriesRequest, v1.RetryDeliveriesResponse]
 	listMembers        *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
 	removeMember       *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
@@ -1534,9 +1534,9 @@ func (c *berthServiceClient) TestWebhook(ctx context.Context, req *connect.Reque
 	return c.testWebhook.CallUnary(ctx, req)
 }
 
-// RemoveWebhook calls berth.v1.BerthService.RemoveWebhook.
-func (c *berthServiceClient) RemoveWebhook(ctx context.Context, req *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error) {
-	return c.removeWebhook.CallUnary(ctx, req)
+// DeleteWebhook calls berth.v1.BerthService.DeleteWebhook.
+func (c *berthServiceClient) DeleteWebhook(ctx context.Context, req *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error) {
+	return c.deleteWebhook.CallUnary(ctx, req)
 }
 
 // RetryDeliveries calls berth.v1.BerthService.RetryDeliveries.
@@ -1757,7 +1757,7 @@ type BerthServiceHandler interface {
 	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
 	// TestWebhook sends something that did not happen, once, and tells what came of it.
 	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
-	RemoveWebhook(context.Context, *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error)
+	DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error)
 	// RetryDeliveries has deliveries that were given up tried again.
 	RetryDeliveries(context.Context, *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error)
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
@@ -2257,10 +2257,10 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("TestWebhook")),
 		connect.WithHandlerOptions(opts...),
 	)
-	berthServiceRemoveWebhookHandler := connect.NewUnaryHandler(
-		BerthServiceRemoveWebhookProcedure,
-		svc.RemoveWebhook,
-		connect.WithSchema(berthServiceMethods.ByName("RemoveWebhook")),
+	berthServiceDeleteWebhookHandler := connect.NewUnaryHandler(
+		BerthServiceDeleteWebhookProcedure,
+		svc.DeleteWebhook,
+		connect.WithSchema(berthServiceMethods.ByName("DeleteWebhook")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceRetryDeliveriesHandler := connect.NewUnaryHandler(
@@ -2527,8 +2527,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceGetWebhookHandler.ServeHTTP(w, r)
 		case BerthServiceTestWebhookProcedure:
 			berthServiceTestWebhookHandler.ServeHTTP(w, r)
-		case BerthServiceRemoveWebhookProcedure:
-			berthServiceRemoveWebhookHandler.ServeHTTP(w, r)
+		case BerthServiceDeleteWebhookProcedure:
+			berthServiceDeleteWebhookHandler.ServeHTTP(w, r)
 		case BerthServiceRetryDeliveriesProcedure:
 			berthServiceRetryDeliveriesHandler.ServeHTTP(w, r)
 		case BerthServiceListMembersProcedure:
@@ -2882,8 +2882,8 @@ func (UnimplementedBerthServiceHandler) TestWebhook(context.Context, *connect.Re
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.TestWebhook is not implemented"))
 }
 
-func (UnimplementedBerthServiceHandler) RemoveWebhook(context.Context, *connect.Request[v1.RemoveWebhookRequest]) (*connect.Response[v1.RemoveWebhookResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.RemoveWebhook is not implemented"))
+func (UnimplementedBerthServiceHandler) DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.DeleteWebhook is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) RetryDeliveries(context.Context, *connect.Request[v1.RetryDeliveriesRequest]) (*connect.Response[v1.RetryDeliveriesResponse], error) {
