@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent/hoststat"
+	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/libvirt"
 	"berth/agent/jobs"
 	"berth/shared/config"
@@ -125,7 +126,7 @@ func (e *enroller) join(host, text string) error {
 }
 
 func (e *enroller) enrol(address string, token pki.Token) (answer *berthv1.EnrolResponse, key []byte, err error) {
-	ctx, cancel := context.WithTimeout(e.cmd.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(e.cmd.Context(), firstAnswer+30*time.Second)
 	defer cancel()
 	identity, err := hoststat.New().Identity(ctx)
 	if err != nil {
@@ -215,8 +216,29 @@ func hostUUID(ctx context.Context, settings *Settings) (string, error) {
 	if err := awaitLibvirt(ctx, h, 5*time.Second); err != nil {
 		return "", err
 	}
-	info, err := h.Host(ctx)
-	return info.HostUUID, err
+	return untilAnswered(ctx, firstAnswer, func(ctx context.Context) (string, error) {
+		info, err := h.Host(ctx)
+		return info.HostUUID, err
+	})
+}
+
+// firstAnswer is how long libvirtd may take to answer for the first time. When it has just been installed or started it runs each QEMU of the
+// host to see what that can do, and answers nobody meanwhile.
+const firstAnswer = time.Minute
+
+// untilAnswered asks again while libvirtd gives no answer.
+func untilAnswered(ctx context.Context, patience time.Duration, ask func(context.Context) (string, error)) (string, error) {
+	for deadline := time.Now().Add(patience); ; {
+		answer, err := ask(ctx)
+		if !errors.Is(err, hypervisor.ErrUnavailable) || time.Now().After(deadline) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // awaitLibvirt waits for the connection that is being made in the background.
