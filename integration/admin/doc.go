@@ -14,6 +14,7 @@
 //
 // A guest may end right after somebody has changed its disks, before any leader has heard of that. Nothing of it may be lost either.
 //
-// SEEDS says how many seeds are played, FIRST which is the first, and SEED plays one. `make admin` plays many. SHORTEN=1 plays a seed that
-// fails again with steps left out, and says which are enough: some tens of times, or for ten minutes.
+// SEEDS says how many seeds are played, FIRST which is the first, and SEED plays one. WITHIN is after how long no further one is begun.
+// `make admin` plays many. SHORTEN=1 plays a seed that fails again with steps left out, and says which are enough: some tens of times, or
+// for ten minutes.
 package admin
