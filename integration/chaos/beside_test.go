@@ -206,12 +206,17 @@ func TestWhatIsDoneWithVirshIsFollowedOrTold(t *testing.T) {
 	} {
 		told[name] = s.condition(name, words...)
 	}
-	status := s.does("status")
-	for name, condition := range told {
-		if !strings.Contains(status, "VM "+name+": ") || !strings.Contains(status, strings.TrimPrefix(condition, "out of band: ")) {
-			t.Errorf("the status does not tell of %s:\n%s", name, status)
+	s.within(lookLimit, "the status tells of them all", func() error { // a condition says more when more is known
+		status := s.does("status")
+		for name := range told {
+			vm, _ := s.show(name)
+			told[name] = vm.GetCondition()
+			if !strings.Contains(status, "VM "+name+": ") || !strings.Contains(status, strings.TrimPrefix(told[name], "out of band: ")) {
+				return fmt.Errorf("it does not tell of %s (%q):\n%s", name, told[name], status)
+			}
 		}
-	}
+		return nil
+	})
 	// It was moved, and nothing more: Berth knows where, under another epoch, and can go on with it.
 	s.runsOnce("moved", there)
 	if vm := s.recovers("moved", berthv1.VMState_VM_STATE_RUNNING); vm.GetNode() != there.Name || vm.GetEpoch() <= marks {

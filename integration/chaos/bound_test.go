@@ -80,6 +80,8 @@ func TestWhatCannotMoveIsKnownBefore(t *testing.T) {
 	s.answers([]string{"vm", "stop", "copied"}, 1, "the copy of disk vda does not finish", "'berth vm stop copied --interrupt-backup'")
 
 	s.virsh(host, "change-media", "media", "sda", "--eject")
+	s.condition("media", "disk sda is empty beside Berth", "'berth vm accept media'")
+	s.does("vm", "accept", "media")
 	s.virsh(host, "snapshot-delete", "kept", "before")
 	s.virsh(host, "blockjob", "copied", "vda", "--abort")
 	for name := range says {

@@ -170,7 +170,6 @@ func TestWhatOnlyLibvirtCanRefuseLeavesNoVM(t *testing.T) {
 		{"an emulator that is not there", fmt.Sprintf(frame, "pc", "<emulator>/var/tmp/no-qemu</emulator>"), "/var/tmp/no-qemu"},
 		{"a disk that is not there", fmt.Sprintf(frame, "pc",
 			`<disk type="file" device="disk"><source file="/var/tmp/nothing.raw"/><target dev="vda" bus="virtio"/></disk>`), "/var/tmp/nothing.raw"},
-		{"a network that is not there", fmt.Sprintf(frame, "pc", `<interface type="network"><source network="nowhere"/></interface>`), "nowhere"},
 	} {
 		args := []string{"vm", "start", "--xml", s.file("odd.xml", c.xml)}
 		s.answers(args, 1, "odd", c.says, "next step: ")
@@ -183,6 +182,9 @@ func TestWhatOnlyLibvirtCanRefuseLeavesNoVM(t *testing.T) {
 			}
 		}
 	}
+	// Networks are known before.
+	odd := s.file("odd.xml", fmt.Sprintf(frame, "pc", `<interface type="network"><source network="nowhere"/></interface>`))
+	s.answers([]string{"vm", "start", "--xml", odd}, 2, "network refuses 3", "no active network nowhere", "next step: ")
 	// More vCPUs than the machine type has is for libvirt to know.
 	args := []string{"vm", "start", "odd", "--memory", "64M", "--vcpus", "4000"}
 	s.answers(args, 1, "odd", "CPUs", "next step: ")
