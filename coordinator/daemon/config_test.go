@@ -35,7 +35,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Name: host, DataDir: "/var/lib/berth/coordinator", Advertise: host, Listen: Listen{API: ":7420", Agent: ":7421", Raft: ":7422"},
+		Name: host, DataDir: "/var/lib/berth/coordinator", Advertise: host,
+		Listen:       Listen{API: ":7420", Agent: ":7421", Raft: ":7422", Console: ":7423"},
 		PassInterval: time.Minute, Stability: 10 * time.Second,
 		Backup:  Backups{Directory: "/var/lib/berth/coordinator/backups", Every: 15 * time.Minute, Keep: 96},
 		Metrics: scrape.Config{Listen: "127.0.0.1:7424"}, History: Retention{Age: 90 * 24 * time.Hour},
