@@ -222,8 +222,8 @@ func hostUUID(ctx context.Context, settings *Settings) (string, error) {
 	})
 }
 
-// firstAnswer is how long libvirtd may take to answer for the first time. When it has just been installed or started it runs each QEMU of the
-// host to see what that can do, and answers nobody meanwhile.
+// firstAnswer is how long libvirtd may take to answer for the first time. When it has just been installed or started it runs each QEMU
+// of the host to see what that can do, and answers nobody meanwhile.
 const firstAnswer = time.Minute
 
 // untilAnswered asks again while libvirtd gives no answer.

@@ -11,8 +11,8 @@ import (
 	"berth/agent/hypervisor"
 )
 
-// A libvirtd that has just been installed looks at its QEMUs before it answers anybody. That is waited for, and what it answers is not asked
-// again.
+// A libvirtd that has just been installed looks at its QEMUs before it answers anybody. That is waited for, and what it answers is
+// not asked again.
 func TestAJoinWaitsForTheFirstAnswerOfLibvirtd(t *testing.T) {
 	silent := fmt.Errorf("read the node's properties: %w: no answer in time", hypervisor.ErrUnavailable)
 	refuses := errors.New("libvirtd has no host UUID")
