@@ -465,6 +465,9 @@ func fleetOf(t *rapid.T, state *estate.State, view *view.View, name string, plan
 	for i := range recent {
 		recent[i].Caller, recent[i].Reason, recent[i].Message, recent[i].UpdatedAt = "", "", "", time.Time{}
 	}
+	for i := range fleet.Groups {
+		fleet.Groups[i].HeldSince = time.Time{} // is told, and moves nothing
+	}
 	for i := range fleet.VMs {
 		if vm := &fleet.VMs[i]; vm.Busy != "" { // in whatever words, and however large it is
 			vm.Busy, vm.Memory, vm.VCPUs = "busy", 0, 0
