@@ -13,6 +13,8 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // result is what a suite has come to.
@@ -25,43 +27,37 @@ type result struct {
 
 // runAll runs some suites at a time, and prints each when it ends and a table at the end. It returns an error if one failed.
 //
-// Suites that compute keep the processors busy by themselves, so one of them runs at a time; next to it run suites that wait for
-// machines, as many as there are processors. A place for the one kind takes the other when its own is done.
+// Suites that compute keep the processors busy by themselves, so they run first, one at a time. Then come those that wait for
+// machines, one more at a time than there are processors. The two kinds never run side by side: a machine of a lab that gets no
+// processor for seconds looks dead, as it should, and the daemons of all labs together take the processors away from whoever computes.
+// Suites that measure time are last.
 func runAll(ctx context.Context, w io.Writer, list []suite, processors int) error {
 	var mu sync.Mutex
 	var results []result
-	one := func(s suite) {
-		r := s.run(ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		r.print(w)
-		results = append(results, r)
-	}
-	left := slices.DeleteFunc(slices.Clone(list), func(s suite) bool { return s.alone })
-	take := func(waits bool) (suite, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(left) == 0 {
-			return suite{}, false
-		}
-		at := max(0, slices.IndexFunc(left, func(s suite) bool { return s.waits == waits }))
-		next := left[at]
-		left = slices.Delete(left, at, at+1)
-		return next, true
-	}
-	var workers sync.WaitGroup
-	for place := range max(2, processors) + 1 {
-		workers.Go(func() {
-			for s, some := take(place > 0); some; s, some = take(place > 0) {
-				one(s)
+	for _, stage := range []struct {
+		has   func(suite) bool
+		width int
+	}{
+		{func(s suite) bool { return !s.waits && !s.alone }, 1},
+		{func(s suite) bool { return s.waits }, processors + 1},
+		{func(s suite) bool { return s.alone }, 1},
+	} {
+		var running errgroup.Group
+		running.SetLimit(stage.width)
+		for _, s := range list {
+			if !stage.has(s) {
+				continue
 			}
-		})
-	}
-	workers.Wait()
-	for _, s := range list {
-		if s.alone {
-			one(s)
+			running.Go(func() error {
+				r := s.run(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				r.print(w)
+				results = append(results, r)
+				return nil
+			})
 		}
+		_ = running.Wait() // what failed is in the results
 	}
 	return table(w, results)
 }
