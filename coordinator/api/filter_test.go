@@ -23,7 +23,8 @@ import (
 // A list has what all fields of the filter let through, and of several values of one field what one does.
 func TestListsAreNarrowed(t *testing.T) {
 	m := newCloud(t, 1).members[0]
-	client, ctx, at := m.operator(), t.Context(), time.Now().UTC()
+	m.stand()
+	client, ctx, at := m.operator(), t.Context(), m.now()
 	m.declare(model.Resource{ID: "c1", Kind: model.KindCustomer, Name: "acme"})
 	m.declare(model.Resource{ID: "c2", Kind: model.KindCustomer, Name: "bolt"})
 	m.declare(model.Resource{ID: "d1", Kind: model.KindVDC, Name: "shop", Links: map[string]string{schema.LinkCustomer: "c1"}})

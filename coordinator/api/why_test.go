@@ -29,6 +29,7 @@ func TestWhy(t *testing.T) {
 	if _, err := d.client.SetNode(t.Context(), connect.NewRequest(&berthv1.SetNodeRequest{Node: "hv3", Cluster: "west"})); err != nil {
 		t.Fatal(err)
 	}
+	d.m.stand()
 	d.m.reportIdle("n1", 64*units.GiB)
 	d.m.reportIdle("n2", 2*units.GiB)
 	request := placement.Request{

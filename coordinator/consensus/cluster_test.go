@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
 
 	"berth/coordinator/model"
@@ -154,11 +155,19 @@ func (p *peer) bootstrap() {
 type team []*peer
 
 // newTeam bootstraps the first and lets the others join.
-func newTeam(t testing.TB, ca *authority, size int) team {
+func newTeam(t testing.TB, ca *authority, size int) team { return newTunedTeam(t, ca, size, nil) }
+
+// calm has Raft wait long for a leader, for tests of what one leader does: a busy machine would elect another in the middle of one.
+func calm(c *raft.Config) {
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 5*time.Second, 5*time.Second, 5*time.Second
+}
+
+func newTunedTeam(t testing.TB, ca *authority, size int, tune func(*raft.Config)) team {
 	t.Helper()
 	var all team
 	for i := range size {
 		p := newPeer(t, ca, fmt.Sprintf("m%d", i+1))
+		p.cfg.seams.tune = tune
 		all = append(all, p)
 		if i == 0 {
 			p.bootstrap()

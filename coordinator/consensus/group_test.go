@@ -14,7 +14,7 @@ import (
 
 // Commands that are proposed together share an entry, and what is wrong with one is its own affair.
 func TestCommandsThatAreProposedTogetherShareAnEntry(t *testing.T) {
-	all := newTeam(t, newAuthority(t, "c1"), 3)
+	all := newTunedTeam(t, newAuthority(t, "c1"), 3, calm)
 	leader := all.leader()
 	leader.mustPropose(enrol("n0"))
 	// The first member may have raised the level while it was alone. The others tell nothing here, so it stays down.
