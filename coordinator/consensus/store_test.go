@@ -345,12 +345,22 @@ func TestOpenTellsAboutADamagedLog(t *testing.T) {
 	team{p}.leader().mustPropose(enrol("precious"))
 	p.kill()
 	path := filepath.Join(p.cfg.DataDir, storeFile)
-	data, err := os.ReadFile(path)
+	logs, err := openBolt(p.cfg.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), `"name":"precious"`, `"name":"previous"`)), 0o600); err != nil {
-		t.Fatal(err)
+	last, err := logs.LastIndex()
+	var entry raft.Log
+	if err = errors.Join(err, logs.GetLog(last, &entry)); err != nil || entry.Type != raft.LogCommand {
+		t.Fatalf("%s, %v", entry.Type, err)
+	}
+	damaged := bytes.Clone(entry.Data)
+	damaged[len(damaged)/2] ^= 1
+	err = logs.Close()
+	data, unread := os.ReadFile(path)
+	whole := bytes.ReplaceAll(data, entry.Data, damaged)
+	if err := errors.Join(err, unread, os.WriteFile(path, whole, 0o600)); err != nil || bytes.Equal(whole, data) {
+		t.Fatalf("the entry is not in the file, or %v", err)
 	}
 	store := state.NewStore()
 	_, err = Open(p.cfg, store)
