@@ -294,11 +294,12 @@ func TestDefinitionsThatAreLeftAreRemoved(t *testing.T) {
 		}
 		left("n2", func(*model.Domain) {})
 		left("n3", func(d *model.Domain) { d.Managed, d.Epoch = false, 0 }) // nobody knows whose
+		shown := func(node string) model.NodeFacts { return w.facts.Facts(node, time.Now()) }
 		time.Sleep(time.Minute)
-		if d := w.facts.nodes["n2"]; d.Domain(vm.ID) != nil {
+		if d := shown("n2"); d.Domain(vm.ID) != nil {
 			t.Errorf("it is left: %+v", d.Domain(vm.ID))
 		}
-		if d := w.facts.nodes["n3"]; d.Domain(vm.ID) == nil {
+		if d := shown("n3"); d.Domain(vm.ID) == nil {
 			t.Error("a definition without Berth's mark was removed")
 		}
 		if events := w.told("vm.undefined"); len(events) != 1 || !strings.Contains(events[0].Message, "node2") {
@@ -311,7 +312,7 @@ func TestDefinitionsThatAreLeftAreRemoved(t *testing.T) {
 		w.facts.change("n1", without(vm.ID))
 		left("n2", func(*model.Domain) {})
 		time.Sleep(time.Minute)
-		if d := w.facts.nodes["n2"]; d.Domain(vm.ID) == nil {
+		if d := shown("n2"); d.Domain(vm.ID) == nil {
 			t.Error("the last definition was removed")
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
@@ -39,13 +40,13 @@ func spacious(t *testing.T, script func(operation.Order) *operation.Answer) *wor
 		name := fmt.Sprintf("c%d", i)
 		w.put(model.Resource{ID: name, Kind: model.KindCluster, Name: name, Links: map[string]string{"pod": pod}})
 	}
-	template := w.facts.nodes["n1"]
+	template := w.facts.Facts("n1", time.Now())
 	for i := 1; i <= 8; i++ {
 		id, in := fmt.Sprintf("n%d", i), fmt.Sprintf("c%d", (i+1)/2)
 		available := 8 * units.GiB
 		facts := template
 		facts.Available = &available
-		w.facts.nodes[id] = facts
+		w.facts.change(id, func(f *model.NodeFacts) { *f = facts })
 		if i <= 3 {
 			w.node(id, func(node *model.Node) { node.Cluster = in })
 			continue
