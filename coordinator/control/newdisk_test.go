@@ -111,14 +111,19 @@ func TestANewDiskThatIsNotAttached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, vm := withPools(t, c.script)
+				var w *world
+				w, vm := withPools(t, func(order operation.Order) *operation.Answer {
+					if order.Action == operation.ActAmend {
+						if made := w.disk("web1-disk1"); made.Volume == nil || !made.Volume.Doomed {
+							t.Errorf("before its end the disk is %+v", made.Volume)
+						}
+					}
+					return c.script(order)
+				})
 				defer w.lose()
 				op, err := w.ActOnVM(t.Context(), w.attachingNew(vm, "web1-disk1", "p-fast", units.GiB))
 				if err != nil {
 					t.Fatal(err)
-				}
-				if made := w.disk("web1-disk1"); made.Volume == nil || !made.Volume.Doomed {
-					t.Errorf("before its end the disk is %+v", made.Volume)
 				}
 				time.Sleep(operation.AmendPatience + time.Minute)
 				ended, is, disk := w.operation(op.ID), w.guest(vm.ID), w.disk("web1-disk1")
