@@ -129,6 +129,9 @@ func (w *walker) elements(page []byte, low, high []byte, buckets bool) error {
 	if kind != branchPage && kind != leafPage || pageHeader+count*element > len(page) {
 		return wrong("the head of a page")
 	}
+	if kind == branchPage && count == 0 {
+		return wrong("a page leads nowhere") // bbolt would look for its last entry until there is no memory left
+	}
 	keys, values := make([][]byte, count), make([][]byte, count)
 	for i := range count {
 		at := pageHeader + i*element

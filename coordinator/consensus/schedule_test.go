@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,8 +314,9 @@ func (d *director) bootstrap() error {
 }
 
 // carryOut is one schedule, from the first election to the last comparison.
-func carryOut(seed uint64, planted tooth, dir string) *observed {
+func carryOut(seed uint64, planted tooth, dir string, begun func(*observed)) *observed {
 	d, mix := newWorld(seed, planted, dir)
+	begun(&d.seen)
 	if err := d.bootstrap(); err != nil {
 		d.violated("%v", err)
 		return &d.seen
@@ -438,10 +440,24 @@ func play(t *testing.T, bubble func()) {
 	})
 }
 
+// standstill is how long a schedule may take on the clock; most take milliseconds. One that stops virtual time would take all memory.
+const standstill = time.Minute
+
 // schedule runs one in its bubble, and checks the histories outside of it.
 func schedule(t *testing.T, seed uint64, planted tooth, dir string) *observed {
 	var seen *observed
-	play(t, func() { seen = carryOut(seed, planted, dir) })
+	var begun atomic.Pointer[observed]
+	watch := time.AfterFunc(standstill, func() {
+		text := "nothing was seen of it"
+		if of := begun.Load(); of != nil {
+			of.mu.Lock()
+			text = strings.Join(of.trace[max(0, len(of.trace)-20):], "\n")
+			of.mu.Unlock()
+		}
+		panic(fmt.Sprintf("seed %d is not over after %s on the clock: its goroutines never all wait. What happened last:\n%s", seed, standstill, text))
+	})
+	play(t, func() { seen = carryOut(seed, planted, dir, begun.Store) })
+	watch.Stop()
 	switch porcupine.CheckOperationsTimeout(registers, seen.history, time.Minute) {
 	case porcupine.Illegal:
 		seen.wrong = append(seen.wrong, notLinearizable)
