@@ -80,7 +80,7 @@ type coordinator struct {
 	record    model.Member
 	skew      atomic.Int64              // of its clock
 	stands    atomic.Pointer[time.Time] // where its clock was stopped
-	gone      []string     // nodes whose session was ended
+	gone      []string                  // nodes whose session was ended
 	reports   int
 	stopped   bool
 }
