@@ -49,6 +49,7 @@ type Entry struct {
 	Keys     []model.Key
 	Lists    map[string][]string // canonical
 	Members  map[string][]string // by list name: the names of VMs or nodes
+	Spelled  map[string]string   // by our names: what was written by those of the designs
 }
 
 // HasMembers tells whether the entry can only be compared once all VMs are.
@@ -218,12 +219,13 @@ func (p *parser) resource(form schema.Form, node *yaml.Node) {
 	if form.Kind.Keys() {
 		known = append(known, "keys")
 	}
-	name, fields, ok := p.named(form.Kind, p.ours(form, node), known...)
+	own, spelled := p.ours(form, node)
+	name, fields, ok := p.named(form.Kind, own, known...)
 	if !ok {
 		return
 	}
 	subject := schema.Ref(form.Kind, name)
-	one := Entry{Kind: form.Kind, Name: name, Links: make(map[string]string), Settings: make(map[string]string)}
+	one := Entry{Kind: form.Kind, Name: name, Links: make(map[string]string), Settings: make(map[string]string), Spelled: spelled}
 	for _, link := range form.Links {
 		if value, ok := p.text(fields[link.Name], subject, link.Name); ok {
 			one.Links[link.Name] = value
@@ -244,6 +246,9 @@ func (p *parser) resource(form schema.Form, node *yaml.Node) {
 			p.invalid(fields[setting.Name], subject, err)
 		}
 		one.Settings[setting.Name] = canonical
+		if setting.IsAlias(value) {
+			one.Spelled[setting.Name] = value
+		}
 	}
 	one.Lists = p.lists(form, fields, subject)
 	one.Members = make(map[string][]string)

@@ -126,6 +126,7 @@ func (d *differ) resource(one *document.Entry) {
 	before := record
 	record.ID, record.Kind, record.Name = d.declared[subject], one.Kind, one.Name
 	record.Settings, record.NodeKeys, record.Keys = nilIfEmpty(one.Settings), one.NodeKeys, one.Keys
+	record.Spelled = nilIfEmpty(one.Spelled)
 	form, _ := schema.FormOf(one.Kind)
 	links := make(map[string]string, len(one.Links))
 	for _, link := range form.Links {
@@ -163,7 +164,8 @@ func nilIfEmpty[V any](m map[string]V) map[string]V {
 
 func sameResource(a, b *model.Resource) bool {
 	return maps.Equal(canonicalLinks(a.Kind, maps.Clone(a.Links)), canonicalLinks(b.Kind, maps.Clone(b.Links))) &&
-		maps.Equal(a.Settings, b.Settings) && slices.Equal(a.NodeKeys, b.NodeKeys) &&
+		maps.Equal(a.Settings, b.Settings) && maps.Equal(document.Spelling(a), document.Spelling(b)) &&
+		slices.Equal(a.NodeKeys, b.NodeKeys) &&
 		slices.Equal(schema.SpelledOut(a.Kind, a.Keys), schema.SpelledOut(b.Kind, b.Keys)) &&
 		maps.EqualFunc(a.Lists, b.Lists, slices.Equal) && maps.EqualFunc(a.Members, b.Members, slices.Equal)
 }

@@ -127,7 +127,7 @@ func (e *exporter) resource(form schema.Form, r *model.Resource) *yaml.Node {
 		m.List("node_keys", nodeKeyItems(r.NodeKeys))
 	}
 	m.List("keys", keyItems(schema.SpelledOut(r.Kind, r.Keys)))
-	return m.Node()
+	return document.AsSpelled(r, m.Node())
 }
 
 func (e *exporter) lists(m *yamlnode.Fields, form schema.Form, r *model.Resource) {

@@ -210,11 +210,32 @@ func (m *maker) resource(form schema.Form, name string) {
 		m.disk(&r, filed)
 	}
 	r.Settings = nilIfEmpty(r.Settings)
+	m.spelled(&r)
 	r.Keys = m.keys(form.Kind)
 	if form.HasNodeKeys && m.yes("node keys") {
 		r.NodeKeys = []model.NodeKey{{Name: "DS", Default: m.figure("default"), Sticky: true, Weight: 30}, {Name: "null"}}
 	}
 	m.state.Resources = append(m.state.Resources, r)
+}
+
+// spellings are ways in which a document may have written fields by the names of the designs.
+var spellings = map[string][]string{
+	"nodes_rule": {"hosts_rule", "hosts_rule positive", "nodes_rule enabled positive enforcing", "hosts_rule enabled positive=true"},
+	"vms_rule":   {"vms_rule positive", "vms_rule enabled enforcing", "vms_rule enabled positive=false enforcing"},
+	"nodes":      {"hosts"}, "node_labels": {"host_labels"}, "nodes_enforcing": {"hosts_enforcing"},
+	"planner": {"FirstFitPlanner", "UserDispersingPlanner", "first-fit"},
+}
+
+// spelled says how a document has written a resource, whether it is still so or not.
+func (m *maker) spelled(r *model.Resource) {
+	for _, field := range slices.Sorted(maps.Keys(spellings)) {
+		if group := r.Kind == model.KindGroup; group == (field != "planner") && m.yes("spelled "+field) {
+			if r.Spelled == nil {
+				r.Spelled = make(map[string]string)
+			}
+			r.Spelled[field] = m.pick("spelling of "+field, spellings[field])
+		}
+	}
 }
 
 // vdc leaves a VDC one of the places that it names.

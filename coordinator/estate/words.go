@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"berth/coordinator/document"
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
 )
@@ -88,6 +89,9 @@ func resourceFields(names map[string]string, a, b *model.Resource) []FieldChange
 	}
 	fields.maps(nodeKeys(a), nodeKeys(b))
 	fields.maps(keyWords(a.Keys), keyWords(b.Keys))
+	if from, to := document.SpellingText(a), document.SpellingText(b); from != to && a.ID != "" {
+		fields = append(fields, FieldChange{Field: "spelled", From: from, To: to, Note: "as 'berth export' writes it"})
+	}
 	return fields
 }
 

@@ -91,6 +91,8 @@ type Resource struct {
 	Trials []PoolTrial `json:"trials,omitempty"`
 	// HeldSince is when the leader saw that a group's rules held again; zero while they do not, and if they always did.
 	HeldSince time.Time `json:"held_since,omitzero"`
+	// Spelled is how the document that declared it has written fields by the names of the designs, by ours; see package document.
+	Spelled map[string]string `json:"spelled,omitempty"`
 }
 
 // NodeKey finds a declared node key of a cluster.

@@ -80,6 +80,12 @@ func (s Setting) Canonical(value string) (string, error) {
 	return s.check(value)
 }
 
+// IsAlias tells whether a value is a word of the designs for one of ours.
+func (s Setting) IsAlias(value string) bool {
+	_, known := s.aliases[value]
+	return known
+}
+
 // Link names.
 const (
 	LinkBillingEntity = "billing_entity"

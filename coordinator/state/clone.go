@@ -47,7 +47,7 @@ func cloneToken(t *model.Token) model.Token {
 
 func cloneResource(r *model.Resource) model.Resource {
 	out := *r
-	out.Links, out.Settings = maps.Clone(r.Links), maps.Clone(r.Settings)
+	out.Links, out.Settings, out.Spelled = maps.Clone(r.Links), maps.Clone(r.Settings), maps.Clone(r.Spelled)
 	out.NodeKeys, out.Keys = slices.Clone(r.NodeKeys), slices.Clone(r.Keys)
 	out.Members, out.Lists = cloneLists(r.Members), cloneLists(r.Lists)
 	out.Volume, out.Copies = pointer(r.Volume), slices.Clone(r.Copies)

@@ -407,7 +407,7 @@ func goldenCommands() []Command {
 	group.Members = map[string][]string{model.MembersVMs: {"v1", "v3"}, model.MembersNodes: {"n4"}}
 	group.Lists, group.BrokenSince = map[string][]string{model.ListVMLabels: {"mail", "web"}}, noon
 	mended := resource("r17", model.KindGroup, map[string]string{"cluster": "r1", "policy": model.BuiltIn + "none"})
-	mended.Name, mended.HeldSince = "mended", noon
+	mended.Name, mended.HeldSince, mended.Spelled = "mended", noon, map[string]string{"nodes_rule": "hosts_rule positive"}
 	spread := resource("r15", model.KindImage, nil)
 	spread.Name = "everywhere"
 	spread.Volume = &model.Volume{Pool: "r11", Nodes: []string{"n1", "n4"}, Name: "berth-r15.raw", Format: "raw", Capacity: units.MiB}

@@ -86,7 +86,7 @@ const GivenUpLevel = 3
 // TrialsLevel is the feature level from which the record of a pool has the trials that set its nodes apart.
 const TrialsLevel = 3
 
-// HeldLevel is the feature level from which the record of a group has since when its rules hold again.
+// HeldLevel is the feature level from which the record of a group has since when its rules hold again, and a record how it was written.
 const HeldLevel = 3
 
 // TokenUsesLevel is the feature level from which the record of a token has how often it may be used.
@@ -153,7 +153,7 @@ func (c *Command) needed() uint32 {
 		if len(c.Resources[i].Trials) > 0 {
 			level = max(level, TrialsLevel)
 		}
-		if !c.Resources[i].HeldSince.IsZero() {
+		if !c.Resources[i].HeldSince.IsZero() || len(c.Resources[i].Spelled) > 0 {
 			level = max(level, HeldLevel)
 		}
 	}
@@ -247,7 +247,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	}
 	older.Resources = slices.Clone(c.Resources)
 	for i := range older.Resources {
-		older.Resources[i].Trials, older.Resources[i].HeldSince = nil, time.Time{}
+		older.Resources[i].Trials, older.Resources[i].HeldSince, older.Resources[i].Spelled = nil, time.Time{}, nil
 	}
 	older.Decisions = slices.Clone(c.Decisions)
 	for i := range older.Decisions {

@@ -138,6 +138,10 @@ func TestADeclaredFieldWaitsForItsFeatureLevel(t *testing.T) {
 	if command.needed() != 3 || command.Nodes[0].Fencing.Struck != "n2" {
 		t.Errorf("it needs level %d, and has become %+v", command.needed(), command.Nodes)
 	}
+	spelled := Command{Resources: []model.Resource{{ID: "r1", Spelled: map[string]string{"nodes_rule": "hosts_rule"}}}}
+	if readable, err := spelled.For(2); err != nil || readable.Resources[0].Spelled != nil || readable.needed() != 0 || spelled.needed() != 3 {
+		t.Errorf("how a record was written, for level 2: %v, %+v", err, readable)
+	}
 	plain := putVM(0, vm("v1", "web", 1))
 	if readable, err := plain.For(1); err != nil || readable.needed() != 0 {
 		t.Errorf("without it: %v", err)

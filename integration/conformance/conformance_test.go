@@ -65,6 +65,7 @@ var runners = map[string]runner{
 
 	"declared_cluster": runDeclaredCluster,
 	"declared_group":   runDeclaredGroup,
+	"exported":         runExported,
 	"planner_in":       runPlannerIn,
 
 	"prefer": runPrefer,

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"berth/coordinator/document"
 	"berth/coordinator/estate"
@@ -37,6 +40,48 @@ func runDeclaredGroup(c *checker, given, expect json.RawMessage) {
 		Polarity: model.Polarity(want.HostsRule.Rule), Enforcing: want.HostsRule.Enforcing,
 	}))
 	c.sameSet("the hosts", one.Members[model.MembersNodes], want.Hosts)
+}
+
+// runExported applies a document that names these hosts, and compares what is exported with what was declared.
+func runExported(c *checker, given, expect json.RawMessage) {
+	g := decode[struct {
+		Hosts    []string
+		Document map[string][]map[string]any
+	}](c, given)
+	want := decode[struct {
+		Document map[string][]map[string]any
+	}](c, expect)
+	var now estate.State
+	for _, name := range g.Hosts {
+		now.Nodes = append(now.Nodes, model.Node{ID: name, Name: name, Cluster: model.DefaultCluster})
+	}
+	text, err := yaml.Marshal(g.Document)
+	c.must(err)
+	declared, problems := document.Parse("case", append([]byte("format: berth/estate/v1\n"), text...))
+	c.must(schema.Problems(problems))
+	plan, problems := estate.Diff(now, declared, false)
+	c.must(schema.Problems(problems))
+	plan.Assign(time.Unix(0, 0), func(kind model.Kind, name string) string { return schema.Ref(kind, name) })
+	after := plan.Apply(now)
+	exported, err := estate.Export(after, false)
+	c.must(err)
+	var written map[string]any
+	c.must(yaml.Unmarshal(exported, &written))
+	for section, entries := range want.Document {
+		c.same("what is exported of "+section, asJSON(c, written[section]), asJSON(c, entries))
+	}
+	again, problems := document.Parse("export", exported)
+	c.must(schema.Problems(problems))
+	plan, problems = estate.Diff(after, again, true)
+	c.must(schema.Problems(problems))
+	c.same("how many changes its export is", len(plan.Changes), 0)
+}
+
+// asJSON is a value without the order of its fields.
+func asJSON(c *checker, value any) string {
+	text, err := json.Marshal(value)
+	c.must(err)
+	return string(text)
 }
 
 // runPlannerIn finds the planner of a cluster that has a zone, or a policy, with one by whatever name.

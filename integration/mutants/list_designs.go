@@ -33,6 +33,15 @@ var designMutants = []mutant{
 		is: "\"hosts_rule\": model.SettingNodesRule, ", becomes: "",
 	},
 	{
+		name: "exports-only-our-names", file: "coordinator/estate/diff.go", suite: inConformance.only("TestConformance/dec9"),
+		is: "	record.Spelled = nilIfEmpty(one.Spelled)\n", becomes: "",
+	},
+	{
+		name: "a-spelling-that-is-no-longer-so", file: "coordinator/document/designs.go",
+		suite: suite{pkg: "./coordinator/estate"}.only("Since|OlderName"),
+		is:    " && canonical == value {", becomes: " && canonical != \"\" {",
+	},
+	{
 		name: "planner-of-the-policy", file: "coordinator/estate/search.go", suite: inConformance.only("TestConformance/dec9"),
 		is: "if own := zone.Settings[model.SettingPlanner]; own != \"\" {", becomes: "if own := \"\"; own != \"\" {",
 	},
