@@ -324,3 +324,43 @@ func runClusterThreshold(c *checker, rawGiven, rawExpect json.RawMessage) {
 		c.same(name, may, expect[name])
 	}
 }
+
+// runThresholdBinds has clusters of which so much is used, in a zone or in a site without topology, and thresholds that are set or not.
+func runThresholdBinds(c *checker, rawGiven, rawExpect json.RawMessage) {
+	given := decode[struct {
+		Zone     bool                         `json:"in_a_zone"`
+		OfZone   optional[float64]            `json:"zone_threshold"`
+		Clusters map[string]optional[float64] // by name: the threshold that it sets, or null
+		Used     float64
+	}](c, rawGiven)
+	expect := decode[struct {
+		Refused bool
+	}](c, rawExpect)
+	s := newCSSite(c)
+	if given.Zone {
+		s.plan("FirstFitPlanner", "")
+	} else {
+		s.Resources, s.Nodes, s.vm.Within, s.vm.Offer = nil, nil, "", ""
+	}
+	if given.OfZone.given {
+		s.set(model.SettingCapacityLimit, strconv.FormatFloat(given.OfZone.value, 'g', -1, 64))
+	}
+	for _, name := range slices.Sorted(maps.Keys(given.Clusters)) {
+		if given.Zone {
+			s.bare(name, "")
+		} else {
+			s.Resources = append(s.Resources, model.Resource{
+				ID: name, Kind: model.KindCluster, Name: name, Settings: map[string]string{}, Keys: model.SpecialKeyDefaults(),
+			})
+		}
+		s.node("host-of-"+name, name, csWhole)
+		s.use("host-of-"+name, int(given.Used*csWhole+0.5))
+		if set := given.Clusters[name]; !set.null {
+			s.Resources[len(s.Resources)-1].Settings[model.SettingCapacityLimit] = strconv.FormatFloat(set.value, 'g', -1, 64)
+		}
+	}
+	decision := s.decide()
+	c.same("whether a threshold refuses it", decision.Outcome == placement.Refused && decision.FailedPhase == placement.PhaseThreshold,
+		expect.Refused)
+	c.same("whether it is placed", decision.Outcome == placement.Placed, !expect.Refused)
+}

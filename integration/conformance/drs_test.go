@@ -29,6 +29,7 @@ var cloudStackRunners = map[string]runner{
 	"implicit_tags":     runImplicitTags,
 	"host_tag":          runHostTag,
 	"cluster_threshold": runClusterThreshold,
+	"threshold_binds":   runThresholdBinds,
 	"host_order":        runHostOrder,
 	"failover":          runFailover,
 	"bypass":            runBypass,
