@@ -14,13 +14,19 @@ type DiskUse struct {
 	Domain model.Domain
 	Disk   model.DiskSource // as the domain names it
 	Last   bool             // the node does not tell what it runs now, and has shown that last
+
+	// Failed is the start that has left the domain; nil: it is none of such a start.
+	Failed *FailedStart
 }
 
 // Text says what is in the way of the VM, and Next what ends that.
 func (u *DiskUse) Text(vm string) string {
 	text := fmt.Sprintf("domain %q on %s writes to disk %s of VM %q", u.Domain.Name, u.Node, u.Disk.Text(), vm)
-	if u.Last {
+	switch {
+	case u.Last:
 		text += ", as that node has shown last: it does not tell now what it runs"
+	case u.Failed != nil:
+		text += ", as that node has shown last: " + u.Failed.Text()
 	}
 	return text
 }
@@ -30,6 +36,9 @@ func (u *DiskUse) Next() string {
 	if u.Last {
 		return fmt.Sprintf("wait until %s tells what it runs, or prove that it is off with 'berth node fence %s' (--confirmed-off if you have "+
 			"seen it)", u.Node, u.Node)
+	}
+	if u.Failed != nil {
+		return "try again in some seconds"
 	}
 	return fmt.Sprintf("end that domain ('virsh shutdown %s' on %s), or take the disk from it ('virsh detach-disk') or from the VM",
 		u.Domain.Name, u.Node)
@@ -64,6 +73,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 	if len(disks) == 0 {
 		return DiskUse{}, false
 	}
+	var going DiskUse // one that stays says more
 	for _, one := range s.everyone() {
 		if one.worth == off {
 			continue
@@ -76,13 +86,21 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 				same := func(d disk) bool {
 					return base(d.source) == base(source) && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
 				}
-				if slices.ContainsFunc(disks, same) && (one.worth == heard || !s.runsNowhere(domain.UUID)) {
-					return DiskUse{Node: one.node.Name, Domain: domain, Disk: source, Last: one.worth != heard}, true
+				if !slices.ContainsFunc(disks, same) || one.worth != heard && s.runsNowhere(domain.UUID) {
+					continue
 				}
+				use := DiskUse{Node: one.node.Name, Domain: domain, Disk: source, Last: one.worth != heard}
+				if !use.Last {
+					use.Failed = s.FailedStart(&domain)
+				}
+				if use.Failed == nil {
+					return use, true
+				}
+				going = use
 			}
 		}
 	}
-	return DiskUse{}, false
+	return going, going.Failed != nil
 }
 
 // runsNowhere tells whether a domain is a VM of which it is proven that it runs nowhere, whatever a node has shown last.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 )
 
 // FAULTS.md, W8. Two that write to one disk destroy it: a VM is not started while another domain has its disk, under whatever name.
@@ -28,6 +30,7 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 		source model.DiskSource
 		state  model.DomainState
 		since  func(*model.NodeFacts) // what has become of the node since it showed that
+		failed time.Duration          // how long ago the start failed that the domain is of; 0: it is of none
 		off    bool
 		stray  string // UUID of the domain; empty: one of nobody
 		used   bool
@@ -37,6 +40,17 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 		"its volume, and the node is off now": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, off: true},
 		"its volume, and that VM was stopped": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, stray: "stopped"},
 		"its volume, and that VM may run":     {disks: on, node: "n3", source: volume("vms", "db.qcow2"), since: deaf, stray: "runs", used: true},
+
+		"its volume, of a start that has just failed": {
+			disks: on, node: "n3", source: volume("vms", "db.qcow2"), failed: time.Second, used: true,
+		},
+		"its volume, of a start that failed before": {disks: on, node: "n3", source: volume("vms", "db.qcow2"), failed: time.Hour, used: true},
+		"its volume, of another VM whose start has just failed": {
+			disks: on, node: "n3", source: volume("vms", "db.qcow2"), failed: time.Second, stray: "stopped", used: true,
+		},
+		"its volume, of a failed start, and nobody hears it now": {
+			disks: on, node: "n3", source: volume("vms", "db.qcow2"), failed: time.Second, since: deaf, used: true,
+		},
 
 		"its volume, on another node":       {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), used: true},
 		"its volume, by its path":           {disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/db.qcow2"}, used: true},
@@ -67,6 +81,7 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 			f.Domains = []model.Domain{{
 				UUID: cmp.Or(tc.stray, "stray"), Name: "copy", State: tc.state, Sources: []model.DiskSource{tc.source},
 			}}
+			f.Domains[0].Managed, f.Domains[0].Operation = tc.failed > 0, "o7"
 			if tc.since != nil {
 				tc.since(f)
 			}
@@ -75,12 +90,22 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 		if tc.off {
 			s.fenced(tc.node)
 		}
+		s.history = append(s.history, operation.Operation{
+			ID: "o7", Kind: operation.Start, VM: cmp.Or(tc.stray, "stray"), Phase: operation.Ended, Result: operation.Failed,
+			EndedAt: s.at.Add(-tc.failed),
+		})
 		use, used := s.survey().UsedDisk(&s.vm, "")
 		if used != tc.used {
 			t.Errorf("%s: %t, %+v", name, used, use)
 		}
 		if text := use.Text("db"); used && !strings.Contains(text, `domain "copy" on node`+tc.node[1:]+" writes to disk ") {
 			t.Errorf("%s: %s", name, text)
+		}
+		goes := tc.failed == time.Second && tc.since == nil
+		if (use.Failed != nil) != goes || goes && (!use.Failed.GoesSoon(s.at) || use.Failed.GoesSoon(s.at.Add(time.Minute))) ||
+			strings.Contains(use.Text("db"), "(operation o7)") != goes ||
+			used && strings.Contains(use.Next(), "virsh shutdown") == (goes || tc.since != nil) {
+			t.Errorf("%s: %q, next %q, %+v", name, use.Text("db"), use.Next(), use.Failed)
 		}
 		if next := use.Next(); used && strings.Contains(next, "berth node fence node3") != (tc.since != nil) {
 			t.Errorf("%s: %s", name, next)

@@ -87,6 +87,14 @@ var diskMutants = []mutant{
 		is: "path.Dir(source.Path) == path.Clean(pool.Path)", becomes: "source.Path == path.Clean(pool.Path)",
 	},
 	{
+		name: "what-a-failed-start-left-stays", file: "coordinator/evidence/failed_start.go", suite: inEvidence.only("DiskThatAnother"),
+		is: "if failed && s.At.Before(", becomes: "if failed && s.At.After(",
+	},
+	{
+		name: "nobody-waits-for-what-goes", file: "coordinator/control/drifts/unused.go", suite: inControl.only("FailedOneHasLeft"),
+		is: "if failed.GoesSoon(now.At) {", becomes: "if failed.GoesSoon(now.At) && now == nil {",
+	},
+	{
 		name: "a-local-volume-is-everywhere", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("DiskThatAnother"),
 		is: "if len(record.Volume.Nodes) > 0 {", becomes: "if len(record.Volume.Nodes) > 9 {",
 	},

@@ -1,6 +1,7 @@
 package drifts
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,15 +20,61 @@ func DisksFree(survey func() *evidence.Survey, vm *model.VM, target string) erro
 	if len(vm.Disks)+len(vm.Spec.Disks)+len(vm.Drifted()) == 0 && vm.Spec.XML == "" {
 		return nil
 	}
-	use, used := survey().UsedDisk(vm, target)
+	now := survey()
+	use, used := now.UsedDisk(vm, target)
 	if !used {
 		return nil
 	}
-	return &lead.Error{
+	refusal := &lead.Error{
 		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: use.Text(vm.Name),
 		NextStep: fmt.Sprintf("%s; 'berth vm why-not-started %s' shows what is in the way", use.Next(), vm.Name),
 	}
+	return going(now, use.Failed, refusal)
 }
+
+// NotStartedThere refuses to start a VM of which a node shows a domain that Berth has not started there, or not successfully.
+func NotStartedThere(now *evidence.Survey, vm *model.VM, node string) error {
+	refusal := &lead.Error{
+		Code: lead.Conflict, Subject: "vm/" + vm.Name,
+		Message: fmt.Sprintf("a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, now.NodeName(node)),
+		NextStep: fmt.Sprintf(
+			"see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy' "+
+				"('systemctl restart libvirtd' there, if that hangs)", vm.Name, vm.Name,
+		),
+	}
+	facts := now.Facts(node)
+	failed := now.FailedStart(facts.Domain(vm.ID))
+	if failed != nil {
+		refusal.Message = fmt.Sprintf("a domain with the UUID of VM %q is on %s, as that node has shown last: %s", vm.Name, now.NodeName(node),
+			failed.Text())
+		refusal.NextStep = "try again in some seconds"
+	}
+	return going(now, failed, refusal)
+}
+
+// going is a refusal because of a domain that a failed start may have left. It is worth asking again while that has just failed.
+func going(now *evidence.Survey, failed *evidence.FailedStart, refusal *lead.Error) error {
+	if failed == nil {
+		return refusal
+	}
+	refusal.Code = lead.Busy
+	if failed.GoesSoon(now.At) {
+		return &goingError{refusal}
+	}
+	return refusal
+}
+
+// goingError is a refusal because of a domain that its node is about to tell gone.
+type goingError struct{ refusal *lead.Error }
+
+// Error implements error.
+func (e *goingError) Error() string { return e.refusal.Message }
+
+// Unwrap is the refusal.
+func (e *goingError) Unwrap() error { return e.refusal }
+
+// GoesSoon tells whether a refusal will not hold in a moment, so that it is worth asking again.
+func GoesSoon(err error) bool { return errors.As(err, new(*goingError)) }
 
 // Unused refuses a disk that somebody else has: a domain that runs, or another VM by its record. Two that write to one disk destroy
 // what is on it.

@@ -14,7 +14,7 @@ type Retry int
 const (
 	Decided    Retry = iota // nothing has to be made again
 	Stale                   // the state has changed since the decision was made
-	Incomplete              // refused, but this leader has not heard all nodes yet
+	Incomplete              // refused, but this leader has not heard yet what nodes are about to tell
 )
 
 // MostReplans bounds how often a decision is made again because the state has changed.

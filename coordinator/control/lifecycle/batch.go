@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"berth/coordinator/affinity"
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
@@ -89,7 +90,7 @@ func (l *Lifecycle) startUnit(
 	for _, vm := range unit {
 		results[vm.ID] = StartedVM{VMName: vm.Name, Unit: othersOf(unit, vm.ID)}
 		_, err := l.startable(now, startRequest{StartVM: StartVM{Name: vm.Name}, last: l.askLastNode(ctx, vm.Name)})
-		may := err == nil || errors.Is(err, errAskFirst) || isEarly(err)
+		may := err == nil || errors.Is(err, errAskFirst) || isEarly(err) || drifts.GoesSoon(err)
 		if _, repeated := OperationOf(snapshot, requestOf(request.RequestID, vm.ID)); may || repeated {
 			open = append(open, vm)
 			continue

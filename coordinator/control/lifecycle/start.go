@@ -52,7 +52,7 @@ func retryOf(err error, settled bool) lead.Retry {
 	switch {
 	case errors.Is(err, errAskFirst):
 		return lead.Stale
-	case isEarly(err) && !settled:
+	case isEarly(err) && !settled, drifts.GoesSoon(err):
 		return lead.Incomplete
 	}
 	return lead.Decided
@@ -123,7 +123,7 @@ func (l *Lifecycle) decideStart(now scene, request startRequest) decidedStart {
 		err = drifts.DisksFree(now.survey, &vm, target.Node)
 	}
 	if err != nil || request.DryRun {
-		return decidedStart{Started: Started{Decision: decision, VM: vm}, err: err}
+		return decidedStart{Started: Started{Decision: decision, VM: vm}, again: retryOf(err, now.settled), err: err}
 	}
 	target.Behind = behind(snapshot, target.Node, now.starting[target.Node])
 	expected, at := vm.Revision, l.Now()

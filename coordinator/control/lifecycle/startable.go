@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/estate"
 	"berth/coordinator/evidence"
@@ -58,16 +59,7 @@ func (l *Lifecycle) startable(now scene, request startRequest) (vm model.VM, err
 		}
 	}
 	if elsewhere != "" {
-		return vm, &lead.Error{
-			Code: lead.Conflict, Subject: subject,
-			Message: fmt.Sprintf(
-				"a domain with the UUID of VM %q is on %s, and Berth has not started it there", vm.Name, lead.NodeName(snapshot, elsewhere),
-			),
-			NextStep: fmt.Sprintf(
-				"see 'berth vm show %s': take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy' "+
-					"('systemctl restart libvirtd' there, if that hangs)", vm.Name, vm.Name,
-			),
-		}
+		return vm, drifts.NotStartedThere(now.survey(), &vm, elsewhere)
 	}
 	if err := onRemoved(now.survey(), &vm); err != nil {
 		return vm, err
