@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"stops":       stops,
 			"exits":       exits,
 			"context":     context,
+			"estate":      largeEstate,
 			"listen":      listen,
 			"token":       token,
 		},

@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,9 @@ import (
 
 // maxDocument is the longest estate that is read: what one request may hold.
 const maxDocument = 16 * units.MiB
+
+// estateLimit is how long the coordinators have for a whole estate: the largest takes seconds, and much longer on a busy machine.
+const estateLimit = 2 * time.Minute
 
 // ApplyCommand is the command apply.
 func ApplyCommand(a *term.App) *cobra.Command {
@@ -93,9 +98,12 @@ func readDocument(cmd *cobra.Command, path string) ([]byte, error) {
 	case err != nil:
 		return nil, term.Failf(rpc.Invalid, "check the file", "read the estate: %w", err)
 	case len(data) > int(maxDocument):
-		return nil, term.Failf(
-			rpc.Invalid, "split it: what a document does not name stays", "the estate in %s is longer than %v", path, maxDocument,
-		)
+		size := fmt.Sprintf("more than %d", maxDocument)
+		if file, err := os.Stat(path); path != "-" && err == nil && file.Mode().IsRegular() {
+			size = strconv.FormatInt(file.Size(), 10)
+		}
+		return nil, term.Failf(rpc.Invalid, "split it: what a document does not name stays",
+			"the estate in %s has %s bytes, at most %v are read", path, size, maxDocument)
 	case len(strings.TrimSpace(string(data))) == 0:
 		return nil, term.Failf(rpc.Invalid, "check that it is the right file", "the estate in %s is empty", path)
 	}
@@ -113,7 +121,7 @@ func apply(a *term.App, cmd *cobra.Command, request *berthv1.ApplyEstateRequest,
 			return err
 		}
 	}
-	answer, err := term.Ask(cmd.Context(), s, term.Client.ApplyEstate, request)
+	answer, err := term.AskFor(cmd.Context(), s, estateLimit, term.Client.ApplyEstate, request)
 	if err != nil {
 		return err
 	}
@@ -126,7 +134,7 @@ func apply(a *term.App, cmd *cobra.Command, request *berthv1.ApplyEstateRequest,
 
 // confirmPrune asks only where something would be deleted, and names it.
 func confirmPrune(cmd *cobra.Command, s *term.Session, request *berthv1.ApplyEstateRequest) error {
-	answer, err := term.Ask(cmd.Context(), s, term.Client.ApplyEstate, &berthv1.ApplyEstateRequest{
+	answer, err := term.AskFor(cmd.Context(), s, estateLimit, term.Client.ApplyEstate, &berthv1.ApplyEstateRequest{
 		Document: request.GetDocument(), File: request.GetFile(), Prune: true, DryRun: true,
 	})
 	if err != nil {

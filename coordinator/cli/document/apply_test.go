@@ -133,7 +133,8 @@ func TestApplyRefusesABadFile(t *testing.T) {
 	huge := filepath.Join(folder, "huge.yaml")
 	clitest.WriteFile(t, huge, make([]byte, 16<<20+1))
 	for path, say := range map[string]string{
-		filepath.Join(folder, "none.yaml"): "no such file", huge: "is longer than 16 MiB", "-": "is empty", folder: "is a directory",
+		filepath.Join(folder, "none.yaml"): "no such file", huge: "has 16777217 bytes, at most 16 MiB are read",
+		"-": "is empty", folder: "is a directory",
 	} {
 		w.In = strings.NewReader(" \n")
 		if said := w.Run("apply", "-f", path); said.Exit != term.Failed || !strings.Contains(said.ErrOut, say) ||

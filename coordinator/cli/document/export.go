@@ -49,7 +49,12 @@ surprising decision is a file. Names, sizes and keys stand in it; no secrets.`,
 }
 
 func export(a *term.App, cmd *cobra.Command, request *berthv1.ExportEstateRequest, to string) error {
-	answer, err := term.AskOnce(a, cmd, term.Client.ExportEstate, request)
+	s, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := term.AskFor(cmd.Context(), s, estateLimit, term.Client.ExportEstate, request)
 	if err != nil {
 		return err
 	}
