@@ -2,34 +2,30 @@ package authorities
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"berth/coordinator/identities"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/coordinator/state/statetest"
 	"berth/shared/pki"
 )
 
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+var noon = statetest.Noon
 
-// site is a state with a log of its own: coordinator m1, node n1 and operator o1 have certificates by the first authority.
+// site is a state in which coordinator m1, node n1 and operator o1 have certificates by the first authority.
 type site struct {
-	*testing.T
-	store *state.Store
-	index uint64
+	*statetest.Site
 	first *pki.Authority
 	next  *pki.Authority
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, store: state.NewStore()}
+	s := &site{Site: statetest.New(t)}
 	for _, into := range []**pki.Authority{&s.first, &s.next} {
 		made, err := pki.NewAuthority("c1", noon)
 		if err != nil {
@@ -37,17 +33,12 @@ func newSite(t *testing.T) *site {
 		}
 		*into = made
 	}
-	s.apply(state.Command{
-		Expect:  []state.Expectation{{Table: state.Nodes, ID: "n1"}, {Table: state.Members, ID: "m1"}},
-		Nodes:   []model.Node{{ID: "n1", Name: "n1", Cluster: model.DefaultCluster}},
-		Members: []model.Member{{ID: "m1", Name: "m1"}},
-	})
-	s.apply(state.RaiseLevel(state.IdentityLevel))
-	command, due := identities.Begin(s.store.Snapshot(), []pki.Bearer{s.bearer("m1"), s.bearer("o1"), s.bearer("n1")}, noon)
+	s.Apply(state.RaiseLevel(state.IdentityLevel))
+	command, due := identities.Begin(s.Snapshot(), []pki.Bearer{s.bearer("m1"), s.bearer("o1"), s.bearer("n1")}, noon)
 	if !due {
 		t.Fatal("records do not begin")
 	}
-	s.apply(command)
+	s.Apply(command)
 	return s
 }
 
@@ -59,35 +50,22 @@ func (s *site) bearer(id string) pki.Bearer {
 	}
 }
 
-func (s *site) apply(command state.Command) {
-	s.Helper()
-	s.index++
-	command.Key, command.At = fmt.Sprint("k", s.index), noon
-	data, err := command.Encode()
-	if err != nil {
-		s.Fatal(err)
-	}
-	if result := s.store.FSM().Apply(&raft.Log{Index: s.index, Data: data}).(state.Result); result.Refusal != nil {
-		s.Fatal(result.Refusal)
-	}
-}
-
 func (s *site) announce() {
 	s.Helper()
-	command, err := Announce(s.store.Snapshot(), s.first, s.next, false, "operator/o1", noon)
+	command, err := Announce(s.Snapshot(), s.first, s.next, false, "operator/o1", noon)
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.apply(command)
+	s.Apply(command)
 }
 
 func (s *site) trust(id string) {
 	s.Helper()
-	command, due := Confirm(s.store.Snapshot(), s.bearer(id), []string{s.first.ID(), s.next.ID()}, noon)
+	command, due := Confirm(s.Snapshot(), s.bearer(id), []string{s.first.ID(), s.next.ID()}, noon)
 	if !due {
 		s.Fatalf("that %s trusts the new one is not written down", id)
 	}
-	s.apply(command)
+	s.Apply(command)
 }
 
 // renew has somebody seen with a certificate by the new authority.
@@ -95,27 +73,27 @@ func (s *site) renew(id string) {
 	s.Helper()
 	who := s.bearer(id)
 	who.Authority, who.Until = s.next.ID(), who.Until.Add(time.Hour)
-	command, due := identities.Renewed(s.store.Snapshot(), who, noon)
+	command, due := identities.Renewed(s.Snapshot(), who, noon)
 	if !due {
 		s.Fatalf("%s is not renewed", id)
 	}
-	s.apply(command)
+	s.Apply(command)
 }
 
 func (s *site) advance(at time.Time, want bool) {
 	s.Helper()
-	command, due := Advance(s.store.Snapshot(), at)
+	command, due := Advance(s.Snapshot(), at)
 	if due != want {
-		s.Fatalf("something is due: %v, want %v; %+v", due, want, ProgressOf(s.store.Snapshot(), at))
+		s.Fatalf("something is due: %v, want %v; %+v", due, want, ProgressOf(s.Snapshot(), at))
 	}
 	if due {
-		s.apply(command)
+		s.Apply(command)
 	}
 }
 
 func (s *site) want(states ...State) {
 	s.Helper()
-	list := Of(s.store.Snapshot())
+	list := Of(s.Snapshot())
 	var are []State
 	for _, one := range list.All {
 		are = append(are, one.State)
@@ -127,7 +105,7 @@ func (s *site) want(states ...State) {
 
 func (s *site) waits(want ...string) {
 	s.Helper()
-	if p := ProgressOf(s.store.Snapshot(), noon); !slices.Equal(p.Names(), want) || len(want) > 0 && p.Waiting == "" {
+	if p := ProgressOf(s.Snapshot(), noon); !slices.Equal(p.Names(), want) || len(want) > 0 && p.Waiting == "" {
 		s.Fatalf("it waits for %v (%s), want %v", p.Waits, p.Waiting, want)
 	}
 }
@@ -142,12 +120,12 @@ func TestAnAuthorityFollowsAnother(t *testing.T) {
 		s.advance(noon, false)
 		s.trust(id)
 	}
-	if _, again := Confirm(s.store.Snapshot(), s.bearer("n1"), []string{s.next.ID()}, noon); again {
+	if _, again := Confirm(s.Snapshot(), s.bearer("n1"), []string{s.next.ID()}, noon); again {
 		t.Error("what is on record is written down again")
 	}
 	s.advance(noon, true)
 	s.want(Outgoing, Issuing)
-	list := Of(s.store.Snapshot())
+	list := Of(s.Snapshot())
 	if ids := list.IDs(); !slices.Equal(ids, []string{s.next.ID(), s.first.ID()}) {
 		t.Errorf("in this order are trusted %v", ids)
 	}
@@ -161,7 +139,7 @@ func TestAnAuthorityFollowsAnother(t *testing.T) {
 	s.advance(noon, true)
 	s.want(Retired, Issuing)
 	s.advance(noon, false)
-	list = Of(s.store.Snapshot())
+	list = Of(s.Snapshot())
 	if ids, err := pki.AuthorityIDs(list.Trusted()); err != nil || !slices.Equal(ids, []string{s.next.ID()}) {
 		t.Errorf("at the end the files have %v, %v", ids, err)
 	}
@@ -178,7 +156,7 @@ func TestATokenOfBeforeIsWaitedFor(t *testing.T) {
 	for _, id := range []string{"m1", "n1", "o1"} {
 		s.renew(id)
 	}
-	s.apply(state.Command{
+	s.Apply(state.Command{
 		Expect: []state.Expectation{{Table: state.Tokens, ID: "t1"}, {Table: state.Tokens, ID: "t2"}},
 		Tokens: []model.Token{
 			{Hash: "t1", Purpose: model.PurposeAgent, ExpiresAt: noon.Add(10 * time.Minute)},
@@ -186,7 +164,7 @@ func TestATokenOfBeforeIsWaitedFor(t *testing.T) {
 		},
 	})
 	s.advance(noon, false)
-	if p := ProgressOf(s.store.Snapshot(), noon); !p.Tokens || p.Waiting == "" {
+	if p := ProgressOf(s.Snapshot(), noon); !p.Tokens || p.Waiting == "" {
 		t.Errorf("it says %+v", p)
 	}
 	s.advance(noon.Add(11*time.Minute), true)
@@ -200,7 +178,7 @@ func TestWhoseCertificateHasEndedIsNotWaitedFor(t *testing.T) {
 	s.announce()
 	s.waits("coordinator/m1", "node/n1", "operator/o1")
 	for i, until := range []time.Time{{}, s.bearer("n1").Until, s.bearer("o1").Until} {
-		if wait := ProgressOf(s.store.Snapshot(), noon).Waits[i]; !wait.Until.Equal(until) || !wait.Since.Equal(noon) {
+		if wait := ProgressOf(s.Snapshot(), noon).Waits[i]; !wait.Until.Equal(until) || !wait.Since.Equal(noon) {
 			t.Errorf("%s is waited for from %s until %s, want until %s", wait.Subject, wait.Since, wait.Until, until)
 		}
 	}
@@ -208,61 +186,61 @@ func TestWhoseCertificateHasEndedIsNotWaitedFor(t *testing.T) {
 	s.waits("node/n1", "operator/o1")
 	later := noon.Add(pki.CertificateLife + time.Minute)
 	s.advance(later, true)
-	if p := ProgressOf(s.store.Snapshot(), later); !slices.Equal(p.Names(), []string{"coordinator/m1"}) {
+	if p := ProgressOf(s.Snapshot(), later); !slices.Equal(p.Names(), []string{"coordinator/m1"}) {
 		t.Errorf("it waits for %v", p.Waits)
 	}
 }
 
 func TestSomebodyMaySayThatItGoesOn(t *testing.T) {
 	s := newSite(t)
-	if _, _, err := Pass(s.store.Snapshot(), noon); !errors.Is(err, ErrNothing) {
+	if _, _, err := Pass(s.Snapshot(), noon); !errors.Is(err, ErrNothing) {
 		t.Errorf("without a rotation: %v", err)
 	}
 	s.announce()
 	s.trust("m1")
 	s.trust("o1")
-	command, names, err := Pass(s.store.Snapshot(), noon)
+	command, names, err := Pass(s.Snapshot(), noon)
 	if err != nil || !slices.Equal(names, []string{"node/n1"}) {
 		t.Fatalf("left behind are %v, %v", names, err)
 	}
-	s.apply(command)
+	s.Apply(command)
 	s.advance(noon, true)
 	s.want(Outgoing, Issuing)
 	s.renew("m1")
 	s.renew("o1")
 	s.advance(noon, false) // it may be there now
-	node, _ := s.store.Snapshot().Identity("n1")
-	if Lost(s.store.Snapshot(), &node) {
+	node, _ := s.Snapshot().Identity("n1")
+	if Lost(s.Snapshot(), &node) {
 		t.Error("a node is given up whose authority is trusted")
 	}
-	command, _, err = Pass(s.store.Snapshot(), noon)
+	command, _, err = Pass(s.Snapshot(), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.apply(command)
+	s.Apply(command)
 	s.advance(noon, true)
 	s.want(Retired, Issuing)
-	if !Lost(s.store.Snapshot(), &node) {
+	if !Lost(s.Snapshot(), &node) {
 		t.Error("a node that was left behind needs no token")
 	}
 }
 
 func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
 	s := newSite(t)
-	if _, err := Cancel(s.store.Snapshot(), noon); !errors.Is(err, ErrNothing) {
+	if _, err := Cancel(s.Snapshot(), noon); !errors.Is(err, ErrNothing) {
 		t.Errorf("nothing to take back: %v", err)
 	}
 	s.announce()
-	if _, err := Announce(s.store.Snapshot(), s.first, s.next, false, "", noon); !errors.Is(err, ErrUnderWay) {
+	if _, err := Announce(s.Snapshot(), s.first, s.next, false, "", noon); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("two at once: %v", err)
 	}
-	command, err := Cancel(s.store.Snapshot(), noon)
+	command, err := Cancel(s.Snapshot(), noon)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.apply(command)
+	s.Apply(command)
 	s.want(Issuing, Retired)
-	if _, err := Announce(s.store.Snapshot(), s.first, s.next, false, "", noon); !errors.Is(err, ErrSame) {
+	if _, err := Announce(s.Snapshot(), s.first, s.next, false, "", noon); !errors.Is(err, ErrSame) {
 		t.Errorf("the same again: %v", err)
 	}
 	if s.next, err = pki.NewAuthority("c1", noon); err != nil {
@@ -273,7 +251,7 @@ func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
 		s.trust(id)
 	}
 	s.advance(noon, true)
-	if _, err := Cancel(s.store.Snapshot(), noon); !errors.Is(err, ErrTooLate) {
+	if _, err := Cancel(s.Snapshot(), noon); !errors.Is(err, ErrTooLate) {
 		t.Errorf("taken back when it signs: %v", err)
 	}
 }
@@ -335,19 +313,19 @@ func TestFilesThatAreNewerThanTheStateCount(t *testing.T) {
 			if is.issuing {
 				s.advance(noon, true)
 			}
-			command, due := Adopt(s.store.Snapshot(), is.signs(s), is.trusted(s), noon)
+			command, due := Adopt(s.Snapshot(), is.signs(s), is.trusted(s), noon)
 			if due != (is.want != nil) {
 				t.Fatalf("something is due: %v", due)
 			}
 			if !due {
 				return
 			}
-			s.apply(command)
+			s.Apply(command)
 			s.want(is.want...)
-			if _, again := Adopt(s.store.Snapshot(), is.signs(s), is.trusted(s), noon); again {
+			if _, again := Adopt(s.Snapshot(), is.signs(s), is.trusted(s), noon); again {
 				t.Error("it is adopted again and again")
 			}
-			list := Of(s.store.Snapshot())
+			list := Of(s.Snapshot())
 			here, _ := pki.AuthorityIDs(is.trusted(s))
 			if ids := list.IDs(); !slices.Equal(ids, here) {
 				t.Errorf("trusted are %v, and the files have %v", ids, here)
@@ -388,7 +366,7 @@ func TestTheEndOfAnAuthorityIsToldLongBefore(t *testing.T) {
 		{13 * day, []string{"the authority cluster"}},
 		{-day, nil},
 	} {
-		command, due := Remind(s.store.Snapshot(), s.first, hypervisors, end.Add(-is.before))
+		command, due := Remind(s.Snapshot(), s.first, hypervisors, end.Add(-is.before))
 		if due != (len(is.events) > 0) || len(command.Events) != len(is.events) {
 			t.Fatalf("%s before: %v", is.before, command.Events)
 		}
@@ -398,7 +376,7 @@ func TestTheEndOfAnAuthorityIsToldLongBefore(t *testing.T) {
 			}
 		}
 		if due {
-			s.apply(command)
+			s.Apply(command)
 		}
 	}
 	s.want(Issuing)
@@ -413,15 +391,15 @@ func TestACertificateForYearsHoldsNothingUpOnceItIsRenewed(t *testing.T) {
 	s := newSite(t)
 	long := s.bearer("o1")
 	long.Until = noon.Add(pki.UnrenewedLife)
-	command, due := Seen(s.store.Snapshot(), long, noon)
+	command, due := Seen(s.Snapshot(), long, noon)
 	if !due {
 		t.Fatal("a later end is not written down")
 	}
-	s.apply(command)
+	s.Apply(command)
 	s.announce()
 	renewed := s.bearer("o1")
 	renewed.Authority = s.next.ID()
-	if _, due := Seen(s.store.Snapshot(), renewed, noon); due {
+	if _, due := Seen(s.Snapshot(), renewed, noon); due {
 		t.Error("an authority that signs nothing yet counts")
 	}
 	for _, id := range []string{"m1", "n1", "o1"} {
@@ -433,14 +411,14 @@ func TestACertificateForYearsHoldsNothingUpOnceItIsRenewed(t *testing.T) {
 	s.waits("operator/o1")
 	forged := renewed
 	forged.ID = "o9"
-	if _, due := Seen(s.store.Snapshot(), forged, noon); due {
+	if _, due := Seen(s.Snapshot(), forged, noon); due {
 		t.Error("somebody else renews it")
 	}
-	if command, due = Seen(s.store.Snapshot(), renewed, noon); !due {
+	if command, due = Seen(s.Snapshot(), renewed, noon); !due {
 		t.Fatal("the new authority is not written down")
 	}
-	s.apply(command)
-	if _, due := Seen(s.store.Snapshot(), renewed, noon); due {
+	s.Apply(command)
+	if _, due := Seen(s.Snapshot(), renewed, noon); due {
 		t.Error("what is on record is written down again")
 	}
 	s.advance(noon, true)

@@ -5,68 +5,44 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"berth/coordinator/model"
 	"berth/coordinator/state"
+	"berth/coordinator/state/statetest"
 	"berth/shared/pki"
 )
 
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+var noon = statetest.Noon
 
-// site is a state with a log of its own: node n1 and coordinator m1 are on record.
-type site struct {
-	*testing.T
-	store *state.Store
-	index uint64
-}
+// site is a state with node n1 and coordinator m1 on record.
+type site struct{ *statetest.Site }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
-	s := &site{T: t, store: state.NewStore()}
-	s.apply(state.Command{
-		Expect:  []state.Expectation{{Table: state.Nodes, ID: "n1"}, {Table: state.Members, ID: "m1"}},
-		Nodes:   []model.Node{{ID: "n1", Name: "hv1", Cluster: model.DefaultCluster}},
-		Members: []model.Member{{ID: "m1", Name: "coord1"}},
-	})
-	return s
-}
-
-func (s *site) apply(command state.Command) {
-	s.Helper()
-	s.index++
-	command.Key, command.At = fmt.Sprint("k", s.index), noon
-	data, err := command.Encode()
-	if err != nil {
-		s.Fatal(err)
-	}
-	if result := s.store.FSM().Apply(&raft.Log{Index: s.index, Data: data}).(state.Result); result.Refusal != nil {
-		s.Fatal(result.Refusal)
-	}
+	return &site{statetest.New(t)}
 }
 
 func (s *site) begin(founders ...pki.Bearer) {
 	s.Helper()
-	s.apply(state.RaiseLevel(state.IdentityLevel))
-	command, due := Begin(s.store.Snapshot(), founders, noon)
+	s.Apply(state.RaiseLevel(state.IdentityLevel))
+	command, due := Begin(s.Snapshot(), founders, noon)
 	if !due {
 		s.Fatal("records do not begin")
 	}
-	s.apply(command)
+	s.Apply(command)
 }
 
 func (s *site) record(who pki.Bearer) {
 	s.Helper()
-	command, due := Record(s.store.Snapshot(), who, noon)
+	command, due := Record(s.Snapshot(), who, noon)
 	if !due {
 		s.Fatalf("%s is not recorded", who)
 	}
-	s.apply(command)
+	s.Apply(command)
 }
 
 func (s *site) want(want Standing, who pki.Bearer, at time.Time) {
 	s.Helper()
-	if got := Judge(s.store.Snapshot(), who, at); got != want {
+	if got := Judge(s.Snapshot(), who, at); got != want {
 		s.Errorf("%s with key %q %s (%d), want %d", who, who.Key, got.Why(), got, want)
 	}
 }
@@ -101,10 +77,10 @@ func TestARevocationEndsAllRights(t *testing.T) {
 	s.begin(admin)
 	s.record(node)
 	for _, who := range []pki.Bearer{admin, node} {
-		identity, _ := s.store.Snapshot().Identity(who.ID)
+		identity, _ := s.Snapshot().Identity(who.ID)
 		var command state.Command
 		Put(&command, identity.Revoke(noon, "operator/x", "lost"))
-		s.apply(command)
+		s.Apply(command)
 		s.want(Revoked, who, noon)
 		who.Key = "forged"
 		s.want(Revoked, who, noon)
@@ -117,13 +93,13 @@ func TestARemovedNodeIsGone(t *testing.T) {
 	s.begin(bearer(pki.RoleOperator, "o1", "k-admin"))
 	node := bearer(pki.RoleAgent, "n1", "k-n1")
 	s.record(node)
-	now, _ := s.store.Snapshot().Node("n1")
+	now, _ := s.Snapshot().Node("n1")
 	command := state.Command{
 		Expect: []state.Expectation{{Table: state.Nodes, ID: "n1", Revision: now.Revision}},
 		Delete: []state.Record{{Table: state.Nodes, ID: "n1"}},
 	}
-	Remove(s.store.Snapshot(), &command, node.Identity, noon, "operator/x")
-	s.apply(command)
+	Remove(s.Snapshot(), &command, node.Identity, noon, "operator/x")
+	s.Apply(command)
 	s.want(Gone, node, noon)
 	if Gone.Counts() {
 		t.Error("it counts")
@@ -138,13 +114,13 @@ func TestAfterAnUpgradeTheFirstKeyThatIsSeenCounts(t *testing.T) {
 	node, coordinator, alice := bearer(pki.RoleAgent, "n1", "k-n1"), bearer(pki.RolePeer, "m1", "k-m1"), bearer(pki.RoleOperator, "o1", "k-o1")
 	for _, who := range []pki.Bearer{node, coordinator, alice} {
 		s.want(Unrecorded, who, noon) // as in the release before
-		if _, due := Record(s.store.Snapshot(), who, noon); due {
+		if _, due := Record(s.Snapshot(), who, noon); due {
 			t.Errorf("%s is recorded where a member may not know of records", who)
 		}
 	}
 	s.want(Unknown, bearer(pki.RolePeer, "m9", "x"), noon)
 	s.want(Gone, bearer(pki.RoleAgent, "n9", "x"), noon)
-	if _, due := Begin(s.store.Snapshot(), nil, noon); due {
+	if _, due := Begin(s.Snapshot(), nil, noon); due {
 		t.Error("records begin where a member may not know of them")
 	}
 	s.begin()
@@ -169,13 +145,13 @@ func TestTwoOperatorsOfOneNameAreToldApart(t *testing.T) {
 	first.Name, second.Name = "admin", "admin"
 	s.record(first)
 	s.record(second)
-	one, _ := s.store.Snapshot().Identity("o1")
-	other, _ := s.store.Snapshot().Identity("o2")
+	one, _ := s.Snapshot().Identity("o1")
+	other, _ := s.Snapshot().Identity("o2")
 	if one.Name != "admin" || other.Name == "admin" {
 		t.Errorf("they are %q and %q", one.Name, other.Name)
 	}
 	events := []model.Event{{Caller: "operator/admin"}, {Caller: "operator/" + other.Name}, {Caller: "berth"}, {Caller: "operator/nobody"}}
-	Sign(s.store.Snapshot(), events)
+	Sign(s.Snapshot(), events)
 	for i, want := range []string{"o1", "o2", "", ""} {
 		if events[i].CallerID != want {
 			t.Errorf("%s is the identity %q, want %q", events[i].Caller, events[i].CallerID, want)
@@ -186,7 +162,7 @@ func TestTwoOperatorsOfOneNameAreToldApart(t *testing.T) {
 // An operator who logs in before records begin has a used token and nothing else.
 func TestWhoWasLetInJustBeforeRecordsBeganIsKept(t *testing.T) {
 	s := newSite(t)
-	s.apply(state.Command{
+	s.Apply(state.Command{
 		Expect: []state.Expectation{{Table: state.Tokens, ID: "h"}},
 		Tokens: []model.Token{{Hash: "h", Purpose: model.PurposeOperator, UsedBy: "o2", UsedAt: noon}},
 	})
@@ -194,7 +170,7 @@ func TestWhoWasLetInJustBeforeRecordsBeganIsKept(t *testing.T) {
 	alice := bearer(pki.RoleOperator, "o2", "k-o2")
 	s.want(Unrecorded, alice, noon.Add(time.Hour))
 	s.record(alice)
-	if identity, _ := s.store.Snapshot().Identity("o2"); identity.Name != alice.Name {
+	if identity, _ := s.Snapshot().Identity("o2"); identity.Name != alice.Name {
 		t.Errorf("alice is %q", identity.Name)
 	}
 	s.want(Unknown, bearer(pki.RoleOperator, "o2", "another"), noon)
@@ -203,23 +179,22 @@ func TestWhoWasLetInJustBeforeRecordsBeganIsKept(t *testing.T) {
 func TestKeysOfCoordinatorsAreThoseOfMembers(t *testing.T) {
 	s := newSite(t)
 	s.begin(bearer(pki.RolePeer, "m1", "k-m1"), bearer(pki.RolePeer, "m2", "k-m2"), bearer(pki.RoleOperator, "o1", "k-o1"))
-	if keys := CoordinatorKeys(s.store.Snapshot(), []string{"m1", "o1"}); len(keys) != 1 || keys[0] != "k-m1" {
+	if keys := CoordinatorKeys(s.Snapshot(), []string{"m1", "o1"}); len(keys) != 1 || keys[0] != "k-m1" {
 		t.Errorf("%v", keys)
 	}
 }
 
 // A lookup must not be felt in a call.
 func BenchmarkJudge(b *testing.B) {
-	t := &testing.T{}
-	s := newSite(t)
-	s.apply(state.RaiseLevel(state.IdentityLevel))
+	s := newSite(b)
+	s.Apply(state.RaiseLevel(state.IdentityLevel))
 	var founders []pki.Bearer
 	for i := range 5000 {
 		founders = append(founders, bearer(pki.RoleAgent, fmt.Sprint("n", i), fmt.Sprint("k", i)))
 	}
-	command, _ := Begin(s.store.Snapshot(), founders, noon)
-	s.apply(command)
-	x := s.store.Snapshot()
+	command, _ := Begin(s.Snapshot(), founders, noon)
+	s.Apply(command)
+	x := s.Snapshot()
 	for b.Loop() {
 		if !Judge(x, founders[77], noon).Counts() {
 			b.Fatal("it does not count")
@@ -234,17 +209,17 @@ func TestARenewalKeepsWhatIsOpen(t *testing.T) {
 	old := bearer(pki.RoleAgent, "n1", "k-n1")
 	old.Until, old.Authority = noon.Add(30*24*time.Hour), "first"
 	s.record(old)
-	if _, due := Renewed(s.store.Snapshot(), old, noon); due {
+	if _, due := Renewed(s.Snapshot(), old, noon); due {
 		t.Error("what is on record is written down again")
 	}
 	renewed := old
 	renewed.Until, renewed.Authority = noon.Add(50*24*time.Hour), "second"
-	command, due := Renewed(s.store.Snapshot(), renewed, noon.Add(20*24*time.Hour))
+	command, due := Renewed(s.Snapshot(), renewed, noon.Add(20*24*time.Hour))
 	if !due {
 		t.Fatal("a later certificate is not written down")
 	}
-	s.apply(command)
-	identity, _ := s.store.Snapshot().Identity("n1")
+	s.Apply(command)
+	identity, _ := s.Snapshot().Identity("n1")
 	if len(identity.Keys) != 1 || !identity.ValidUntil().Equal(renewed.Until) || identity.Keys[0].Authority != "second" {
 		t.Errorf("on record is %+v", identity.Keys)
 	}
@@ -252,20 +227,20 @@ func TestARenewalKeepsWhatIsOpen(t *testing.T) {
 	s.want(Recorded, old, later) // its connection was made before
 	s.want(Recorded, renewed, later)
 	s.want(Expired, renewed, renewed.Until.Add(time.Second))
-	if _, due := Renewed(s.store.Snapshot(), old, later); due {
+	if _, due := Renewed(s.Snapshot(), old, later); due {
 		t.Error("the older certificate of a copy takes the later one's place")
 	}
 	forged := renewed
 	forged.ID, forged.Until = "n9", renewed.Until.Add(time.Hour)
-	if _, due := Renewed(s.store.Snapshot(), forged, noon); due {
+	if _, due := Renewed(s.Snapshot(), forged, noon); due {
 		t.Error("somebody else renews it")
 	}
 	var revoke state.Command
 	Put(&revoke, identity.Revoke(noon, "operator/x", "lost"))
-	s.apply(revoke)
+	s.Apply(revoke)
 	again := renewed
 	again.Until = renewed.Until.Add(time.Hour)
-	if _, due := Renewed(s.store.Snapshot(), again, noon); due {
+	if _, due := Renewed(s.Snapshot(), again, noon); due {
 		t.Error("a revoked one is renewed")
 	}
 	s.want(Revoked, renewed, noon)

@@ -92,7 +92,7 @@ var layers = []struct {
 
 	{"what tests of several packages stand on", []string{"integration/loopback"}},
 	{"development: may look at everything, nothing looks at it", []string{
-		"integration/...", "packaging/...", "coordinator/cli/clitest", "shared/exposition/expositiontest",
+		"integration/...", "packaging/...", "coordinator/cli/clitest", "coordinator/state/statetest", "shared/exposition/expositiontest",
 	}},
 }
 
