@@ -3,8 +3,6 @@ package command
 import (
 	"bufio"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -60,7 +58,8 @@ anew: this is how a host is mended whose QEMU has libvirt's key. Guests run on; 
 	renew := &cobra.Command{
 		Use: "renew", Short: "Renew certificates that are about to end, and the names that libvirt lets in", Args: exactly(),
 		Long: `Asks the cluster for its nodes and its authorities, and has libvirt let in these nodes only. Certificates with less than a third of
-their time left are renewed, with the same keys. It does nothing on a host that Berth has not set up.`,
+their time left are renewed, with the same keys; so are those by an authority that another one follows. It does nothing on
+a host that Berth has not set up.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := newLibvirtTLS(cmd)
 			if err != nil {
@@ -161,17 +160,17 @@ func (t *libvirtTLS) setUp() error {
 		return fmt.Errorf("%w: %s: nothing was changed; to replace them: berth-agent libvirt-tls setup --replace",
 			hostpki.ErrForeign, strings.Join(foreign, ", "))
 	}
-	if err := t.ask("Change this, and restart " + t.host.Daemon + "? Guests run on"); err != nil {
+	if err := t.assented("Change this, and restart " + t.host.Daemon + "? Guests run on"); err != nil {
 		return err
 	}
-	material, err := t.issue(who.Name, nil)
+	material, err := hostpki.Issue(who.Name, nil, t.certify)
 	if err != nil {
 		return err
 	}
 	if _, err := t.host.Install(material, t.replace); err != nil {
 		return err
 	}
-	if err := t.takeUp(true); err != nil {
+	if _, err := t.takeUp(true); err != nil {
 		return err
 	}
 	if todo := t.service.KeepRenewing(t.cmd.Context()); todo != "" {
@@ -214,7 +213,7 @@ var errUnasked = errors.New("nothing was changed: there is no terminal to ask on
 // errRefused says that the answer was no.
 var errRefused = errors.New("nothing was changed")
 
-func (t *libvirtTLS) ask(question string) error {
+func (t *libvirtTLS) assented(question string) error {
 	if t.assent {
 		return nil
 	}
@@ -235,43 +234,16 @@ func asked(out io.Writer, in io.Reader, question string) error {
 	return errRefused
 }
 
-func (t *libvirtTLS) takeUp(restart bool) error {
+// takeUp has libvirt use what was written. Told: the administrator was told to do it.
+func (t *libvirtTLS) takeUp(restart bool) (told bool, err error) {
 	todo, err := t.service.TakeUp(t.cmd.Context(), t.host, restart)
 	if err != nil {
-		return fmt.Errorf("the files are in their places, but %s does not use them yet: %w", t.host.Daemon, err)
+		return false, fmt.Errorf("the files are in their places, but %s does not use them yet: %w", t.host.Daemon, err)
 	}
 	if todo != "" {
 		t.say("next: %s", todo)
 	}
-	return nil
-}
-
-// issue gets certificates for keys. Keys that are not given are made.
-func (t *libvirtTLS) issue(name string, keys map[pki.Purpose][]byte) (hostpki.Material, error) {
-	var m hostpki.Material
-	requests := map[pki.Purpose][]byte{}
-	made := map[pki.Purpose][]byte{}
-	for _, purpose := range pki.Purposes {
-		var err error
-		if made[purpose] = keys[purpose]; made[purpose] != nil {
-			requests[purpose], err = pki.RequestFor(name, made[purpose])
-		} else {
-			requests[purpose], made[purpose], err = pki.NewRequest(name)
-		}
-		if err != nil {
-			return m, fmt.Errorf("the %s key: %w", purpose, err)
-		}
-	}
-	answer, err := t.certify(&berthv1.CertifyHypervisorRequest{
-		ControlCsrPem: requests[pki.Control], DataCsrPem: requests[pki.Data],
-	})
-	if err != nil {
-		return m, err
-	}
-	m.Control = hostpki.Pair{CA: answer.GetControlCaPem(), Certificate: answer.GetControlCertificatePem(), Key: made[pki.Control]}
-	m.Data = hostpki.Pair{CA: answer.GetDataCaPem(), Certificate: answer.GetDataCertificatePem(), Key: made[pki.Data]}
-	m.Names = answer.GetNames()
-	return m, nil
+	return todo != "", nil
 }
 
 // How long the leader is looked for: an election takes about a second.
@@ -281,7 +253,23 @@ const (
 )
 
 // certify asks the coordinators in turn until one leads.
-func (t *libvirtTLS) certify(request *berthv1.CertifyHypervisorRequest) (*berthv1.CertifyHypervisorResponse, error) {
+func (t *libvirtTLS) certify(question hostpki.Question) (m hostpki.Material, err error) {
+	request := &berthv1.CertifyHypervisorRequest{
+		ControlCsrPem: question.Requests[pki.Control], DataCsrPem: question.Requests[pki.Data],
+		ControlTrusts: question.Uses[pki.Control].Trusts, ControlAuthority: question.Uses[pki.Control].By,
+		DataTrusts: question.Uses[pki.Data].Trusts, DataAuthority: question.Uses[pki.Data].By,
+	}
+	answer, err := t.ask(request)
+	if err != nil {
+		return m, err
+	}
+	m.Control = hostpki.Pair{CA: answer.GetControlCaPem(), Certificate: answer.GetControlCertificatePem()}
+	m.Data = hostpki.Pair{CA: answer.GetDataCaPem(), Certificate: answer.GetDataCertificatePem()}
+	m.Names = answer.GetNames()
+	return m, nil
+}
+
+func (t *libvirtTLS) ask(request *berthv1.CertifyHypervisorRequest) (*berthv1.CertifyHypervisorResponse, error) {
 	tlsConfig, err := pki.ClientConfig(t.settings.files(), pki.RolePeer)
 	if err != nil {
 		return nil, err
@@ -318,27 +306,6 @@ func (t *libvirtTLS) certify(request *berthv1.CertifyHypervisorRequest) (*berthv
 	}
 }
 
-// mustRenew tells whether a certificate has less than a third of its time left, or is not what the authority has signed.
-func mustRenew(certificate, authority []byte, now time.Time) bool {
-	leaf, err := certificateIn(certificate)
-	if err != nil {
-		return true
-	}
-	ca, err := certificateIn(authority)
-	if err != nil || leaf.CheckSignatureFrom(ca) != nil {
-		return true
-	}
-	return leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/3
-}
-
-func certificateIn(text []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, errors.New("not a certificate in PEM")
-	}
-	return x509.ParseCertificate(block.Bytes)
-}
-
 func (t *libvirtTLS) renew() error {
 	if err := needRoot(); err != nil {
 		return err
@@ -354,37 +321,7 @@ func (t *libvirtTLS) renew() error {
 	if t.host.Group, _, err = hostpki.QEMUGroup(""); err != nil {
 		return err
 	}
-	now, err := t.certify(&berthv1.CertifyHypervisorRequest{})
-	if err != nil {
-		return err
-	}
-	here, err := t.host.Material()
-	if err != nil {
-		return err
-	}
-	at := time.Now()
-	if !mustRenew(here.Control.Certificate, now.GetControlCaPem(), at) && !mustRenew(here.Data.Certificate, now.GetDataCaPem(), at) {
-		return t.allow(now.GetNames())
-	}
-	material, err := t.issue(who.Name, map[pki.Purpose][]byte{pki.Control: here.Control.Key, pki.Data: here.Data.Key})
-	if err != nil {
-		return err
-	}
-	restart, err := t.host.Install(material, false)
-	if err != nil {
-		return err
-	}
-	t.say("certificates of libvirt and QEMU are renewed")
-	return t.takeUp(restart)
-}
-
-func (t *libvirtTLS) allow(names []string) error {
-	restart, err := t.host.Allow(names)
-	if err != nil || !restart {
-		return err
-	}
-	t.say("libvirt lets in %s", strings.Join(names, ", "))
-	return t.takeUp(true)
+	return hostpki.Renewal{Host: t.host, Name: who.Name, Ask: t.certify, TakeUp: t.takeUp, Say: t.say}.Once()
 }
 
 func (t *libvirtTLS) remove() error {
@@ -395,7 +332,7 @@ func (t *libvirtTLS) remove() error {
 		t.say("%s: nothing to remove", hostpki.ErrNotSet)
 		return nil
 	}
-	if err := t.ask("Put back what was there before, and restart " + t.host.Daemon + "? Guests run on, and move no more"); err != nil {
+	if err := t.assented("Put back what was there before, and restart " + t.host.Daemon + "? Guests run on, and move no more"); err != nil {
 		return err
 	}
 	group, _, err := hostpki.QEMUGroup("")
@@ -432,7 +369,7 @@ func (t *libvirtTLS) show() error {
 		what string
 		pair hostpki.Pair
 	}{{"libvirt", here.Control}, {"QEMU", here.Data}} {
-		certificate, err := certificateIn(part.pair.Certificate)
+		certificate, err := hostpki.CertificateIn(part.pair.Certificate)
 		if err != nil {
 			return fmt.Errorf("the certificate of %s: %w", part.what, err)
 		}

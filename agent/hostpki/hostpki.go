@@ -104,6 +104,8 @@ type record struct {
 	Socket string             `json:"socket,omitempty"` // of systemd, which was not enabled before
 	// Restart: the list of names was changed, and the daemon was not restarted since. It is tried again, whatever came in between.
 	Restart bool `json:"restart,omitempty"`
+	// Written: keys, certificates or authorities were written, and the daemon was not told since.
+	Written bool `json:"written,omitempty"`
 }
 
 type written struct {
@@ -264,6 +266,10 @@ func (h *Host) write(r *record, f file, data []byte) error {
 		return err
 	}
 	if sum(now) != sum(data) {
+		r.Written = true
+		if err := h.save(*r); err != nil { // before: who is killed here must not say that it is used
+			return err
+		}
 		if err := config.WriteFile(h.path(f.path), data, 0o600); err != nil {
 			return err
 		}

@@ -129,7 +129,7 @@ func TestWhatIsNotBerthsIsLeftAlone(t *testing.T) {
 func TestTheOwnFilesAreReplacedWithoutBeingTold(t *testing.T) {
 	h := newHost(t)
 	install(t, h, material("one", "hv1"), false)
-	if err := h.restarted(); err != nil {
+	if err := h.takenUp(true); err != nil {
 		t.Fatal(err)
 	}
 	if install(t, h, material("two", "hv1"), false) {
@@ -139,7 +139,7 @@ func TestTheOwnFilesAreReplacedWithoutBeingTold(t *testing.T) {
 	if changed, err := h.Allow([]string{"hv2", "hv1"}); err != nil || !changed {
 		t.Errorf("a new node: %v, %v", changed, err)
 	}
-	if err := h.restarted(); err != nil {
+	if err := h.takenUp(true); err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := h.Allow([]string{"hv1", "hv2"}); err != nil || changed {

@@ -76,10 +76,10 @@ const (
 // a socket is not added to one that runs. Guests do not depend on the daemon, but migrations do, so they are waited for. It returns
 // what the administrator has to do, if anything. A restart that fails stays due: Allow and Install ask for it again.
 func (s *Service) TakeUp(ctx context.Context, h *Host, restart bool) (todo string, err error) {
-	if todo, err = s.takeUp(ctx, h, restart); err != nil || !restart {
+	if todo, err = s.takeUp(ctx, h, restart); err != nil {
 		return todo, err
 	}
-	return todo, h.restarted()
+	return todo, h.takenUp(restart)
 }
 
 func (s *Service) takeUp(ctx context.Context, h *Host, restart bool) (todo string, err error) {
@@ -189,13 +189,16 @@ func (h *Host) noteSocket(socket string) error {
 	return h.save(r)
 }
 
-// restarted takes note that the daemon has the list of names, or that somebody was told to restart it.
-func (h *Host) restarted() error {
+// takenUp takes note that the daemon has what was written, also the list of names if it was restarted, or that somebody was told to do that.
+func (h *Host) takenUp(restarted bool) error {
 	r, err := h.record()
-	if err != nil || !r.Restart {
+	if err != nil || !r.Written && !(restarted && r.Restart) {
 		return err
 	}
-	r.Restart = false
+	r.Written = false
+	if restarted {
+		r.Restart = false
+	}
 	return h.save(r)
 }
 

@@ -2,13 +2,13 @@ package agents
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/authorities"
 	"berth/coordinator/model"
 	"berth/shared/destination"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -41,6 +41,11 @@ func (c certifier) CertifyHypervisor(
 	if !known {
 		return nil, s.enrolled(caller.ID, "node/"+caller.Name)
 	}
+	who, _ := rpc.Bearer(ctx)
+	if err := s.FollowHypervisor(ctx, who, uses(request.Msg)); err != nil {
+		return nil, err
+	}
+	lists := authorities.OfHypervisors(s.Records.Snapshot()) // with what that has led to, if it is applied already
 	from := addressOf(request.Peer())
 	addresses := hypervisorAddresses(node.Name, request.Msg.GetMigrationUri(), from)
 	response := &berthv1.CertifyHypervisorResponse{Names: namesOf(snapshot.Nodes())}
@@ -56,11 +61,11 @@ func (c certifier) CertifyHypervisor(
 			&response.DataCaPem, &response.DataCertificatePem,
 		},
 	} {
-		authority := s.Hypervisors[part.purpose]
-		if authority == nil {
-			return nil, fmt.Errorf("this coordinator has no authority for %s connections of hypervisors", part.purpose)
+		authority, trusted, known := s.Hypervisors.Signer(part.purpose, lists.For(part.purpose))
+		if !known {
+			return nil, notReady(node.Name, authorities.Called(part.purpose))
 		}
-		*part.ca = authority.CertificatePEM()
+		*part.ca = trusted
 		if len(part.request) == 0 {
 			continue
 		}
@@ -74,6 +79,21 @@ func (c certifier) CertifyHypervisor(
 			strings.Join(part.addresses, " "))
 	}
 	return connect.NewResponse(response), nil
+}
+
+// uses is what a node says of the authorities that its libvirt and QEMU use.
+func uses(message *berthv1.CertifyHypervisorRequest) map[string]authorities.Use {
+	return map[string]authorities.Use{
+		authorities.Libvirt: {Trusts: message.GetControlTrusts(), By: message.GetControlAuthority()},
+		authorities.QEMU:    {Trusts: message.GetDataTrusts(), By: message.GetDataAuthority()},
+	}
+}
+
+// notReady says that this member cannot sign yet: it gets the key from another one.
+func notReady(node, name string) *connect.Error {
+	return rpc.Errorf(connect.CodeUnavailable, &berthv1.ErrorDetail{
+		Code: rpc.Unavailable, Subject: "node/" + node, NextStep: "ask again in a minute; see 'berth ca list' on a coordinator",
+	}, "this coordinator does not have the key of the authority yet that signs for %s", name)
 }
 
 // leads tells whether this member leads.

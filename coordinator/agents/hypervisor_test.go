@@ -1,14 +1,18 @@
 package agents
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/authorities"
+	"berth/coordinator/keyring"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 )
@@ -33,8 +37,18 @@ func TestANodeIsCertifiedAsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, "n1", "n2")
-	if r.Hypervisors, err = pki.NewHypervisors(testCluster, time.Now()); err != nil {
+	signers, err := pki.NewHypervisors(testCluster, time.Now())
+	if err != nil {
 		t.Fatal(err)
+	}
+	r.Hypervisors = keyring.New(signers)
+	var said map[string]authorities.Use
+	r.FollowHypervisor = func(_ context.Context, who pki.Bearer, says map[string]authorities.Use) error {
+		said = says
+		if who.ID != "n1" {
+			t.Errorf("%s says what n1 uses", who)
+		}
+		return nil
 	}
 	url := r.listen(t, authority)
 	own := pki.Identity{Role: pki.RoleAgent, ID: "n1", Name: "name-n1", ClusterID: testCluster}
@@ -45,6 +59,7 @@ func TestANodeIsCertifiedAsItself(t *testing.T) {
 	}
 	ask := func(change func(*berthv1.CertifyHypervisorRequest)) (*berthv1.CertifyHypervisorResponse, error) {
 		message := &berthv1.CertifyHypervisorRequest{
+			ControlTrusts: []string{"0a", "0b"}, ControlAuthority: "0b", DataTrusts: []string{"0c"}, DataAuthority: "0c",
 			ControlCsrPem: request, DataCsrPem: request, MigrationUri: "qemu+tls://name-n1.example.com/system", DataAddress: "10.0.9.1",
 		}
 		change(message)
@@ -61,6 +76,11 @@ func TestANodeIsCertifiedAsItself(t *testing.T) {
 	answer, err := ask(func(*berthv1.CertifyHypervisorRequest) {})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := map[string]authorities.Use{
+		authorities.Libvirt: {Trusts: []string{"0a", "0b"}, By: "0b"}, authorities.QEMU: {Trusts: []string{"0c"}, By: "0c"},
+	}; !reflect.DeepEqual(said, want) {
+		t.Errorf("written down is %v, want %v", said, want)
 	}
 	control, data := certificateOf(t, answer.GetControlCertificatePem()), certificateOf(t, answer.GetDataCertificatePem())
 	for _, certificate := range []*x509.Certificate{control, data} {

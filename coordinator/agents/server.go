@@ -13,7 +13,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"berth/coordinator/authorities"
 	"berth/coordinator/inventory"
+	"berth/coordinator/keyring"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -44,11 +46,13 @@ type Config struct {
 	Records   Records
 	Inventory Inventory
 	// Hypervisors sign what libvirt and QEMU of the nodes need for live migration.
-	Hypervisors pki.Hypervisors
+	Hypervisors *keyring.Ring
 	// Authorities are the IDs of those that the cluster trusts, the one that signs first. Agents are told when they change. nil: never.
 	Authorities func() []string
 	// RenewNode gives a node another certificate for its key.
 	RenewNode func(context.Context, pki.Bearer, *berthv1.RenewRequest) (*berthv1.RenewResponse, error)
+	// FollowHypervisor writes down what a node says of the authorities that its libvirt and QEMU use, by what these are called.
+	FollowHypervisor func(context.Context, pki.Bearer, map[string]authorities.Use) error
 	// Leader is the ID of the member that leads as far as this one knows; empty when there is none.
 	Leader func() string
 	// Answered takes each answer to an order, and Connected each node whose session has opened: the orders to it are to

@@ -35,6 +35,7 @@ import (
 	"berth/coordinator/control/volumes"
 	"berth/coordinator/evidence"
 	"berth/coordinator/inventory"
+	"berth/coordinator/keyring"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
@@ -156,8 +157,8 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	c.check(err)
 	m.api = New(Config{
 		Config: answer.Config{
-			Self: m.id, SelfName: name, Vault: vault, Store: m.store, Consensus: m.consensus, Inventory: m.inventory,
-			Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
+			Self: m.id, SelfName: name, Vault: vault, Hypervisors: keyring.New(nil), Store: m.store,
+			Consensus: m.consensus, Inventory: m.inventory, Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
 		},
 		Control:    m.control,
 		Imports:    m.imports,

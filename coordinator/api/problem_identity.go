@@ -65,7 +65,7 @@ func (p problems) identityProblems() []string {
 // authorityProblems says which authorities end before long.
 func (s *queryCalls) authorityProblems(at time.Time) []string {
 	var lines []string
-	for _, end := range authorities.Ends(s.Authority(), s.Hypervisors) {
+	for _, end := range authorities.Ends(s.Authority(), s.Hypervisors.All()) {
 		if end.Soon(at) {
 			lines = append(lines, end.String())
 		}

@@ -126,7 +126,7 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 	if first, known := (problems{p}).firstToEnd(); known {
 		status.CertificatesUntil, status.CertificatesFirst = timestamppb.New(first.ValidUntil()), identities.Subject(&first)
 	}
-	first := authorities.Ends(s.Authority(), s.Hypervisors)[0]
+	first := authorities.Ends(s.Authority(), s.Hypervisors.All())[0]
 	status.AuthoritiesUntil, status.AuthoritiesFirst = timestamppb.New(first.At), first.Name
 	if stats.Leader != "" {
 		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)

@@ -84,7 +84,7 @@ func (s *site) advance(at time.Time, want bool) {
 	s.Helper()
 	command, due := Advance(s.Snapshot(), at)
 	if due != want {
-		s.Fatalf("something is due: %v, want %v; %+v", due, want, ProgressOf(s.Snapshot(), at))
+		s.Fatalf("something is due: %v, want %v; %+v", due, want, ProgressOf(s.Snapshot(), Cluster, at))
 	}
 	if due {
 		s.Apply(command)
@@ -105,7 +105,7 @@ func (s *site) want(states ...State) {
 
 func (s *site) waits(want ...string) {
 	s.Helper()
-	if p := ProgressOf(s.Snapshot(), noon); !slices.Equal(p.Names(), want) || len(want) > 0 && p.Waiting == "" {
+	if p := ProgressOf(s.Snapshot(), Cluster, noon); !slices.Equal(p.Names(), want) || len(want) > 0 && p.Waiting == "" {
 		s.Fatalf("it waits for %v (%s), want %v", p.Waits, p.Waiting, want)
 	}
 }
@@ -164,7 +164,7 @@ func TestATokenOfBeforeIsWaitedFor(t *testing.T) {
 		},
 	})
 	s.advance(noon, false)
-	if p := ProgressOf(s.Snapshot(), noon); !p.Tokens || p.Waiting == "" {
+	if p := ProgressOf(s.Snapshot(), Cluster, noon); !p.Tokens || p.Waiting == "" {
 		t.Errorf("it says %+v", p)
 	}
 	s.advance(noon.Add(11*time.Minute), true)
@@ -178,7 +178,7 @@ func TestWhoseCertificateHasEndedIsNotWaitedFor(t *testing.T) {
 	s.announce()
 	s.waits("coordinator/m1", "node/n1", "operator/o1")
 	for i, until := range []time.Time{{}, s.bearer("n1").Until, s.bearer("o1").Until} {
-		if wait := ProgressOf(s.Snapshot(), noon).Waits[i]; !wait.Until.Equal(until) || !wait.Since.Equal(noon) {
+		if wait := ProgressOf(s.Snapshot(), Cluster, noon).Waits[i]; !wait.Until.Equal(until) || !wait.Since.Equal(noon) {
 			t.Errorf("%s is waited for from %s until %s, want until %s", wait.Subject, wait.Since, wait.Until, until)
 		}
 	}
@@ -186,20 +186,20 @@ func TestWhoseCertificateHasEndedIsNotWaitedFor(t *testing.T) {
 	s.waits("node/n1", "operator/o1")
 	later := noon.Add(pki.CertificateLife + time.Minute)
 	s.advance(later, true)
-	if p := ProgressOf(s.Snapshot(), later); !slices.Equal(p.Names(), []string{"coordinator/m1"}) {
+	if p := ProgressOf(s.Snapshot(), Cluster, later); !slices.Equal(p.Names(), []string{"coordinator/m1"}) {
 		t.Errorf("it waits for %v", p.Waits)
 	}
 }
 
 func TestSomebodyMaySayThatItGoesOn(t *testing.T) {
 	s := newSite(t)
-	if _, _, err := Pass(s.Snapshot(), noon); !errors.Is(err, ErrNothing) {
+	if _, _, err := Pass(s.Snapshot(), Cluster, noon); !errors.Is(err, ErrNothing) {
 		t.Errorf("without a rotation: %v", err)
 	}
 	s.announce()
 	s.trust("m1")
 	s.trust("o1")
-	command, names, err := Pass(s.Snapshot(), noon)
+	command, names, err := Pass(s.Snapshot(), Cluster, noon)
 	if err != nil || !slices.Equal(names, []string{"node/n1"}) {
 		t.Fatalf("left behind are %v, %v", names, err)
 	}
@@ -213,7 +213,7 @@ func TestSomebodyMaySayThatItGoesOn(t *testing.T) {
 	if Lost(s.Snapshot(), &node) {
 		t.Error("a node is given up whose authority is trusted")
 	}
-	command, _, err = Pass(s.Snapshot(), noon)
+	command, _, err = Pass(s.Snapshot(), Cluster, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,14 +227,14 @@ func TestSomebodyMaySayThatItGoesOn(t *testing.T) {
 
 func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
 	s := newSite(t)
-	if _, err := Cancel(s.Snapshot(), noon); !errors.Is(err, ErrNothing) {
+	if _, err := Cancel(s.Snapshot(), Cluster, noon); !errors.Is(err, ErrNothing) {
 		t.Errorf("nothing to take back: %v", err)
 	}
 	s.announce()
 	if _, err := Announce(s.Snapshot(), s.first, s.next, false, "", noon); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("two at once: %v", err)
 	}
-	command, err := Cancel(s.Snapshot(), noon)
+	command, err := Cancel(s.Snapshot(), Cluster, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestAnAnnouncementCanBeTakenBack(t *testing.T) {
 		s.trust(id)
 	}
 	s.advance(noon, true)
-	if _, err := Cancel(s.Snapshot(), noon); !errors.Is(err, ErrTooLate) {
+	if _, err := Cancel(s.Snapshot(), Cluster, noon); !errors.Is(err, ErrTooLate) {
 		t.Errorf("taken back when it signs: %v", err)
 	}
 }

@@ -17,6 +17,9 @@ const (
 	QEMU    = "qemu"
 )
 
+// Names are all of them.
+var Names = []string{Cluster, Libvirt, QEMU}
+
 // Called is what people call the authority of a purpose.
 func Called(purpose pki.Purpose) string {
 	if purpose == pki.Control {
@@ -53,7 +56,7 @@ func (e *End) Soon(at time.Time) bool { return e.At.Sub(at) <= pki.AuthorityNoti
 
 // String says when it ends, and what to do.
 func (e *End) String() string {
-	next := "update Berth before that: this release cannot replace it"
+	next := "'berth ca rotate " + e.Name + "' replaces it"
 	if e.Name == Cluster {
 		next = "'berth ca rotate' replaces it"
 	}
@@ -67,7 +70,7 @@ func Remind(x *state.Snapshot, issuing *pki.Authority, hypervisors pki.Hyperviso
 	if x.FeatureLevel() < state.IdentityLevel {
 		return state.Command{}, false
 	}
-	list := Of(x)
+	b := open(x, Cluster)
 	var told []string // of those that sign today; others are forgotten
 	var events []model.Event
 	for _, end := range Ends(issuing, hypervisors) {
@@ -78,19 +81,17 @@ func Remind(x *state.Snapshot, issuing *pki.Authority, hypervisors pki.Hyperviso
 				told = append(told, mark)
 			}
 		}
-		if due != "" && !slices.Contains(list.Told, due) {
+		if due != "" && !slices.Contains(b.list.Told, due) {
 			one := Authority{ID: end.ID}
-			events = append(events, event(at, "authority.ending", &one, end.String()))
+			events = append(events, b.event(at, "authority.ending", &one, end.String()))
 		}
 	}
 	if len(events) == 0 {
 		return state.Command{}, false
 	}
-	list.Told = told
-	if len(list.All) == 0 {
-		list.All = []Authority{Own(issuing)}
-	}
-	command, err := list.put(x, "remind of an authority's end")
+	b.list = b.list.OrOwn(Own(issuing))
+	b.list.Told = told
+	command, err := b.put("remind of an authority's end")
 	command.Events = events
 	return command, err == nil
 }

@@ -145,18 +145,6 @@ func (l *List) become(one *Authority, is State, at time.Time) {
 	})
 }
 
-// put is the change that stores the list in place of the one that x has.
-func (l *List) put(x *state.Snapshot, kind string) (state.Command, error) {
-	text, err := json.Marshal(l)
-	if err != nil {
-		return state.Command{}, err
-	}
-	return state.Command{
-		Kind: kind, Level: state.IdentityLevel, Meta: map[string]string{state.MetaAuthorities: string(text)},
-		Expect: []state.Expectation{{Table: state.Meta, ID: state.MetaAuthorities, Revision: x.MetaRevision(state.MetaAuthorities)}},
-	}, nil
-}
-
 // Own is what a member's files say of the authority that signs, for a cluster whose list is empty.
 func Own(authority *pki.Authority) Authority {
 	return Authority{
@@ -165,11 +153,18 @@ func Own(authority *pki.Authority) Authority {
 }
 
 // OrOwn is the list, or the one that an empty list stands for.
-func (l List) OrOwn(authority *pki.Authority) List {
+func (l List) OrOwn(own Authority) List {
 	if len(l.All) == 0 {
-		l.All = []Authority{Own(authority)}
+		l.All = []Authority{own}
 	}
 	return l
+}
+
+// OwnHypervisor is Own for an authority of libvirt or QEMU.
+func OwnHypervisor(authority *pki.HypervisorAuthority) Authority {
+	return Authority{
+		ID: authority.ID(), Certificate: string(authority.CertificatePEM()), State: Issuing, Since: authority.Begins(),
+	}
 }
 
 // Short is the beginning of an ID, as people compare it.

@@ -21,97 +21,126 @@ const mostNamed = 10
 
 // Announce is the change that begins to replace present, which signs now, by next. The error is ErrUnderWay, ErrNotYet or ErrSame.
 func Announce(x *state.Snapshot, present, next *pki.Authority, imported bool, by string, at time.Time) (state.Command, error) {
-	list := Of(x).OrOwn(present)
-	switch began, from := identities.Began(x); {
-	case list.UnderWay():
-		return state.Command{}, fmt.Errorf("%w, %s", ErrUnderWay, Short(list.newest().ID))
-	case !began:
-		return state.Command{}, fmt.Errorf("%w: records of identities have not begun", ErrNotYet)
-	case at.Before(from):
-		return state.Command{}, fmt.Errorf("%w: who has called since the upgrade is written down until %s", ErrNotYet,
-			from.UTC().Format(time.RFC3339))
-	case list.Named(next.ID()) != nil:
-		return state.Command{}, fmt.Errorf("%w: %s is %s", ErrSame, Short(next.ID()), list.Named(next.ID()).State)
+	b := open(x, Cluster)
+	if err := b.refuses(Own(present), next.ID(), at); err != nil {
+		return state.Command{}, err
 	}
 	endorsement, err := present.Endorse(next, at)
 	if err != nil {
 		return state.Command{}, err
 	}
-	one := Authority{
-		ID: next.ID(), Certificate: string(next.CertificatePEM()), State: Announced, Since: at, By: by, Imported: imported,
-		Endorsement: string(endorsement),
+	one := Own(next)
+	one.By, one.Imported, one.Endorsement = by, imported, string(endorsement)
+	return b.announce(one, at)
+}
+
+// AnnounceHypervisor is Announce for an authority of libvirt or QEMU.
+func AnnounceHypervisor(
+	x *state.Snapshot, purpose pki.Purpose, present, next *pki.HypervisorAuthority, by string, at time.Time,
+) (state.Command, error) {
+	b := open(x, Called(purpose))
+	if err := b.refuses(OwnHypervisor(present), next.ID(), at); err != nil {
+		return state.Command{}, err
 	}
-	list.All, list.Passed = append(list.All, one), nil
-	command, err := list.put(x, "announce authority")
-	command.Events = []model.Event{event(at, "authority.announced", &one, "is to be trusted by all, and signs once they have said so")}
+	one := OwnHypervisor(next)
+	one.By = by
+	return b.announce(one, at)
+}
+
+// refuses tells why the authority that signs now cannot be replaced now by one with this ID.
+func (b *book) refuses(present Authority, next string, at time.Time) error {
+	b.list = b.list.OrOwn(present)
+	switch began, from := identities.Began(b.x); {
+	case b.list.UnderWay():
+		return fmt.Errorf("%w, %s", ErrUnderWay, Short(b.list.newest().ID))
+	case !began:
+		return fmt.Errorf("%w: records of identities have not begun", ErrNotYet)
+	case at.Before(from):
+		return fmt.Errorf("%w: who has called since the upgrade is written down until %s", ErrNotYet, from.UTC().Format(time.RFC3339))
+	case b.list.Named(next) != nil:
+		return fmt.Errorf("%w: %s is %s", ErrSame, Short(next), b.list.Named(next).State)
+	}
+	return nil
+}
+
+func (b *book) announce(one Authority, at time.Time) (state.Command, error) {
+	one.State, one.Since = Announced, at
+	b.list.All, b.list.Passed = append(b.list.All, one), nil
+	command, err := b.put("announce authority")
+	command.Events = []model.Event{b.event(at, "authority.announced", &one, "is to be trusted by all, and signs once they have said so")}
 	return command, err
 }
 
-func event(at time.Time, kind string, one *Authority, message string) model.Event {
-	return model.Event{At: at, Kind: kind, Subject: one.subject(), Message: message}
-}
-
-// Cancel is the change that takes the announced authority back. The error is ErrNothing or ErrTooLate.
-func Cancel(x *state.Snapshot, at time.Time) (state.Command, error) {
-	list := Of(x)
-	announced := list.In(Announced)
+// Cancel is the change that takes the announced authority of a name back. The error is ErrNothing or ErrTooLate.
+func Cancel(x *state.Snapshot, name string, at time.Time) (state.Command, error) {
+	b := open(x, name)
+	announced := b.list.In(Announced)
 	switch {
-	case announced == nil && list.UnderWay():
+	case announced == nil && b.list.UnderWay():
 		return state.Command{}, ErrTooLate
 	case announced == nil:
 		return state.Command{}, ErrNothing
 	}
-	events := []model.Event{event(at, "authority.cancelled", announced, "was taken back, and has signed nothing")}
-	list.become(announced, Retired, at)
-	list.Passed = nil
-	command, err := list.put(x, "cancel authority")
+	events := []model.Event{b.event(at, "authority.cancelled", announced, "was taken back, and has signed nothing")}
+	b.list.become(announced, Retired, at)
+	b.list.Passed = nil
+	command, err := b.put("cancel authority")
 	command.Events = events
 	return command, err
 }
 
 // Pass is the change that goes on without those who are waited for now. The error is ErrNothing.
-func Pass(x *state.Snapshot, at time.Time) (state.Command, []string, error) {
-	list := Of(x)
-	newest := list.newest()
+func Pass(x *state.Snapshot, name string, at time.Time) (state.Command, []string, error) {
+	b := open(x, name)
+	newest := b.list.newest()
 	if newest == nil {
 		return state.Command{}, nil, ErrNothing
 	}
-	waits := waiting(x, &list, at)
+	waits := b.waiting(at)
 	var names []string
 	for i := range waits {
 		names = append(names, identities.Subject(&waits[i]))
-		if !slices.Contains(list.Passed, waits[i].ID) {
-			list.Passed = append(list.Passed, waits[i].ID)
+		if !slices.Contains(b.list.Passed, waits[i].ID) {
+			b.list.Passed = append(b.list.Passed, waits[i].ID)
 		}
 	}
-	command, err := list.put(x, "go on without some")
+	command, err := b.put("go on without some")
 	message := "is not held up any more by " + units.Some(names, mostNamed, ", ")
-	command.Events = []model.Event{event(at, "authority.forced", newest, message)}
+	command.Events = []model.Event{b.event(at, "authority.forced", newest, message)}
 	return command, names, err
 }
 
-// Advance is the change that is due in a rotation. False: nothing is due.
+// Advance is the change that is due in the rotation of any authority. False: nothing is due.
 func Advance(x *state.Snapshot, at time.Time) (state.Command, bool) {
-	list := Of(x)
-	waits := waitsFor(x, &list, at)
+	for _, name := range Names {
+		if command, due := open(x, name).advance(at); due {
+			return command, true
+		}
+	}
+	return state.Command{}, false
+}
+
+func (b *book) advance(at time.Time) (state.Command, bool) {
+	list := &b.list
+	waits := b.waitsFor(at)
 	switch announced, outgoing := list.In(Announced), list.In(Outgoing); {
 	case announced != nil && len(waits) == 0:
 		message := "signs from now on: all trust it, as far as they are waited for"
-		events := []model.Event{event(at, "authority.issuing", announced, message)}
+		events := []model.Event{b.event(at, "authority.issuing", announced, message)}
 		if before := list.In(Issuing); before != nil {
 			list.become(before, Outgoing, at)
 		}
 		list.become(announced, Issuing, at)
 		list.Passed = nil // who was left behind then may be there now
-		command, err := list.put(x, "have the new authority sign")
+		command, err := b.put("have the new authority sign")
 		command.Events = events
 		return command, err == nil
-	case announced == nil && outgoing != nil && len(waits) == 0 && !pinned(x, &list, at):
+	case announced == nil && outgoing != nil && len(waits) == 0 && !b.pinned(at):
 		message := "is trusted no more: nobody depends on it, as far as they are waited for"
-		events := []model.Event{event(at, "authority.retired", outgoing, message)}
+		events := []model.Event{b.event(at, "authority.retired", outgoing, message)}
 		list.become(outgoing, Retired, at)
 		list.Passed = nil
-		command, err := list.put(x, "retire authority")
+		command, err := b.put("retire authority")
 		command.Events = events
 		return command, err == nil
 	}
@@ -120,24 +149,42 @@ func Advance(x *state.Snapshot, at time.Time) (state.Command, bool) {
 
 // waitsFor are those that hold a rotation up: they have not said that they trust the announced authority, or they depend on the outgoing
 // one. Nobody waits for an operator or a node whose last certificate has ended, because they need a token anyway.
-func waitsFor(x *state.Snapshot, list *List, at time.Time) []model.Identity {
-	return slices.DeleteFunc(waiting(x, list, at), func(i model.Identity) bool { return slices.Contains(list.Passed, i.ID) })
+func (b *book) waitsFor(at time.Time) []model.Identity {
+	return slices.DeleteFunc(b.waiting(at), func(i model.Identity) bool { return slices.Contains(b.list.Passed, i.ID) })
 }
 
 // waiting is waitsFor with those that somebody has passed over.
-func waiting(x *state.Snapshot, list *List, at time.Time) []model.Identity {
-	newest := list.newest()
+func (b *book) waiting(at time.Time) []model.Identity {
+	newest := b.list.newest()
 	if newest == nil {
 		return nil
 	}
 	var all []model.Identity
-	for _, identity := range concerned(x, at) {
-		if newest.State == Announced && identity.Trusts != newest.ID || newest.State == Issuing && depends(&identity, newest.ID, at) {
+	for _, identity := range b.concerned(at) {
+		if b.holdsUp(&identity, newest, at) {
 			all = append(all, identity)
 		}
 	}
 	slices.SortFunc(all, func(a, b model.Identity) int { return strings.Compare(identities.Subject(&a), identities.Subject(&b)) })
 	return all
+}
+
+// holdsUp tells that the rotation does not go on before somebody has followed.
+func (b *book) holdsUp(identity *model.Identity, newest *Authority, at time.Time) bool {
+	switch {
+	case b.name != Cluster:
+		return behind(identity, b.name, newest)
+	case newest.State == Announced:
+		return identity.Trusts != newest.ID
+	}
+	return depends(identity, newest.ID, at)
+}
+
+func (b *book) concerned(at time.Time) []model.Identity {
+	if b.name != Cluster {
+		return hosts(b.x)
+	}
+	return concerned(b.x, at)
 }
 
 // concerned are those who speak to the cluster by certificates, coordinators and nodes that have not been seen since records began as well.
@@ -178,10 +225,13 @@ func depends(identity *model.Identity, issuing string, at time.Time) bool {
 	})
 }
 
-// pinned tells that a token may be in somebody's hands that was made when the outgoing authority was pinned.
-func pinned(x *state.Snapshot, list *List, at time.Time) bool {
-	until := list.In(Issuing).Since.Add(tokenLife)
-	return slices.ContainsFunc(x.Tokens(), func(t model.Token) bool {
+// pinned tells that a token may be in somebody's hands that was made when the outgoing authority was pinned. Tokens pin the cluster's only.
+func (b *book) pinned(at time.Time) bool {
+	if b.name != Cluster {
+		return false
+	}
+	until := b.list.In(Issuing).Since.Add(tokenLife)
+	return slices.ContainsFunc(b.x.Tokens(), func(t model.Token) bool {
 		return t.Left() > 0 && at.Before(t.ExpiresAt) && !t.ExpiresAt.After(until)
 	})
 }

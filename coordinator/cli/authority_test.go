@@ -55,6 +55,17 @@ func asleep() []*berthv1.AuthorityWait {
 	}
 }
 
+// libvirts is how far the replacement of libvirt's authority is while a node is down.
+func libvirts() *berthv1.AuthorityProgress {
+	is := progress("announced", "until all hosts trust it, and all coordinators have its key", &berthv1.AuthorityWait{
+		Subject: "node/hv3", Since: clitest.Ago(2 * time.Hour),
+		NextStep: "run 'berth-agent libvirt-tls renew' on hv3, or 'berth node delete hv3'",
+	})
+	is.Name = "libvirt"
+	is.NextStep = "'berth ca rotate libvirt --force' goes on without those who are still waited for"
+	return is
+}
+
 // What people read in each phase of the replacement of an authority, and of each thing that they may do about it.
 func TestTheReplacementOfAnAuthorityIsToldInEachPhase(t *testing.T) {
 	const trust, renewed, tokens = "until all have said that they trust it", "until all have a certificate by it",
@@ -78,6 +89,8 @@ func TestTheReplacementOfAnAuthorityIsToldInEachPhase(t *testing.T) {
 		"ca-list-json": {
 			[]string{"ca", "list", "-o", "json"}, []string{"issuing", "announced"}, progress("announced", trust, asleep()...),
 		},
+		"ca-list-libvirt":          {[]string{"ca", "list"}, []string{"issuing"}, libvirts()},
+		"ca-rotate-libvirt":        {[]string{"ca", "rotate", "libvirt"}, nil, libvirts()},
 		"ca-rotate-dry-run":        {[]string{"ca", "rotate", "--dry-run"}, nil, trial},
 		"ca-rotate":                {[]string{"ca", "rotate"}, nil, progress("announced", trust, asleep()...)},
 		"ca-rotate-cancelled":      {[]string{"ca", "rotate", "--cancel"}, nil, nil},
@@ -87,7 +100,15 @@ func TestTheReplacementOfAnAuthorityIsToldInEachPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := clitest.Steady()
 			f.OnAuthorities = func(*berthv1.ListAuthoritiesRequest) (*berthv1.ListAuthoritiesResponse, error) {
-				return &berthv1.ListAuthoritiesResponse{SchemaVersion: "1", Authorities: authorities(is.states...), Progress: is.is}, nil
+				answer := &berthv1.ListAuthoritiesResponse{SchemaVersion: "1", Authorities: authorities(is.states...), Progress: is.is}
+				if is.is.GetName() != "" {
+					answer.Progress, answer.Hypervisors = nil, []*berthv1.AuthorityProgress{is.is}
+					answer.Authorities = append(answer.Authorities, &berthv1.Authority{
+						Name: "libvirt", Id: is.is.GetId(), State: is.is.GetState(), Since: clitest.Ago(2 * time.Hour),
+						Expires: clitest.Ago(-3650 * 24 * time.Hour), By: "operator/admin",
+					})
+				}
+				return answer, nil
 			}
 			f.OnRotate = func(*berthv1.RotateAuthorityRequest) (*berthv1.RotateAuthorityResponse, error) {
 				return &berthv1.RotateAuthorityResponse{SchemaVersion: "1", Progress: is.is}, nil
@@ -99,7 +120,7 @@ func TestTheReplacementOfAnAuthorityIsToldInEachPhase(t *testing.T) {
 			}
 			clitest.Golden(t, name+".golden", said.Out+clitest.ErrSection(said.ErrOut))
 			if asked := clitest.Asked[berthv1.RotateAuthorityRequest](f); is.args[1] == "rotate" && (len(asked) != 1 ||
-				asked[0].GetForce() != (name == "ca-rotate-forced" || name == "ca-rotate-forced-dry-run") ||
+				asked[0].GetName() != is.is.GetName() || asked[0].GetForce() != (name == "ca-rotate-forced" || name == "ca-rotate-forced-dry-run") ||
 				asked[0].GetCancel() != (name == "ca-rotate-cancelled") ||
 				asked[0].GetDryRun() != (name == "ca-rotate-dry-run" || name == "ca-rotate-forced-dry-run")) {
 				t.Errorf("the coordinator was asked %v", asked)

@@ -86,11 +86,17 @@ func (d succession) followAuthorities(ctx context.Context) {
 
 func (d succession) followOnce(ctx context.Context) error {
 	list := authorities.Of(d.store.Snapshot())
-	if len(list.All) == 0 || d.outdated(&list) {
-		return nil
+	if d.outdated(&list) {
+		list = authorities.List{}
 	}
-	if err := d.takeAuthorities(ctx, &list); err != nil {
-		return err
+	// What one lacks does not keep the others from what is here.
+	return errors.Join(d.takeAuthorities(ctx, &list), d.followHypervisors(), d.followCluster(&list))
+}
+
+// followCluster brings this member's files to what is decided of the cluster's own authority.
+func (d succession) followCluster(list *authorities.List) error {
+	if len(list.All) == 0 {
+		return nil
 	}
 	issuing := d.vault.Held(list.In(authorities.Issuing).ID)
 	if issuing == nil {
@@ -119,6 +125,9 @@ func (d succession) followOnce(ctx context.Context) error {
 // outdated tells that a list is older than this member's files: its state is not up to date yet, or was restored, and then the leader
 // makes the list what the files say.
 func (d succession) outdated(list *authorities.List) bool {
+	if len(list.All) == 0 {
+		return false
+	}
 	own := d.vault.Issuing().ID()
 	is := list.Named(own)
 	if is == nil || is.State == authorities.Announced || list.In(authorities.Issuing) == nil {
@@ -130,20 +139,20 @@ func (d succession) outdated(list *authorities.List) bool {
 
 // takeAuthorities gets the keys of authorities that are not here yet from the leader, and tells it which ones are.
 func (d succession) takeAuthorities(ctx context.Context, list *authorities.List) error {
-	if !list.UnderWay() && d.vault.Held(list.In(authorities.Issuing).ID) != nil {
-		return nil
-	}
 	own, err := d.bearer()
 	if err != nil {
 		return err
 	}
-	holds := d.holds()
-	lacks := false
+	holds, lacks := d.holds(), d.lacksHypervisors()
 	for _, is := range []authorities.State{authorities.Announced, authorities.Issuing} {
-		one := list.In(is)
-		lacks = lacks || one != nil && d.vault.Held(one.ID) == nil
+		if one := list.In(is); one != nil && d.vault.Held(one.ID) == nil {
+			lacks = append(lacks, one.ID)
+		}
 	}
-	if _, due := authorities.Confirm(d.store.Snapshot(), own, holds, time.Now()); !due && !lacks {
+	x, now := d.store.Snapshot(), time.Now()
+	_, trusts := authorities.Confirm(x, own, holds, now)
+	_, follows := authorities.Follow(x, own, authorities.Holding(holds), now)
+	if len(lacks) == 0 && !trusts && !follows {
 		return nil
 	}
 	leader, known := d.consensus.Leader()
@@ -173,12 +182,18 @@ func (d succession) takeAuthorities(ctx context.Context, list *authorities.List)
 			return err
 		}
 	}
+	for _, text := range response.Msg.GetHypervisorsPem() {
+		if err := d.takeHypervisor(text); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// holds are the authorities that this member trusts, and whose keys it has.
+// holds are the authorities that this member trusts, and whose keys it has, and those of libvirt and QEMU whose keys it has.
 func (d succession) holds() []string {
-	return slices.DeleteFunc(d.vault.IDs(), func(id string) bool { return d.vault.Held(id) == nil })
+	trusted := slices.DeleteFunc(d.vault.IDs(), func(id string) bool { return d.vault.Held(id) == nil })
+	return append(trusted, d.hypervisors.IDs()...)
 }
 
 // advanceAuthorities takes the next step in the replacement of an authority when it is due. It is the leader's work.
@@ -189,7 +204,13 @@ func (d succession) advanceAuthorities(ctx context.Context, own pki.Bearer, at t
 	if command, due := authorities.Confirm(d.store.Snapshot(), own, d.holds(), at); due {
 		return d.write(ctx, command, at)
 	}
-	if command, due := authorities.Remind(d.store.Snapshot(), d.vault.Issuing(), d.hypervisors, at); due {
+	if command, due := d.adoptHypervisors(at); due {
+		return d.write(ctx, command, at)
+	}
+	if command, due := authorities.Follow(d.store.Snapshot(), own, authorities.Holding(d.holds()), at); due {
+		return d.write(ctx, command, at)
+	}
+	if command, due := authorities.Remind(d.store.Snapshot(), d.vault.Issuing(), d.hypervisors.All(), at); due {
 		return d.write(ctx, command, at)
 	}
 	command, due := authorities.Advance(d.store.Snapshot(), at)

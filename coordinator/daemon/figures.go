@@ -67,7 +67,7 @@ func (d *daemon) member() metrics.Member {
 	m.History = metrics.History{
 		Size: kept.Size, Oldest: kept.Oldest, Behind: kept.Behind, Missing: kept.Lacks, Failed: kept.Problem != "",
 	}
-	for _, end := range authorities.Ends(d.vault.Issuing(), d.hypervisors) {
+	for _, end := range authorities.Ends(d.vault.Issuing(), d.hypervisors.All()) {
 		m.Authorities = append(m.Authorities, metrics.AuthorityEnd{Name: end.Name, At: end.At})
 	}
 	if !m.Leads {

@@ -1,74 +1,60 @@
 package daemon
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
+	"slices"
 	"time"
 
-	"berth/shared/config"
+	"berth/coordinator/authorities"
+	"berth/coordinator/state"
 	"berth/shared/pki"
 )
 
-// hypervisors loads the authorities of the nodes' libvirt and QEMU. A cluster that is older than they are makes them now: all members
-// make the same, because they follow from the key of the cluster's authority.
-func (p place) hypervisors(cluster *pki.Authority) (pki.Hypervisors, error) {
-	all := pki.Hypervisors{}
+// followHypervisors brings the authorities of the nodes' libvirt and QEMU here to what the cluster has decided.
+func (d succession) followHypervisors() error {
+	lists := authorities.OfHypervisors(d.store.Snapshot())
 	for _, purpose := range pki.Purposes {
-		path := p.hypervisorAuthority(purpose)
-		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			text, err = p.deriveHypervisor(cluster, purpose)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if all[purpose], err = pki.LoadHypervisorAuthority(text); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w: copy it from another coordinator", ErrDamaged, path, err)
-		}
-	}
-	return all, nil
-}
-
-func (p place) deriveHypervisor(cluster *pki.Authority, purpose pki.Purpose) ([]byte, error) {
-	authority, err := cluster.Hypervisor(purpose)
-	if err != nil {
-		return nil, err
-	}
-	text, err := authority.PEM()
-	if err != nil {
-		return nil, err
-	}
-	return text, config.WriteFile(p.hypervisorAuthority(purpose), text, 0o600)
-}
-
-// foundHypervisors makes the authorities of a new cluster.
-func (p place) foundHypervisors(clusterID string, now time.Time) error {
-	all, err := pki.NewHypervisors(clusterID, now)
-	if err != nil {
-		return err
-	}
-	for purpose, authority := range all {
-		text, err := authority.PEM()
+		changed, err := d.hypervisors.Follow(purpose, lists.For(purpose))
 		if err != nil {
 			return err
 		}
-		if err := p.saveHypervisor(purpose, text); err != nil {
-			return err
+		if changed {
+			d.log.Info("another authority signs for hosts from now on", "name", authorities.Called(purpose),
+				"id", d.hypervisors.Issuing(purpose).ID())
 		}
 	}
 	return nil
 }
 
-// saveHypervisor keeps an authority that another member has given. A member of an earlier release gives none, and then all have those
-// that follow from the cluster's key.
-func (p place) saveHypervisor(purpose pki.Purpose, text []byte) error {
-	if len(text) == 0 {
-		return nil
+// lacksHypervisors are the IDs of the authorities of libvirt and QEMU whose keys are not here, though this member is to sign with them.
+func (d succession) lacksHypervisors() (ids []string) {
+	for _, list := range authorities.OfHypervisors(d.store.Snapshot()) {
+		ids = append(ids, d.hypervisors.Lacks(&list)...)
 	}
-	if _, err := pki.LoadHypervisorAuthority(text); err != nil {
+	return ids
+}
+
+// takeHypervisor keeps the key of an authority of libvirt or QEMU that another member has given.
+func (d succession) takeHypervisor(text []byte) error {
+	one, err := pki.LoadHypervisorAuthority(text)
+	if err != nil {
 		return err
 	}
-	return config.WriteFile(p.hypervisorAuthority(purpose), text, 0o600)
+	for _, list := range authorities.OfHypervisors(d.store.Snapshot()) {
+		if slices.Contains(list.IDs(), one.ID()) {
+			return d.hypervisors.Keep(one)
+		}
+	}
+	return nil
+}
+
+// adoptHypervisors makes the lists what the files say, where the state is older than these. False: nothing is due.
+func (d succession) adoptHypervisors(at time.Time) (state.Command, bool) {
+	for _, purpose := range pki.Purposes {
+		command, due := authorities.AdoptHypervisor(d.store.Snapshot(), purpose, d.hypervisors.Issuing(purpose),
+			d.hypervisors.Trusted(purpose), at)
+		if due {
+			return command, true
+		}
+	}
+	return state.Command{}, false
 }

@@ -17,6 +17,7 @@ import (
 
 	"berth/coordinator/cli/clientconfig"
 	"berth/coordinator/consensus"
+	"berth/coordinator/keyring"
 	"berth/coordinator/model"
 	"berth/shared/pki"
 )
@@ -102,7 +103,7 @@ func (m *Made) found(home place, settled *settled) error {
 	if err := home.saveKeys(certificate, key, authority.CertificatePEM(), authorityKey); err != nil {
 		return fmt.Errorf("write the certificates: %w", err)
 	}
-	if err := home.foundHypervisors(m.ClusterID, now); err != nil {
+	if err := keyring.Found(home.file("tls"), m.ClusterID, now); err != nil {
 		return fmt.Errorf("make the authorities of hypervisors: %w", err)
 	}
 	raft := raftConfig(home, who, settled.Config, hclog.NewNullLogger())

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/cli/clientconfig"
+	"berth/coordinator/keyring"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -164,8 +165,10 @@ func enrol(ctx context.Context, home place, c Config, address string, token pki.
 	}
 	err = home.saveKeys(answer.GetCertificatePem(), key, answer.GetCaPem(), answer.GetCaKeyPem())
 	if err == nil {
+		keys := home.file("tls")
 		err = errors.Join(
-			home.saveHypervisor(pki.Control, answer.GetControlAuthorityPem()), home.saveHypervisor(pki.Data, answer.GetDataAuthorityPem()),
+			keyring.Save(keys, pki.Control, answer.GetControlAuthorityPem(), answer.GetControlTrustedPem()),
+			keyring.Save(keys, pki.Data, answer.GetDataAuthorityPem(), answer.GetDataTrustedPem()),
 		)
 	}
 	if err == nil {

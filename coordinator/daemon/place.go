@@ -35,10 +35,6 @@ func (p place) tls() pki.Files {
 
 func (p place) authorityKey() string { return p.file("tls", "ca.key") }
 
-// hypervisorAuthority has certificate and key of the authority that signs for libvirt, or for QEMU.
-func (p place) hypervisorAuthority(purpose pki.Purpose) string {
-	return p.file("tls", "hypervisor-"+string(purpose)+".pem")
-}
 func (p place) raft() string         { return p.file("raft") }
 func (p place) history() string      { return p.file("history") }
 func (p place) addresses() string    { return p.file("addresses.yaml") }

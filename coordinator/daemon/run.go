@@ -16,6 +16,7 @@ import (
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/webhooks"
+	"berth/coordinator/authorities"
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
 	"berth/coordinator/control/lead"
@@ -23,6 +24,7 @@ import (
 	"berth/coordinator/fence"
 	"berth/coordinator/history"
 	"berth/coordinator/inventory"
+	"berth/coordinator/keyring"
 	"berth/coordinator/metrics"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -49,7 +51,7 @@ type daemon struct {
 	keeper    *gate.Keeper
 	vault     *answer.Vault
 	// hypervisors are the authorities of the nodes' libvirt and QEMU.
-	hypervisors pki.Hypervisors
+	hypervisors *keyring.Ring
 	backups     *backups
 	totals      *metrics.Totals
 	history     *history.Keeper
@@ -134,7 +136,7 @@ func (d *daemon) assemble() (err error) {
 	if d.vault, err = d.home.vault(d.who.ClusterID); err != nil {
 		return err
 	}
-	if d.hypervisors, err = d.home.hypervisors(d.vault.Issuing()); err != nil {
+	if d.hypervisors, err = keyring.Open(d.home.file("tls"), d.vault.Issuing()); err != nil {
 		return err
 	}
 	asPeer, err := pki.Client(d.home.tls(), pki.RolePeer)
@@ -173,6 +175,9 @@ func (d *daemon) assemble() (err error) {
 		Hypervisors: d.hypervisors, Authorities: d.vault.IDs,
 		RenewNode: func(ctx context.Context, who pki.Bearer, request *berthv1.RenewRequest) (*berthv1.RenewResponse, error) {
 			return d.api.Renew(ctx, who, request)
+		},
+		FollowHypervisor: func(ctx context.Context, who pki.Bearer, says map[string]authorities.Use) error {
+			return d.api.FollowHypervisor(ctx, who, says)
 		},
 		Leader: func() string {
 			leader, _ := d.consensus.Leader()

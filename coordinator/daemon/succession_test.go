@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -387,4 +389,110 @@ func TestABackupOfBeforeAReplacementBringsNoAuthorityBack(t *testing.T) {
 		g.recover(backup)
 		ended("recovered, " + name)
 	}
+}
+
+// certify has a node ask what its libvirt needs, whoever leads.
+func (g *group) certify(node *caller, request *berthv1.CertifyHypervisorRequest) *berthv1.CertifyHypervisorResponse {
+	g.t.Helper()
+	var last error
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for _, m := range g.all {
+			node.address = m.load().Listen.Agent
+			var answer *connect.Response[berthv1.CertifyHypervisorResponse]
+			last = node.with(func(clients *connectClients) (err error) {
+				answer, err = clients.agent.CertifyHypervisor(g.t.Context(), connect.NewRequest(request))
+				return err
+			})
+			if last == nil {
+				return answer.Msg
+			}
+		}
+	}
+	g.t.Fatal(last)
+	return nil
+}
+
+// libvirts waits until the authorities of libvirt are in these states, and exactly these are waited for.
+func (g *group) libvirts(is string, who ...string) {
+	g.t.Helper()
+	g.list(fmt.Sprintf("libvirt: %s, waiting for %v", is, who), func(list *berthv1.ListAuthoritiesResponse) bool {
+		var are, waits []string
+		for _, one := range list.GetAuthorities() {
+			if one.GetName() == "libvirt" {
+				are = append(are, one.GetState())
+			}
+		}
+		for _, progress := range list.GetHypervisors() {
+			waits = append(waits, progress.GetWaits()...)
+		}
+		return strings.Join(are, " ") == is && slices.Equal(waits, who)
+	})
+}
+
+// The authority of libvirt is replaced whoever leads: each leader has its key, and no node is given a
+// certificate by the one before once the new one signs. A backup of before brings nothing back.
+func TestTheAuthorityOfLibvirtIsReplacedWhoeverLeads(t *testing.T) {
+	g := newGroup(t, 3)
+	node := g.node("n1")
+	csr, _, err := pki.NewRequest("n1")
+	g.check(err)
+	first := g.certify(node, &berthv1.CertifyHypervisorRequest{})
+	before := g.save("before")
+	_, err = g.operator("").RotateAuthority(t.Context(), connect.NewRequest(&berthv1.RotateAuthorityRequest{Name: "libvirt"}))
+	g.check(err)
+	g.libvirts("issuing announced", "node/n1")
+	g.changeLeader()
+	g.libvirts("issuing announced", "node/n1")
+	says := func(certificate []byte) *berthv1.CertifyHypervisorRequest {
+		t.Helper()
+		trusts, err := pki.AuthorityIDs(g.certify(node, &berthv1.CertifyHypervisorRequest{}).GetControlCaPem())
+		g.check(err)
+		request := &berthv1.CertifyHypervisorRequest{ControlTrusts: trusts}
+		if certificate != nil {
+			request.ControlAuthority = trusts[slices.IndexFunc(trusts, func(id string) bool { return id == signedBy(t, certificate) })]
+		}
+		return request
+	}
+	if g.certify(node, &berthv1.CertifyHypervisorRequest{}).GetDataCaPem() == nil {
+		t.Error("QEMU's authority is gone")
+	}
+	g.certify(node, says(nil))
+	g.libvirts("outgoing issuing", "node/n1")
+	g.changeLeader()
+	answer := g.certify(node, &berthv1.CertifyHypervisorRequest{ControlCsrPem: csr})
+	ids, err := pki.AuthorityIDs(answer.GetControlCaPem())
+	g.check(err)
+	old, err := pki.AuthorityIDs(first.GetControlCaPem())
+	g.check(err)
+	if by := signedBy(t, answer.GetControlCertificatePem()); len(ids) != 2 || by != ids[0] || ids[1] != old[0] {
+		t.Errorf("a certificate by %s, and trusted are %v; the first one was %v", by, ids, old)
+	}
+	g.certify(node, says(answer.GetControlCertificatePem()))
+	g.libvirts("retired issuing")
+	g.changeLeader()
+	g.restore(before)
+	g.libvirts("retired issuing")
+	for range 3 {
+		answer = g.certify(node, &berthv1.CertifyHypervisorRequest{ControlCsrPem: csr})
+		trusts, err := pki.AuthorityIDs(answer.GetControlCaPem())
+		g.check(err)
+		if by := signedBy(t, answer.GetControlCertificatePem()); by != ids[0] || !slices.Equal(trusts, ids[:1]) {
+			t.Errorf("at the end a certificate is by %s, and trusted are %v, want %s alone", by, trusts, ids[0])
+		}
+		g.changeLeader()
+	}
+}
+
+// signedBy is the ID of the authority that has signed a certificate.
+func signedBy(t *testing.T, text []byte) string {
+	t.Helper()
+	block, _ := pem.Decode(text)
+	if block == nil {
+		t.Fatalf("%q is no certificate", text)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki.AuthorityOf(certificate)
 }

@@ -31,6 +31,15 @@ type Identity struct {
 	// Trusts is the newest authority that it has said to trust, while one follows another. Empty: it has said that of none.
 	Trusts   string `json:"trusts,omitempty"`
 	Revision uint64 `json:"revision"`
+	// Libvirt and QEMU are how far a node or coordinator follows while an authority of libvirt, or of QEMU, is replaced.
+	Libvirt AuthorityUse `json:"libvirt,omitzero"`
+	QEMU    AuthorityUse `json:"qemu,omitzero"`
+}
+
+// AuthorityUse is what a node or coordinator has said of the authorities of libvirt, or of QEMU, by their IDs.
+type AuthorityUse struct {
+	Trusts string `json:"trusts,omitempty"` // the newest that a node trusts, or whose key a coordinator has
+	By     string `json:"by,omitempty"`     // which has signed the certificate that a node uses
 }
 
 // PublicKey is a key of an identity.

@@ -119,6 +119,8 @@ const (
 	MetaRecordsFrom = "identity_records_from"
 	// MetaAuthorities has the cluster's authorities once the first was followed by another. Absent: there is the first alone.
 	MetaAuthorities = "authorities"
+	// MetaHypervisors has the authorities of the nodes' libvirt and QEMU once the first of one was followed by another.
+	MetaHypervisors = "hypervisor_authorities"
 )
 
 // Result is what applying a command gave.

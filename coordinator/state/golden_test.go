@@ -490,7 +490,7 @@ func goldenCommands() []Command {
 			Identities: []model.Identity{
 				{
 					ID: "op1", Kind: model.IdentityOperator, Name: "alice", Role: "operator", CreatedAt: noon, Unconfirmed: "restored",
-					Trusts: "0b", Keys: []model.PublicKey{
+					Trusts: "0b", Libvirt: model.AuthorityUse{Trusts: "0c"}, QEMU: model.AuthorityUse{Trusts: "0d", By: "0d"}, Keys: []model.PublicKey{
 						{Hash: "aa", ValidUntil: noon.Add(time.Hour), AddedAt: noon, Authority: "0a"}, {Hash: "bb", AddedAt: noon},
 					},
 				},

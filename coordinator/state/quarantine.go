@@ -81,8 +81,10 @@ func (s *Store) quarantine(
 		meta[MetaRecordsFrom] = from
 	}
 	// Whom the cluster trusts does not go back: certificates of today would be refused, and one that is retired would be good again.
-	if authorities := present.Meta(MetaAuthorities); authorities != "" {
-		meta[MetaAuthorities] = authorities
+	for _, key := range []string{MetaAuthorities, MetaHypervisors} {
+		if authorities := present.Meta(key); authorities != "" {
+			meta[key] = authorities
+		}
 	}
 	w.putRecords(&Command{Meta: meta})
 	w.putHistory(&Command{Events: []model.Event{{

@@ -49,6 +49,7 @@ var layers = []struct {
 	{"who may hold connections of a listener, and how many", []string{"coordinator/doorkeeper"}},
 	{"pure: whose certificates count, by the records", []string{"coordinator/identities"}},
 	{"pure: how one authority follows another", []string{"coordinator/authorities"}},
+	{"the authorities of libvirt and QEMU in a coordinator's files", []string{"coordinator/keyring"}},
 	{"what keeps backups from being changed", []string{"coordinator/seal"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},

@@ -4,6 +4,8 @@ var (
 	inRenewal = suite{pkg: "./shared/renewal"}
 	inPKI     = suite{pkg: "./shared/pki"}
 
+	inHostKeys = suite{pkg: "./integration/hostkeys"}
+
 	inAuthorities = suite{pkg: "./coordinator/authorities"}
 )
 
@@ -20,6 +22,26 @@ var renewalMutants = []mutant{
 	{
 		name: "an-authority-signs-before-all-trust-it", file: "coordinator/authorities/rotation.go", suite: inAuthorities,
 		is: "case announced != nil && len(waits) == 0:", becomes: "case announced != nil:",
+	},
+	{
+		name: "a-host-drops-an-authority-that-others-show", file: "coordinator/authorities/hypervisors.go", suite: inHostKeys,
+		is: "		return use.By != newest.ID\n", becomes: "		return false\n",
+	},
+	{
+		name: "a-host-shows-a-certificate-before-all-trust-it", file: "coordinator/authorities/hypervisors.go", suite: inHostKeys,
+		is: "	return use.Trusts != newest.ID\n", becomes: "	return identity.Kind == model.IdentityCoordinator && use.Trusts != newest.ID\n",
+	},
+	{
+		name: "a-host-tells-what-libvirt-has-not-taken-up", file: "agent/hostpki/renewal.go", suite: inHostKeys,
+		is: "if err != nil || r.Written {", becomes: "if err != nil {",
+	},
+	{
+		name: "the-authority-before-signs-for-hosts", file: "coordinator/keyring/keyring.go", suite: suite{pkg: "./coordinator/keyring"},
+		is: "	signer = r.Held(is.ID)\n", becomes: "	signer = r.Issuing(purpose)\n",
+	},
+	{
+		name: "an-older-list-says-whom-hosts-trust", file: "coordinator/keyring/keyring.go", suite: suite{pkg: "./coordinator/keyring"},
+		is: "if own == nil || own.State == authorities.Announced ||", becomes: "if own == nil ||",
 	},
 	{
 		name: "anybody-endorses-an-authority", file: "shared/pki/tls.go", suite: inPKI.only("WhoPins"),

@@ -21,6 +21,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/evidence"
 	"berth/coordinator/inventory"
+	"berth/coordinator/keyring"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -73,7 +74,8 @@ func raise(nodes int) (*site, error) {
 	}})
 	s.api = api.New(api.Config{
 		Config: answer.Config{
-			Self: "c1", SelfName: "c1", Vault: vault, Store: s.store, Consensus: s.log, Inventory: s.inventory, Now: time.Now,
+			Self: "c1", SelfName: "c1", Vault: vault, Hypervisors: keyring.New(nil), Store: s.store,
+			Consensus: s.log, Inventory: s.inventory, Now: time.Now,
 			Log: hclog.NewNullLogger(),
 		},
 		Control: s.control, Imports: dir, Removed: s.agents.Removed, Keeper: gate.NewKeeper(s.store, time.Now),

@@ -94,9 +94,9 @@ func test(part uint64, others []string) []suite {
 		tests("race", slices.Concat([]string{"-race"}, concurrent)...),
 		tests(
 			"development", "-count", "1", "./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
-			"./integration/fuzz", "./integration/goals", "./integration/loopback", "./integration/manual", "./integration/mutants",
-			"./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites", "./integration/writer",
-			"./packaging/...",
+			"./integration/fuzz", "./integration/goals", "./integration/hostkeys", "./integration/loopback", "./integration/manual",
+			"./integration/mutants", "./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites",
+			"./integration/writer", "./packaging/...",
 		),
 		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),

@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/consensus"
 	"berth/coordinator/history"
 	"berth/coordinator/inventory"
+	"berth/coordinator/keyring"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/coordinator/view"
@@ -62,7 +63,7 @@ type Config struct {
 	SelfName string
 	Vault    *Vault // has the cluster's authorities
 	// Hypervisors are the authorities of the nodes' libvirt and QEMU. Every coordinator has them, as it has the one above.
-	Hypervisors pki.Hypervisors
+	Hypervisors *keyring.Ring
 	Store       *state.Store
 	Consensus   Consensus
 	Inventory   Inventory

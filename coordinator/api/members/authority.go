@@ -1,8 +1,10 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -31,41 +33,53 @@ func (s *Calls) ListAuthorities(
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.ListAuthoritiesResponse{SchemaVersion: wire.SchemaVersion, Progress: progress(p)}
+	response := &berthv1.ListAuthoritiesResponse{SchemaVersion: wire.SchemaVersion, Progress: progress(p, authorities.Cluster)}
 	depend := authorities.Dependants(p.Snapshot, p.At)
-	for _, one := range authorities.Of(p.Snapshot).OrOwn(s.Authority()).All {
-		ends, err := pki.AuthorityEnds([]byte(one.Certificate))
+	for _, one := range authorities.Of(p.Snapshot).OrOwn(authorities.Own(s.Authority())).All {
+		shown, err := authority(authorities.Cluster, &one)
 		if err != nil {
 			return nil, err
 		}
-		response.Authorities = append(response.Authorities, &berthv1.Authority{
-			Name: authorities.Cluster, Id: one.ID, State: string(one.State), Since: timestamppb.New(one.Since), Expires: timestamppb.New(ends),
-			Dependants: int32(depend[one.ID]), Imported: one.Imported, By: one.By,
-		})
+		shown.Dependants = int32(depend[one.ID])
+		response.Authorities = append(response.Authorities, shown)
 	}
+	hypervisors, err := s.hypervisorAuthorities(p)
+	if err != nil {
+		return nil, err
+	}
+	response.Authorities = append(response.Authorities, hypervisors...)
 	for _, purpose := range pki.Purposes {
-		if one := s.Hypervisors[purpose]; one != nil {
-			response.Authorities = append(response.Authorities, &berthv1.Authority{
-				Name: authorities.Called(purpose), Id: one.ID(), State: string(authorities.Issuing),
-				Since: timestamppb.New(one.Begins()), Expires: timestamppb.New(one.Ends()),
-			})
+		if is := progress(p, authorities.Called(purpose)); is != nil {
+			response.Hypervisors = append(response.Hypervisors, is)
 		}
 	}
 	return connect.NewResponse(response), nil
 }
 
-// progress is how far the replacement is; nil: none is under way.
-func progress(p *answer.Moment) *berthv1.AuthorityProgress {
-	is := authorities.ProgressOf(p.Snapshot, p.At)
+// authority is one as a message.
+func authority(name string, one *authorities.Authority) (*berthv1.Authority, error) {
+	ends, err := pki.AuthorityEnds([]byte(one.Certificate))
+	if err != nil {
+		return nil, err
+	}
+	return &berthv1.Authority{
+		Name: name, Id: one.ID, State: string(one.State), Since: timestamppb.New(one.Since), Expires: timestamppb.New(ends),
+		Imported: one.Imported, By: one.By,
+	}, nil
+}
+
+// progress is how far the replacement of the authority of a name is; nil: none is under way.
+func progress(p *answer.Moment, name string) *berthv1.AuthorityProgress {
+	is := authorities.ProgressOf(p.Snapshot, name, p.At)
 	if is.New == "" {
 		return nil
 	}
 	told := &berthv1.AuthorityProgress{
-		Id: is.New, State: string(is.State), Waiting: is.Waiting, Waits: is.Names(), Passed: is.Passed, NextStep: pass(&is),
+		Name: name, Id: is.New, State: string(is.State), Waiting: is.Waiting, Waits: is.Names(), Passed: is.Passed, NextStep: pass(&is),
 	}
 	for i := range is.Waits {
 		wait := &is.Waits[i]
-		one := &berthv1.AuthorityWait{Subject: wait.Subject, Since: timestamppb.New(wait.Since), NextStep: fetch(wait)}
+		one := &berthv1.AuthorityWait{Subject: wait.Subject, Since: timestamppb.New(wait.Since), NextStep: fetch(name, wait)}
 		if !wait.Until.IsZero() {
 			one.Until = timestamppb.New(wait.Until)
 		}
@@ -75,7 +89,10 @@ func progress(p *answer.Moment) *berthv1.AuthorityProgress {
 }
 
 // fetch says how somebody who is waited for is fetched, or given up.
-func fetch(wait *authorities.Wait) string {
+func fetch(name string, wait *authorities.Wait) string {
+	if name != authorities.Cluster && wait.Kind == model.IdentityNode {
+		return "run 'berth-agent libvirt-tls renew' on " + wait.Name + ", or 'berth node delete " + wait.Name + "'"
+	}
 	switch wait.Kind {
 	case model.IdentityOperator:
 		return "have " + wait.Name + " run 'berth status', or end it with 'berth identity revoke " + wait.Subject + "'"
@@ -89,6 +106,11 @@ func fetch(wait *authorities.Wait) string {
 // pass says what to do so that it goes on, and what that means for those who were left behind; empty: nothing.
 func pass(is *authorities.Progress) string {
 	switch {
+	case is.Name != authorities.Cluster && len(is.Waits) > 0:
+		return "'berth ca rotate " + is.Name + " --force' goes on without those who are still waited for: guests move to and from such a node " +
+			"again once it has renewed, which it does by itself when it is up"
+	case is.Name != authorities.Cluster:
+		return ""
 	case len(is.Waits) > 0:
 		return "'berth ca rotate --force' goes on without those who are still waited for: they need a token afterwards"
 	case len(is.Passed) > 0:
@@ -98,7 +120,7 @@ func pass(is *authorities.Progress) string {
 	return ""
 }
 
-// RotateAuthority begins to replace the cluster's authority, goes on without somebody, or takes the beginning back.
+// RotateAuthority begins to replace an authority, goes on without somebody, or takes the beginning back.
 func (s *Calls) RotateAuthority(
 	ctx context.Context, request *connect.Request[berthv1.RotateAuthorityRequest],
 ) (*connect.Response[berthv1.RotateAuthorityResponse], error) {
@@ -116,20 +138,24 @@ func (s *Calls) RotateAuthority(
 	if len(message.GetCertificatePem()) > maxAuthority || len(message.GetKeyPem()) > maxAuthority {
 		return nil, unfit("give the authority and those above it alone", errors.New("the certificates or the key are too long"))
 	}
-	next, err := s.next(message, imported)
+	name := cmp.Or(message.GetName(), authorities.Cluster)
+	if !slices.Contains(authorities.Names, name) {
+		return nil, unfit("name cluster, libvirt or qemu", fmt.Errorf("there is no authority %q", name))
+	}
+	next, err := s.next(message, name, imported)
 	if err != nil {
 		return nil, err
 	}
 	if message.GetDryRun() {
-		return s.tryRotation(ctx, message, next, imported)
+		return s.tryRotation(ctx, message, name, next)
 	}
 	if next != nil { // what is announced must not be lost with this process
-		if err := s.Vault.Keep(next); err != nil {
+		if err := next.keep(); err != nil {
 			return nil, err
 		}
 	}
 	p, err := s.Propose(ctx, "", func(p *answer.Moment) (state.Command, error) {
-		command, err := s.rotation(ctx, p, message, next, imported)
+		command, err := rotation(ctx, p, message, name, next)
 		for i := range command.Events {
 			event := &command.Events[i]
 			*event = p.Event(ctx, event.Kind, event.Subject, "%s", event.Message)
@@ -139,47 +165,71 @@ func (s *Calls) RotateAuthority(
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&berthv1.RotateAuthorityResponse{SchemaVersion: wire.SchemaVersion, Progress: progress(p)}), nil
+	return connect.NewResponse(&berthv1.RotateAuthorityResponse{SchemaVersion: wire.SchemaVersion, Progress: progress(p, name)}), nil
+}
+
+// successor is the authority that is to follow another.
+type successor struct {
+	id       string // empty: another is made when it is announced
+	keep     func() error
+	announce func(p *answer.Moment, by string) (state.Command, error)
 }
 
 // next is the authority that is to follow; nil: a replacement is under way, and is to go on or to end.
-func (s *Calls) next(message *berthv1.RotateAuthorityRequest, imported bool) (*pki.Authority, error) {
-	switch {
-	case message.GetForce() || message.GetCancel():
+func (s *Calls) next(message *berthv1.RotateAuthorityRequest, name string, imported bool) (*successor, error) {
+	if message.GetForce() || message.GetCancel() {
 		return nil, nil
-	case imported:
-		next, err := pki.ImportAuthority(s.Authority().ClusterID(), message.GetCertificatePem(), message.GetKeyPem(), s.Now())
-		if err != nil {
-			return nil, unfit("correct it, or have the certificate issued anew", err)
-		}
-		return next, nil
 	}
-	return pki.NewAuthority(s.Authority().ClusterID(), s.Now())
+	if purpose, is := authorities.PurposeOf(name); is {
+		return s.nextHypervisor(purpose, imported)
+	}
+	var one *pki.Authority
+	var err error
+	is := &successor{
+		keep: func() error { return s.Vault.Keep(one) },
+		announce: func(p *answer.Moment, by string) (state.Command, error) {
+			return authorities.Announce(p.Snapshot, s.Authority(), one, imported, by, p.At)
+		},
+	}
+	if !imported {
+		one, err = pki.NewAuthority(s.Authority().ClusterID(), s.Now())
+		return is, err
+	}
+	one, err = pki.ImportAuthority(s.Authority().ClusterID(), message.GetCertificatePem(), message.GetKeyPem(), s.Now())
+	if err != nil {
+		return nil, unfit("correct it, or have the certificate issued anew", err)
+	}
+	is.id = one.ID()
+	return is, nil
 }
 
 // rotation is the change that is asked for.
-func (s *Calls) rotation(
-	ctx context.Context, p *answer.Moment, message *berthv1.RotateAuthorityRequest, next *pki.Authority, imported bool,
+func rotation(
+	ctx context.Context, p *answer.Moment, message *berthv1.RotateAuthorityRequest, name string, next *successor,
 ) (command state.Command, err error) {
 	if p.FeatureLevel() < state.IdentityLevel {
 		return command, unfit("update all coordinators first", authorities.ErrNotYet)
 	}
 	switch {
 	case message.GetCancel():
-		command, err = authorities.Cancel(p.Snapshot, p.At)
+		command, err = authorities.Cancel(p.Snapshot, name, p.At)
 	case message.GetForce():
-		command, _, err = authorities.Pass(p.Snapshot, p.At)
+		command, _, err = authorities.Pass(p.Snapshot, name, p.At)
 	default:
-		command, err = authorities.Announce(p.Snapshot, s.Authority(), next, imported, gate.CallerOf(ctx).String(), p.At)
+		command, err = next.announce(p, gate.CallerOf(ctx).String())
+	}
+	rotate := "berth ca rotate"
+	if name != authorities.Cluster {
+		rotate += " " + name
 	}
 	switch {
 	case errors.Is(err, authorities.ErrUnderWay):
-		return command, refusal.New(rpc.Conflict, "authority", "see 'berth ca list'; 'berth ca rotate --force' goes on without those "+
-			"who are waited for, and 'berth ca rotate --cancel' takes back one that signs nothing yet", "%w", err)
+		return command, refusal.New(rpc.Conflict, "authority", "see 'berth ca list'; '"+rotate+" --force' goes on without those "+
+			"who are waited for, and '"+rotate+" --cancel' takes back one that signs nothing yet", "%w", err)
 	case errors.Is(err, authorities.ErrTooLate):
-		return command, refusal.New(rpc.Conflict, "authority", "let it end, then replace it by another with 'berth ca rotate'", "%w", err)
+		return command, refusal.New(rpc.Conflict, "authority", "let it end, then replace it by another with '"+rotate+"'", "%w", err)
 	case errors.Is(err, authorities.ErrNothing):
-		return command, refusal.New(rpc.Conflict, "authority", "'berth ca rotate' begins to replace the one that signs now", "%w", err)
+		return command, refusal.New(rpc.Conflict, "authority", "'"+rotate+"' begins to replace the one that signs now", "%w", err)
 	case err != nil:
 		return command, refusal.New(rpc.Conflict, "authority", "see 'berth ca list'", "%w", err)
 	}
@@ -188,23 +238,20 @@ func (s *Calls) rotation(
 
 // tryRotation answers who would be waited for, and changes nothing.
 func (s *Calls) tryRotation(
-	ctx context.Context, message *berthv1.RotateAuthorityRequest, next *pki.Authority, imported bool,
+	ctx context.Context, message *berthv1.RotateAuthorityRequest, name string, next *successor,
 ) (*connect.Response[berthv1.RotateAuthorityResponse], error) {
 	p, err := s.Verified(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.rotation(ctx, p, message, next, imported); err != nil {
+	if _, err := rotation(ctx, p, message, name, next); err != nil {
 		return nil, err
 	}
-	told := progress(p)
+	told := progress(p, name)
 	if next != nil {
 		told = &berthv1.AuthorityProgress{
-			Id: next.ID(), State: string(authorities.Announced), Waits: authorities.WouldWait(p.Snapshot, p.At),
-			Waiting: "until all have said that they trust it",
-		}
-		if !imported {
-			told.Id = ""
+			Name: name, Id: next.id, State: string(authorities.Announced), Waits: authorities.WouldWait(p.Snapshot, name, p.At),
+			Waiting: authorities.UntilTrusted(name),
 		}
 	}
 	return connect.NewResponse(&berthv1.RotateAuthorityResponse{SchemaVersion: wire.SchemaVersion, Progress: told}), nil
@@ -233,7 +280,11 @@ func (s *Calls) TakeAuthorities(
 	ctx context.Context, request *connect.Request[berthv1.TakeAuthoritiesRequest],
 ) (*connect.Response[berthv1.TakeAuthoritiesResponse], error) {
 	holds := request.Msg.GetHolds()
-	if err := s.confirm(ctx, gate.CallerOf(ctx).Bearer, holds); err != nil {
+	who := gate.CallerOf(ctx).Bearer
+	if err := s.confirm(ctx, who, holds); err != nil {
+		return nil, err
+	}
+	if err := s.FollowHypervisor(ctx, who, authorities.Holding(holds)); err != nil {
 		return nil, err
 	}
 	p, err := s.Verified(ctx)
@@ -252,6 +303,19 @@ func (s *Calls) TakeAuthorities(
 			return nil, err
 		}
 		response.AuthoritiesPem = append(response.AuthoritiesPem, append(one.CertificatePEM(), key...))
+	}
+	for _, list := range authorities.OfHypervisors(p.Snapshot) {
+		for _, id := range list.IDs() {
+			one := s.Hypervisors.Held(id)
+			if one == nil || slices.Contains(holds, id) {
+				continue
+			}
+			text, err := one.PEM()
+			if err != nil {
+				return nil, err
+			}
+			response.HypervisorsPem = append(response.HypervisorsPem, text)
+		}
 	}
 	return connect.NewResponse(response), nil
 }

@@ -13,6 +13,9 @@ import (
 	"berth/shared/units"
 )
 
+// cluster is what the cluster's own authority is called.
+const cluster = "cluster"
+
 // mostWaits bounds who is named of those that are waited for.
 const mostWaits = 20
 
@@ -21,7 +24,8 @@ func AuthorityCommand(a *term.App) *cobra.Command {
 	return term.Noun("ca COMMAND", "See and replace the authorities that sign certificates", `
 The cluster's authority signs the certificates of coordinators, nodes and operators. It is replaced step by step, and no
 call is refused on the way: all come to trust the new one, then it signs and everybody's certificate is renewed, then
-the old one is trusted no more. libvirt and QEMU have authorities of their own.`,
+the old one is trusted no more. libvirt and QEMU of the nodes have authorities of their own, which sign for live
+migration. They are replaced in the same way, and guests can move all the time.`,
 		authorityListCommand(a), authorityRotateCommand(a), authorityImportCommand(a))
 }
 
@@ -41,6 +45,9 @@ func authorityListCommand(a *term.App) *cobra.Command {
 				Text: func(p *term.Page, wide bool) {
 					authorityTable(p, a, answer.GetAuthorities(), wide)
 					progressText(p, a, answer.GetProgress())
+					for _, is := range answer.GetHypervisors() {
+						progressText(p, a, is)
+					}
 				},
 			})
 		},
@@ -60,7 +67,7 @@ func authorityTable(p *term.Page, a *term.App, all []*berthv1.Authority, wide bo
 	rows := make([][]string, 0, len(all))
 	for _, i := range all {
 		depend, origin := fmt.Sprint(i.GetDependants()), "made here"
-		if i.GetName() != "cluster" {
+		if i.GetName() != cluster {
 			depend = term.None
 		}
 		if i.GetImported() {
@@ -93,6 +100,9 @@ func progressText(p *term.Page, a *term.App, is *berthv1.AuthorityProgress) {
 	if is.GetNextStep() != "" {
 		fields = append(fields, [2]string{"next", is.GetNextStep()})
 	}
+	if name := is.GetName(); name != "" && name != cluster {
+		fields = append([][2]string{{"authority", name}}, fields...)
+	}
 	p.Blank()
 	p.Fields("", fields...)
 	awaitedTable(p, a, is.GetAwaited())
@@ -121,22 +131,31 @@ func awaitedTable(p *term.Page, a *term.App, all []*berthv1.AuthorityWait) {
 func authorityRotateCommand(a *term.App) *cobra.Command {
 	request := &berthv1.RotateAuthorityRequest{}
 	cmd := &cobra.Command{
-		Use: "rotate", Short: "Replace the cluster's authority by a new one", Args: term.Arguments(0),
-		Long: `Replace the cluster's authority by a new one. The command begins that and returns; 'berth ca list' tells how far it is.
-It waits for all whose certificates are good, also for nodes that are off and operators who have not called. An
-operator's command line learns of the new authority with its next call. --force goes on without those who are waited
+		Use: "rotate [AUTHORITY]", Short: "Replace an authority by a new one", Args: term.Arguments(0, "AUTHORITY"),
+		Long: `Replace an authority by a new one: cluster (if left out), libvirt or qemu. The command begins that and returns;
+'berth ca list' tells how far it is.
+
+The cluster's waits for all whose certificates are good, also for nodes that are off and operators who have not called.
+An operator's command line learns of the new authority with its next call. --force goes on without those who are waited
 for now. Who is left behind needs a token once the old authority is retired: a node joins again, an operator logs in
-again, a coordinator is deleted and joins again.`,
+again, a coordinator is deleted and joins again.
+
+Those of libvirt and QEMU wait for all nodes and coordinators. Each node asks every two minutes what it has to do. With
+--force, guests do not move to and from a node that was left behind until it is up and has asked.`,
 		Example: `  berth ca rotate --dry-run
   berth ca rotate
+  berth ca rotate libvirt
   berth ca rotate --force`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				request.Name = args[0]
+			}
 			if request.GetForce() && request.GetCancel() {
 				return term.Failf(rpc.Invalid, "give one of them", "--force and --cancel exclude each other")
 			}
 			return rotate(a, cmd, request)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: term.CompleteFirst(cobra.FixedCompletions([]string{cluster, "libvirt", "qemu"}, cobra.ShellCompDirectiveNoFileComp)),
 	}
 	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "only say who would be waited for")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "go on without those who are waited for now")
@@ -179,7 +198,7 @@ func rotate(a *term.App, cmd *cobra.Command, request *berthv1.RotateAuthorityReq
 		return err
 	}
 	return a.Print(cmd, term.Result{
-		Message: answer, Names: []string{"ca/cluster"},
+		Message: answer, Names: []string{"ca/" + cmp.Or(request.GetName(), cluster)},
 		Text: func(p *term.Page, _ bool) {
 			did := "a new authority is announced; 'berth ca list' tells how far it is"
 			switch {

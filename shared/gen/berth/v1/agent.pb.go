@@ -378,8 +378,13 @@ type CertifyHypervisorRequest struct {
 	DataCsrPem    []byte                 `protobuf:"bytes,2,opt,name=data_csr_pem,json=dataCsrPem,proto3" json:"data_csr_pem,omitempty"`          // of QEMU
 	MigrationUri  string                 `protobuf:"bytes,3,opt,name=migration_uri,json=migrationUri,proto3" json:"migration_uri,omitempty"`      // how other nodes reach this libvirt; counts as far as it names this node
 	DataAddress   string                 `protobuf:"bytes,4,opt,name=data_address,json=dataAddress,proto3" json:"data_address,omitempty"`         // for memory streams; empty: that of the URI
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// What libvirt and QEMU use by now, by the IDs of authorities: those that they trust, and the one that has signed their certificate.
+	ControlTrusts    []string `protobuf:"bytes,5,rep,name=control_trusts,json=controlTrusts,proto3" json:"control_trusts,omitempty"`
+	ControlAuthority string   `protobuf:"bytes,6,opt,name=control_authority,json=controlAuthority,proto3" json:"control_authority,omitempty"`
+	DataTrusts       []string `protobuf:"bytes,7,rep,name=data_trusts,json=dataTrusts,proto3" json:"data_trusts,omitempty"`
+	DataAuthority    string   `protobuf:"bytes,8,opt,name=data_authority,json=dataAuthority,proto3" json:"data_authority,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *CertifyHypervisorRequest) Reset() {
@@ -440,9 +445,37 @@ func (x *CertifyHypervisorRequest) GetDataAddress() string {
 	return ""
 }
 
+func (x *CertifyHypervisorRequest) GetControlTrusts() []string {
+	if x != nil {
+		return x.ControlTrusts
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorRequest) GetControlAuthority() string {
+	if x != nil {
+		return x.ControlAuthority
+	}
+	return ""
+}
+
+func (x *CertifyHypervisorRequest) GetDataTrusts() []string {
+	if x != nil {
+		return x.DataTrusts
+	}
+	return nil
+}
+
+func (x *CertifyHypervisorRequest) GetDataAuthority() string {
+	if x != nil {
+		return x.DataAuthority
+	}
+	return ""
+}
+
 type CertifyHypervisorResponse struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
-	ControlCaPem          []byte                 `protobuf:"bytes,1,opt,name=control_ca_pem,json=controlCaPem,proto3" json:"control_ca_pem,omitempty"`
+	ControlCaPem          []byte                 `protobuf:"bytes,1,opt,name=control_ca_pem,json=controlCaPem,proto3" json:"control_ca_pem,omitempty"` // those that are trusted; the one that signs is the first
 	ControlCertificatePem []byte                 `protobuf:"bytes,2,opt,name=control_certificate_pem,json=controlCertificatePem,proto3" json:"control_certificate_pem,omitempty"`
 	DataCaPem             []byte                 `protobuf:"bytes,3,opt,name=data_ca_pem,json=dataCaPem,proto3" json:"data_ca_pem,omitempty"`
 	DataCertificatePem    []byte                 `protobuf:"bytes,4,opt,name=data_certificate_pem,json=dataCertificatePem,proto3" json:"data_certificate_pem,omitempty"`
@@ -4702,13 +4735,18 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\rRenewResponse\x12'\n" +
 	"\x0fcertificate_pem\x18\x01 \x01(\fR\x0ecertificatePem\x12\x15\n" +
 	"\x06ca_pem\x18\x02 \x01(\fR\x05caPem\x12\x1c\n" +
-	"\tauthority\x18\x03 \x01(\tR\tauthority\"\xac\x01\n" +
+	"\tauthority\x18\x03 \x01(\tR\tauthority\"\xc8\x02\n" +
 	"\x18CertifyHypervisorRequest\x12&\n" +
 	"\x0fcontrol_csr_pem\x18\x01 \x01(\fR\rcontrolCsrPem\x12 \n" +
 	"\fdata_csr_pem\x18\x02 \x01(\fR\n" +
 	"dataCsrPem\x12#\n" +
 	"\rmigration_uri\x18\x03 \x01(\tR\fmigrationUri\x12!\n" +
-	"\fdata_address\x18\x04 \x01(\tR\vdataAddress\"\xe1\x01\n" +
+	"\fdata_address\x18\x04 \x01(\tR\vdataAddress\x12%\n" +
+	"\x0econtrol_trusts\x18\x05 \x03(\tR\rcontrolTrusts\x12+\n" +
+	"\x11control_authority\x18\x06 \x01(\tR\x10controlAuthority\x12\x1f\n" +
+	"\vdata_trusts\x18\a \x03(\tR\n" +
+	"dataTrusts\x12%\n" +
+	"\x0edata_authority\x18\b \x01(\tR\rdataAuthority\"\xe1\x01\n" +
 	"\x19CertifyHypervisorResponse\x12$\n" +
 	"\x0econtrol_ca_pem\x18\x01 \x01(\fR\fcontrolCaPem\x126\n" +
 	"\x17control_certificate_pem\x18\x02 \x01(\fR\x15controlCertificatePem\x12\x1e\n" +
@@ -5055,15 +5093,15 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x15LOCK_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eLOCK_STEP_HOLD\x10\x01\x12\x12\n" +
 	"\x0eLOCK_STEP_LOOK\x10\x02\x12\x15\n" +
-	"\x11LOCK_STEP_RELEASE\x10\x032\xe0\x02\n" +
+	"\x11LOCK_STEP_RELEASE\x10\x032\xe2\x02\n" +
 	"\fAgentService\x12R\n" +
 	"\aSession\x12\x18.berth.v1.SessionRequest\x1a\x19.berth.v1.SessionResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
 	"\x01\x04\x10\x030\x80\x80\x80\b(\x010\x01\x12L\n" +
 	"\x06Tunnel\x12\x17.berth.v1.TunnelRequest\x1a\x18.berth.v1.TunnelResponse\"\v\x8a\xb5\x18\a\n" +
-	"\x01\x04\x10\x038\x01(\x010\x01\x12g\n" +
-	"\x11CertifyHypervisor\x12\".berth.v1.CertifyHypervisorRequest\x1a#.berth.v1.CertifyHypervisorResponse\"\t\x8a\xb5\x18\x05\n" +
-	"\x01\x04\x10\x01\x12E\n" +
+	"\x01\x04\x10\x038\x01(\x010\x01\x12i\n" +
+	"\x11CertifyHypervisor\x12\".berth.v1.CertifyHypervisorRequest\x1a#.berth.v1.CertifyHypervisorResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x04\x10\x02\x18\x01\x12E\n" +
 	"\x05Renew\x12\x16.berth.v1.RenewRequest\x1a\x17.berth.v1.RenewResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x04\x10\x02\x18\x01B#Z!berth/shared/gen/berth/v1;berthv1b\x06proto3"
 

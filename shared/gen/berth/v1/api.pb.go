@@ -11717,7 +11717,8 @@ type ListAuthoritiesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Authorities   []*Authority           `protobuf:"bytes,2,rep,name=authorities,proto3" json:"authorities,omitempty"` // the cluster's from the first on, then those of libvirt and QEMU
-	Progress      *AuthorityProgress     `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`       // absent: none is being replaced
+	Progress      *AuthorityProgress     `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`       // absent: the cluster's is not being replaced
+	Hypervisors   []*AuthorityProgress   `protobuf:"bytes,4,rep,name=hypervisors,proto3" json:"hypervisors,omitempty"` // of those of libvirt and QEMU that are being replaced
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11769,6 +11770,13 @@ func (x *ListAuthoritiesResponse) GetAuthorities() []*Authority {
 func (x *ListAuthoritiesResponse) GetProgress() *AuthorityProgress {
 	if x != nil {
 		return x.Progress
+	}
+	return nil
+}
+
+func (x *ListAuthoritiesResponse) GetHypervisors() []*AuthorityProgress {
+	if x != nil {
+		return x.Hypervisors
 	}
 	return nil
 }
@@ -11874,7 +11882,7 @@ func (x *Authority) GetBy() string {
 	return ""
 }
 
-// AuthorityProgress is how far the replacement of the cluster's authority is.
+// AuthorityProgress is how far the replacement of an authority is.
 type AuthorityProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`           // of the new one
@@ -11884,6 +11892,7 @@ type AuthorityProgress struct {
 	Passed        []string               `protobuf:"bytes,5,rep,name=passed,proto3" json:"passed,omitempty"`   // who is not waited for, because somebody has said so
 	NextStep      string                 `protobuf:"bytes,6,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
 	Awaited       []*AuthorityWait       `protobuf:"bytes,7,rep,name=awaited,proto3" json:"awaited,omitempty"` // the same as waits, with what to do about each; not of what would be waited for
+	Name          string                 `protobuf:"bytes,8,opt,name=name,proto3" json:"name,omitempty"`       // cluster, libvirt or qemu
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11967,6 +11976,13 @@ func (x *AuthorityProgress) GetAwaited() []*AuthorityWait {
 	return nil
 }
 
+func (x *AuthorityProgress) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // AuthorityWait is somebody who holds the replacement of an authority up.
 type AuthorityWait struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -12044,6 +12060,7 @@ type RotateAuthorityRequest struct {
 	// An authority from outside, PEM, and those above it; with its key. Both empty: one is made.
 	CertificatePem []byte `protobuf:"bytes,4,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
 	KeyPem         []byte `protobuf:"bytes,5,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
+	Name           string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"` // of the authority: cluster, libvirt or qemu; empty: cluster
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -12111,6 +12128,13 @@ func (x *RotateAuthorityRequest) GetKeyPem() []byte {
 		return x.KeyPem
 	}
 	return nil
+}
+
+func (x *RotateAuthorityRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 type RotateAuthorityResponse struct {
@@ -13299,8 +13323,11 @@ type EnrolResponse struct {
 	// Coordinators only: the authorities of hypervisors, certificate and key in one.
 	ControlAuthorityPem []byte `protobuf:"bytes,9,opt,name=control_authority_pem,json=controlAuthorityPem,proto3" json:"control_authority_pem,omitempty"`
 	DataAuthorityPem    []byte `protobuf:"bytes,10,opt,name=data_authority_pem,json=dataAuthorityPem,proto3" json:"data_authority_pem,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Coordinators only: those that hosts trust, the one that signs first.
+	ControlTrustedPem []byte `protobuf:"bytes,11,opt,name=control_trusted_pem,json=controlTrustedPem,proto3" json:"control_trusted_pem,omitempty"`
+	DataTrustedPem    []byte `protobuf:"bytes,12,opt,name=data_trusted_pem,json=dataTrustedPem,proto3" json:"data_trusted_pem,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *EnrolResponse) Reset() {
@@ -13399,6 +13426,20 @@ func (x *EnrolResponse) GetControlAuthorityPem() []byte {
 func (x *EnrolResponse) GetDataAuthorityPem() []byte {
 	if x != nil {
 		return x.DataAuthorityPem
+	}
+	return nil
+}
+
+func (x *EnrolResponse) GetControlTrustedPem() []byte {
+	if x != nil {
+		return x.ControlTrustedPem
+	}
+	return nil
+}
+
+func (x *EnrolResponse) GetDataTrustedPem() []byte {
+	if x != nil {
+		return x.DataTrustedPem
 	}
 	return nil
 }
@@ -13579,6 +13620,7 @@ type TakeAuthoritiesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of each that the caller does not hold, certificate and key, PEM, in one.
 	AuthoritiesPem [][]byte `protobuf:"bytes,1,rep,name=authorities_pem,json=authoritiesPem,proto3" json:"authorities_pem,omitempty"`
+	HypervisorsPem [][]byte `protobuf:"bytes,2,rep,name=hypervisors_pem,json=hypervisorsPem,proto3" json:"hypervisors_pem,omitempty"` // the same of those of libvirt and QEMU
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -13616,6 +13658,13 @@ func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
 func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
 	if x != nil {
 		return x.AuthoritiesPem
+	}
+	return nil
+}
+
+func (x *TakeAuthoritiesResponse) GetHypervisorsPem() [][]byte {
+	if x != nil {
+		return x.HypervisorsPem
 	}
 	return nil
 }
@@ -16521,11 +16570,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0fcertificate_pem\x18\x01 \x01(\fR\x0ecertificatePem\x12\x15\n" +
 	"\x06ca_pem\x18\x02 \x01(\fR\x05caPem\x12\x1c\n" +
 	"\tauthority\x18\x03 \x01(\tR\tauthority\"\x18\n" +
-	"\x16ListAuthoritiesRequest\"\xb0\x01\n" +
+	"\x16ListAuthoritiesRequest\"\xef\x01\n" +
 	"\x17ListAuthoritiesResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x125\n" +
 	"\vauthorities\x18\x02 \x03(\v2\x13.berth.v1.AuthorityR\vauthorities\x127\n" +
-	"\bprogress\x18\x03 \x01(\v2\x1b.berth.v1.AuthorityProgressR\bprogress\"\xf9\x01\n" +
+	"\bprogress\x18\x03 \x01(\v2\x1b.berth.v1.AuthorityProgressR\bprogress\x12=\n" +
+	"\vhypervisors\x18\x04 \x03(\v2\x1b.berth.v1.AuthorityProgressR\vhypervisors\"\xf9\x01\n" +
 	"\tAuthority\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
@@ -16536,7 +16586,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"dependants\x18\x06 \x01(\x05R\n" +
 	"dependants\x12\x1a\n" +
 	"\bimported\x18\a \x01(\bR\bimported\x12\x0e\n" +
-	"\x02by\x18\b \x01(\tR\x02by\"\xd1\x01\n" +
+	"\x02by\x18\b \x01(\tR\x02by\"\xe5\x01\n" +
 	"\x11AuthorityProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -16544,18 +16594,20 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05waits\x18\x04 \x03(\tR\x05waits\x12\x16\n" +
 	"\x06passed\x18\x05 \x03(\tR\x06passed\x12\x1b\n" +
 	"\tnext_step\x18\x06 \x01(\tR\bnextStep\x121\n" +
-	"\aawaited\x18\a \x03(\v2\x17.berth.v1.AuthorityWaitR\aawaited\"\xaa\x01\n" +
+	"\aawaited\x18\a \x03(\v2\x17.berth.v1.AuthorityWaitR\aawaited\x12\x12\n" +
+	"\x04name\x18\b \x01(\tR\x04name\"\xaa\x01\n" +
 	"\rAuthorityWait\x12\x18\n" +
 	"\asubject\x18\x01 \x01(\tR\asubject\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1b\n" +
-	"\tnext_step\x18\x04 \x01(\tR\bnextStep\"\xa1\x01\n" +
+	"\tnext_step\x18\x04 \x01(\tR\bnextStep\"\xb5\x01\n" +
 	"\x16RotateAuthorityRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\x12\x16\n" +
 	"\x06cancel\x18\x03 \x01(\bR\x06cancel\x12'\n" +
 	"\x0fcertificate_pem\x18\x04 \x01(\fR\x0ecertificatePem\x12\x17\n" +
-	"\akey_pem\x18\x05 \x01(\fR\x06keyPem\"y\n" +
+	"\akey_pem\x18\x05 \x01(\fR\x06keyPem\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"y\n" +
 	"\x17RotateAuthorityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x127\n" +
 	"\bprogress\x18\x02 \x01(\v2\x1b.berth.v1.AuthorityProgressR\bprogress\"^\n" +
@@ -16649,7 +16701,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\ragent_address\x18\b \x01(\tR\fagentAddress\x12!\n" +
 	"\fraft_address\x18\t \x01(\tR\vraftAddress\x12\x16\n" +
 	"\x06renews\x18\n" +
-	" \x01(\bR\x06renews\"\xf7\x02\n" +
+	" \x01(\bR\x06renews\"\xd1\x03\n" +
 	"\rEnrolResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -16663,7 +16715,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x10coordinator_keys\x18\b \x03(\tR\x0fcoordinatorKeys\x122\n" +
 	"\x15control_authority_pem\x18\t \x01(\fR\x13controlAuthorityPem\x12,\n" +
 	"\x12data_authority_pem\x18\n" +
-	" \x01(\fR\x10dataAuthorityPem\"\xb5\x01\n" +
+	" \x01(\fR\x10dataAuthorityPem\x12.\n" +
+	"\x13control_trusted_pem\x18\v \x01(\fR\x11controlTrustedPem\x12(\n" +
+	"\x10data_trusted_pem\x18\f \x01(\fR\x0edataTrustedPem\"\xb5\x01\n" +
 	"\vJoinRequest\x12\x1f\n" +
 	"\vapi_address\x18\x01 \x01(\tR\n" +
 	"apiAddress\x12#\n" +
@@ -16675,9 +16729,10 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05voter\x18\x01 \x01(\bR\x05voter\x12)\n" +
 	"\x10coordinator_keys\x18\x02 \x03(\tR\x0fcoordinatorKeys\".\n" +
 	"\x16TakeAuthoritiesRequest\x12\x14\n" +
-	"\x05holds\x18\x01 \x03(\tR\x05holds\"B\n" +
+	"\x05holds\x18\x01 \x03(\tR\x05holds\"k\n" +
 	"\x17TakeAuthoritiesResponse\x12'\n" +
-	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\"\xff\x03\n" +
+	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\x12'\n" +
+	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\"\xff\x03\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -17558,254 +17613,255 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	249, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
 	182, // 150: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
 	183, // 151: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	249, // 152: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	249, // 153: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
-	184, // 154: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
-	249, // 155: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
-	249, // 156: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
-	183, // 157: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
-	176, // 158: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
-	176, // 159: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 160: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 161: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	249, // 162: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	249, // 163: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	249, // 164: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
-	195, // 165: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
-	195, // 166: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
-	195, // 167: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
-	195, // 168: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	249, // 169: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	249, // 170: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	213, // 171: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	255, // 172: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	255, // 173: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	219, // 174: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	222, // 175: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	220, // 176: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 177: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	249, // 178: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	221, // 179: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	225, // 180: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	225, // 181: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	225, // 182: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	225, // 183: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	276, // 184: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	276, // 185: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	276, // 186: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	277, // 187: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	276, // 188: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	253, // 189: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	253, // 190: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 191: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 192: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 193: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 194: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 195: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 196: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 197: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 198: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 199: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 200: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 201: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 202: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 203: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 204: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 205: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 206: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 207: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 208: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 209: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 210: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 211: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 212: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 213: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 214: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 215: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 216: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 217: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 218: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 219: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 220: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 221: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 222: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 223: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 224: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 225: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 226: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	82,  // 227: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 228: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 229: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 230: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 231: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 232: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 233: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 234: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 235: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 236: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 237: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 238: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 239: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 240: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 241: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 242: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 243: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 244: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 245: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 246: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 247: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 248: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 249: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 250: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 251: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 252: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	144, // 253: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	147, // 254: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	150, // 255: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	152, // 256: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	212, // 257: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	215, // 258: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	217, // 259: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	223, // 260: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	226, // 261: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	155, // 262: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	157, // 263: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	228, // 264: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	230, // 265: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	232, // 266: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	234, // 267: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	236, // 268: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
-	238, // 269: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
-	162, // 270: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	164, // 271: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	166, // 272: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	168, // 273: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	172, // 274: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	170, // 275: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	174, // 276: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	187, // 277: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	189, // 278: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	191, // 279: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	178, // 280: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	180, // 281: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	185, // 282: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	196, // 283: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	198, // 284: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	200, // 285: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	193, // 286: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	204, // 287: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	206, // 288: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	208, // 289: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	210, // 290: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	202, // 291: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	160, // 292: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 293: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 294: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 295: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 296: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 297: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 298: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 299: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 300: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 301: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 302: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 303: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 304: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 305: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 306: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 307: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 308: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 309: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 310: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 311: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 312: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 313: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 314: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 315: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 316: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 317: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 318: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 319: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 320: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 321: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 322: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 323: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 324: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 325: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 326: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 327: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 328: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 329: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 330: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 331: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 332: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 333: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 334: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 335: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 336: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 337: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 338: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 339: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 340: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 341: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 342: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 343: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 344: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 345: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 346: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 347: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 348: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 349: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 350: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 351: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 352: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 353: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 354: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 355: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 356: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 357: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 358: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	214, // 359: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	216, // 360: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	218, // 361: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	224, // 362: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	227, // 363: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 364: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 365: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	229, // 366: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	231, // 367: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	233, // 368: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	235, // 369: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	237, // 370: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
-	239, // 371: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	163, // 372: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 373: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 374: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 375: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 376: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 377: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 378: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	188, // 379: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	190, // 380: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	192, // 381: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 382: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 383: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	186, // 384: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	197, // 385: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	199, // 386: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	201, // 387: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	194, // 388: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	205, // 389: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	207, // 390: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	209, // 391: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	211, // 392: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	203, // 393: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	161, // 394: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	293, // [293:395] is the sub-list for method output_type
-	191, // [191:293] is the sub-list for method input_type
-	191, // [191:191] is the sub-list for extension type_name
-	191, // [191:191] is the sub-list for extension extendee
-	0,   // [0:191] is the sub-list for field type_name
+	183, // 152: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
+	249, // 153: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	249, // 154: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	184, // 155: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
+	249, // 156: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	249, // 157: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	183, // 158: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
+	176, // 159: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	176, // 160: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	176, // 161: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	176, // 162: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	249, // 163: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	249, // 164: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	249, // 165: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	195, // 166: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	195, // 167: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	195, // 168: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	195, // 169: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	249, // 170: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	249, // 171: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	213, // 172: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	255, // 173: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	255, // 174: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	219, // 175: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	222, // 176: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	220, // 177: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 178: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	249, // 179: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	221, // 180: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	225, // 181: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	225, // 182: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	225, // 183: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	225, // 184: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	276, // 185: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	276, // 186: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	276, // 187: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	277, // 188: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	276, // 189: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	253, // 190: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	253, // 191: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 192: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 193: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 194: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 195: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 196: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 197: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 198: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 199: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 200: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 201: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 202: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 203: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 204: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 205: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 206: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 207: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 208: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 209: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 210: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 211: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 212: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 213: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 214: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 215: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 216: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 217: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 218: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 219: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 220: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 221: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 222: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 223: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 224: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 225: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 226: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 227: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	82,  // 228: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 229: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 230: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 231: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 232: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 233: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 234: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 235: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 236: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 237: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 238: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 239: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 240: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 241: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 242: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 243: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 244: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 245: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 246: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 247: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 248: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 249: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 250: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 251: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 252: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 253: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	144, // 254: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	147, // 255: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	150, // 256: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	152, // 257: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	212, // 258: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	215, // 259: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	217, // 260: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	223, // 261: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	226, // 262: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	155, // 263: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	157, // 264: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	228, // 265: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	230, // 266: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	232, // 267: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	234, // 268: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	236, // 269: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
+	238, // 270: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	162, // 271: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	164, // 272: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	166, // 273: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	168, // 274: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	172, // 275: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	170, // 276: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	174, // 277: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	187, // 278: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	189, // 279: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	191, // 280: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	178, // 281: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	180, // 282: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	185, // 283: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	196, // 284: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	198, // 285: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	200, // 286: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	193, // 287: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	204, // 288: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	206, // 289: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	208, // 290: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	210, // 291: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	202, // 292: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	160, // 293: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 294: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 295: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 296: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 297: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 298: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 299: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 300: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 301: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 302: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 303: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 304: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 305: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 306: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 307: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 308: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 309: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 310: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 311: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 312: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 313: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 314: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 315: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 316: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 317: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 318: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 319: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 320: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 321: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 322: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 323: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 324: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 325: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 326: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 327: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 328: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 329: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 330: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 331: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 332: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 333: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 334: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 335: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 336: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 337: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 338: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 339: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 340: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 341: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 342: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 343: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 344: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 345: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 346: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 347: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 348: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 349: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 350: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 351: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 352: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 353: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 354: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 355: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 356: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 357: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 358: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 359: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	214, // 360: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	216, // 361: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	218, // 362: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	224, // 363: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	227, // 364: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 365: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 366: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	229, // 367: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	231, // 368: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	233, // 369: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	235, // 370: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	237, // 371: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
+	239, // 372: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	163, // 373: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 374: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 375: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 376: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 377: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 378: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 379: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	188, // 380: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	190, // 381: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	192, // 382: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 383: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 384: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	186, // 385: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	197, // 386: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	199, // 387: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	201, // 388: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	194, // 389: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	205, // 390: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	207, // 391: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	209, // 392: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	211, // 393: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	203, // 394: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	161, // 395: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	294, // [294:396] is the sub-list for method output_type
+	192, // [192:294] is the sub-list for method input_type
+	192, // [192:192] is the sub-list for extension type_name
+	192, // [192:192] is the sub-list for extension extendee
+	0,   // [0:192] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
