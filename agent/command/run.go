@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent/hoststat"
+	"berth/agent/hypervisor/statusfiles"
 	"berth/agent/jobs"
 	"berth/agent/metrics"
 	"berth/agent/session"
@@ -84,6 +85,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		return err
 	}
 	defer work.Close()
+	hearLastWords(ctx, statusfiles.DefaultSocket, hypervisor.Left, work.Saw, log)
 
 	figures := &metrics.Host{
 		Sampler: telemetry.NewSampler(hypervisor, host),

@@ -16,33 +16,38 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/statusfiles"
 	"berth/shared/logging"
 )
 
 // statusFilesCommand is what the unit berth-status-files runs.
 func statusFilesCommand() *cobra.Command {
-	var folder, account, listen string
+	var account, listen string
+	service := statusfiles.Service{}
 	cmd := &cobra.Command{
 		Use: "status-files", Short: "Pass libvirt's status files on to the agent, which may not read them",
 		Long: `Reads the files in which libvirt keeps what its guests run with, and passes them on as they are written. The service
-manager gives it the socket on which it does so.`,
+manager gives it the socket on which it does so, and the folder in which it keeps the last of guests that end while no agent reads.`,
 		Args: exactly(), Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logging.New("berth-status-files", "info", cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return passStatusFiles(cmd.Context(), log, folder, account, listen)
+			service.Log = log
+			return passStatusFiles(cmd.Context(), &service, account, listen)
 		},
 	}
-	cmd.Flags().StringVar(&folder, "folder", statusfiles.DefaultFolder, "where libvirt keeps its status files")
+	cmd.Flags().StringVar(&service.Folder, "folder", statusfiles.DefaultFolder, "where libvirt keeps its status files")
+	cmd.Flags().StringVar(&service.Keep, "keep", statusfiles.DefaultKeep,
+		"folder for the last files of guests that end while no agent reads; empty: none are kept")
 	cmd.Flags().StringVar(&account, "account", "berth-agent", "account of the agent, which alone may read them here, beside root")
 	cmd.Flags().StringVar(&listen, "listen", "", "socket to make where no service manager gives one")
 	return cmd
 }
 
-func passStatusFiles(ctx context.Context, log hclog.Logger, folder, account, listen string) error {
+func passStatusFiles(ctx context.Context, service *statusfiles.Service, account, listen string) error {
 	agent, err := user.Lookup(account)
 	if err != nil {
 		return fmt.Errorf("the account that may read libvirt's status files: %w; install the package berth-agent, or name another with --account",
@@ -57,9 +62,9 @@ func passStatusFiles(ctx context.Context, log hclog.Logger, folder, account, lis
 		return err
 	}
 	defer listener.Close()
-	service := statusfiles.Service{Folder: folder, Admits: []uint32{0, uint32(uid)}, Log: log}
+	service.Admits = []uint32{0, uint32(uid)}
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-		log.Warn("the service manager could not be told", "error", err)
+		service.Log.Warn("the service manager could not be told", "error", err)
 	}
 	return service.Serve(ctx, listener)
 }
@@ -94,6 +99,25 @@ func statusListener(path string, agent int) (*net.UnixListener, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
+}
+
+// hearLastWords has the agent know what guests ran with that ended while it was away, before it tells anybody that they are gone: a VM
+// that is seen to be gone is started elsewhere at once. Those that have left by a migration ran on.
+func hearLastWords(ctx context.Context, socket string, left func(ctx context.Context, uuid, name string) bool, saw func(hypervisor.Event),
+	log hclog.Logger,
+) {
+	kept, err := statusfiles.Kept(ctx, socket)
+	if err != nil {
+		log.Warn("what guests ran with that ended while no agent was here cannot be read", "socket", socket, "error", err,
+			"next_step", "systemctl status berth-status-files")
+	}
+	var news hypervisor.RanNews
+	for _, file := range kept {
+		if event, is := news.In(file.Name, file.Text, file.Found, file.Ended); is && !left(ctx, event.UUID, event.Name) {
+			log.Info("a guest has ended while no agent was here: what it ran with is known", "vm", event.Name)
+			saw(event)
+		}
+	}
 }
 
 // examineStatusFiles looks for the service, without which an agent that is not root hears of a guest's changes too late if it ends.

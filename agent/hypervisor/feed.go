@@ -12,6 +12,7 @@ const maxQueue = 4096
 type Feed struct {
 	mu          sync.Mutex
 	subscribers map[*subscriber]struct{}
+	early       []Event // what guests were found to run with before anybody subscribed: it is told once
 }
 
 type subscriber struct {
@@ -24,6 +25,9 @@ type subscriber struct {
 func (f *Feed) Publish(event Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.subscribers == nil && event.Kind == EventRan && len(f.early) < maxQueue {
+		f.early = append(f.early, event)
+	}
 	for s := range f.subscribers {
 		s.add(event)
 	}
@@ -49,6 +53,10 @@ func (f *Feed) Subscribe(ctx context.Context, deliver func(Event)) error {
 	f.mu.Lock()
 	if f.subscribers == nil {
 		f.subscribers = map[*subscriber]struct{}{}
+		for _, event := range f.early {
+			s.add(event)
+		}
+		f.early = nil
 	}
 	f.subscribers[s] = struct{}{}
 	f.mu.Unlock()

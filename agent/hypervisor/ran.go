@@ -13,20 +13,27 @@ type Ran struct {
 	Epoch   uint64
 	Devices []domxml.Device // nil: they cannot be told
 	Found   bool            // so it was found; it may have been changed before
+	Ended   bool            // it had ended by then
 }
 
 // RanNews tells what of guests' devices is news in the files that libvirt keeps of their state. The zero value is ready.
 type RanNews struct {
 	told map[string][sha256.Size]byte // by guest
+	last map[string][sha256.Size]byte // of those that have ended
 }
 
+// Missed says that files may have been missed until now: all that are there are told again.
+func (r *RanNews) Missed() { r.told = nil }
+
 // In is the event that tells what a guest runs with, by libvirt's file of it. It is false if the file says nothing of that, or what it has
-// said before. A file without text is gone.
-func (r *RanNews) In(name, file string, found bool) (event Event, news bool) {
+// said before. A file without text is gone. Kept is one that was read before its guest ended: it says nothing of one that is back.
+func (r *RanNews) In(name, file string, found, kept bool) (event Event, news bool) {
 	_, text, domain := strings.Cut(file, "<domain ")
 	end := strings.LastIndex(text, "</domain>")
 	if !domain || end < 0 {
-		delete(r.told, name)
+		if is, was := r.told[name]; was && !kept {
+			r.end(name, is)
+		}
 		return event, false
 	}
 	text = "<domain " + text[:end] + "</domain>"
@@ -36,10 +43,15 @@ func (r *RanNews) In(name, file string, found bool) (event Event, news bool) {
 	if !ours || r.told[name] == is {
 		return event, false
 	}
+	if _, back := r.told[name]; kept && (back || r.last[name] == is) {
+		return event, false
+	}
 	if r.told == nil {
 		r.told = map[string][sha256.Size]byte{}
 	}
-	r.told[name] = is
+	if r.told[name] = is; kept {
+		r.end(name, is)
+	}
 	attached, err := AttachedIn(text)
 	info, unread := domxml.Parse(text)
 	if unread != nil || info.UUID == "" {
@@ -48,6 +60,14 @@ func (r *RanNews) In(name, file string, found bool) (event Event, news bool) {
 	if err != nil {
 		attached.Devices = nil
 	}
-	ran := &Ran{Epoch: mark.Epoch, Devices: attached.Devices, Found: found}
+	ran := &Ran{Epoch: mark.Epoch, Devices: attached.Devices, Found: found, Ended: kept}
 	return Event{UUID: info.UUID, Name: name, Kind: EventRan, Ran: ran}, true
+}
+
+func (r *RanNews) end(name string, ranWith [sha256.Size]byte) {
+	delete(r.told, name)
+	if r.last == nil {
+		r.last = map[string][sha256.Size]byte{}
+	}
+	r.last[name] = ranWith
 }

@@ -1,8 +1,10 @@
 package hypervisor
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"berth/shared/domxml"
 )
@@ -47,7 +49,7 @@ WARNING: THIS IS AN AUTO-GENERATED FILE.
 func TestWhatAGuestRunsWithIsReadFromLibvirtsFile(t *testing.T) {
 	file := strings.ReplaceAll(statusFile, "NAMESPACE", domxml.Namespace)
 	var news RanNews
-	event, is := news.In("web", file, true)
+	event, is := news.In("web", file, true, false)
 	if !is || event.UUID != "11111111-2222-4333-8444-555555555555" || event.Kind != EventRan || event.Ran.Epoch != 7 || !event.Ran.Found {
 		t.Fatalf("%t: %+v", is, event)
 	}
@@ -59,22 +61,83 @@ func TestWhatAGuestRunsWithIsReadFromLibvirtsFile(t *testing.T) {
 	if network.Network != "default" || network.Key != "52:54:00:aa:bb:cc" || strings.Contains(network.XML, "vnet0") {
 		t.Errorf("the interface is %+v", network)
 	}
-	if _, is := news.In("web", strings.Replace(file, "state='running'", "state='paused'", 1), false); is {
+	if _, is := news.In("web", strings.Replace(file, "state='running'", "state='paused'", 1), false, false); is {
 		t.Error("it tells again what it has told")
 	}
-	event, is = news.In("web", strings.Replace(file, "OVERLAY", "other", 1), false)
+	event, is = news.In("web", strings.Replace(file, "OVERLAY", "other", 1), false, false)
 	if !is || event.Ran.Devices[0].Source.Path != "/srv/other" {
 		t.Errorf("after a change it tells %t: %+v", is, event)
 	}
-	news.In("web", "", false)
-	if _, is := news.In("web", strings.Replace(file, "OVERLAY", "other", 1), false); !is {
+	news.In("web", "", false, false)
+	if _, is := news.In("web", strings.Replace(file, "OVERLAY", "other", 1), false, false); !is {
 		t.Error("of a guest that is back it tells nothing")
 	}
 	for name, text := range map[string]string{
 		"a guest of somebody else": strings.Replace(file, domxml.Namespace, "urn:other", 1), "half a file": file[:len(file)/2], "nothing": " ",
 	} {
-		if event, is := news.In(name, text, false); is {
+		if event, is := news.In(name, text, false, false); is {
 			t.Errorf("%s: %+v", name, event)
 		}
+	}
+}
+
+// What was kept of a guest that has ended is told once, and not of one that is back or whose end was heard.
+func TestWhatWasKeptOfAGuestIsToldOnce(t *testing.T) {
+	before := strings.ReplaceAll(statusFile, "NAMESPACE", domxml.Namespace)
+	after := strings.Replace(before, "OVERLAY", "other", 1)
+	var news RanNews
+	event, is := news.In("web", before, false, true)
+	if !is || !event.Ran.Ended || event.Ran.Devices[0].Source.Path != "/srv/OVERLAY" {
+		t.Fatalf("%t: %+v", is, event)
+	}
+	if _, is := news.In("web", before, false, true); is {
+		t.Error("it is told twice")
+	}
+	if event, is := news.In("web", before, true, false); !is || event.Ran.Ended {
+		t.Errorf("it is back: %t, %+v", is, event)
+	}
+	if _, is := news.In("web", after, false, true); is {
+		t.Error("what was kept is told of a guest that is back")
+	}
+	news.In("web", after, false, false)
+	news.In("web", "", false, false)
+	if _, is := news.In("web", after, false, true); is {
+		t.Error("its end was heard")
+	}
+	if _, is := news.In("web", before, false, true); !is {
+		t.Error("another end was not")
+	}
+	news.In("web", after, false, false)
+	news.Missed()
+	if _, is := news.In("web", before, false, true); is {
+		t.Error("what was told before is told again")
+	}
+	if _, is := news.In("web", after, true, false); !is {
+		t.Error("what is there after a gap is not told")
+	}
+}
+
+// The files of guests are read as soon as the agent begins, before anybody subscribes.
+func TestWhatGuestsWereFoundWithWaitsForTheFirstSubscriber(t *testing.T) {
+	var feed Feed
+	feed.Publish(Event{Kind: EventRan, UUID: "early"})
+	feed.Publish(Event{Kind: EventStarted, UUID: "not told"})
+	for _, want := range []string{"early", "late"} {
+		ctx, end := context.WithCancel(t.Context())
+		heard := make(chan Event, 10)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = feed.Subscribe(ctx, func(e Event) { heard <- e })
+		}()
+		for want == "late" && len(heard) == 0 {
+			feed.Publish(Event{Kind: EventRan, UUID: "late"}) // until it has subscribed
+			time.Sleep(time.Millisecond)
+		}
+		if first := <-heard; first.UUID != want {
+			t.Errorf("first it hears of %s, want %s", first.UUID, want)
+		}
+		end()
+		<-ended
 	}
 }

@@ -82,8 +82,17 @@ func (l *Runs) Saw(event hypervisor.Event, now time.Time) (write bool) {
 			return false // text that is not UTF-8: it could not be told either
 		}
 		same := known && before.Epoch == event.Ran.Epoch
-		if same && slices.Equal(before.Devices, devices) {
+		if same && event.Ran.Found { // it runs, whatever was kept of its last end
+			before.ended = time.Time{}
+			l.guests[event.UUID] = before
+		}
+		if same && slices.Equal(before.Devices, devices) || event.Ran.Ended && before.Epoch > event.Ran.Epoch {
 			return false
+		}
+		if event.Ran.Ended { // nobody may have been told while it ran, and nobody tells it once more
+			l.guests[event.UUID] = Run{Epoch: event.Ran.Epoch, Devices: devices, At: now, changed: true, ended: now}
+			write = true
+			break
 		}
 		arrived := known && before.Epoch == 0
 		is := Run{Epoch: event.Ran.Epoch, Devices: devices, At: now, changed: same || event.Ran.Found || arrived}

@@ -24,6 +24,8 @@ func TestWhatAGuestRanWithIsKeptIfItWasChanged(t *testing.T) {
 	const vm = "u"
 	found := ranWith(vm, 1, "/a")
 	found.Ran.Found = true
+	kept := ranWith(vm, 1, "/k")
+	kept.Ran.Ended = true
 	stopped := hypervisor.Event{UUID: vm, Kind: hypervisor.EventStopped, Detail: "destroyed"}
 	left := hypervisor.Event{UUID: vm, Kind: hypervisor.EventStopped, Detail: hypervisor.DetailMigrated}
 	for name, tc := range map[string]struct {
@@ -55,6 +57,9 @@ func TestWhatAGuestRanWithIsKeptIfItWasChanged(t *testing.T) {
 				ranWith(vm, 1, "/a"), ranWith(vm, 1, "/b"), {UUID: vm, Kind: hypervisor.EventRan, Ran: &hypervisor.Ran{Epoch: 1}}, stopped,
 			}, "", 2,
 		},
+		"ended before this agent began":       {[]hypervisor.Event{kept}, "/k", 1},
+		"ended, by an older run":              {[]hypervisor.Event{ranWith(vm, 2, "/b"), ranWith(vm, 2, "/c"), stopped, kept}, "/c", 1},
+		"ended, and found again":              {[]hypervisor.Event{kept, found, stopped}, "/a", 2},
 		"another guest, of which nobody told": {[]hypervisor.Event{stopped}, "", 0},
 	} {
 		var runs Runs
@@ -131,5 +136,22 @@ func TestWhatWasReadOfAGuestIsNotTakenBack(t *testing.T) {
 		if told != tc.told {
 			t.Errorf("%s: told is %q, want %q", name, told, tc.told)
 		}
+	}
+}
+
+// What was kept of an end is told for a while. That of a guest which was found to run as it did before is told for as long as it runs.
+func TestWhatWasKeptOfAnEndIsOldOnceTheGuestRuns(t *testing.T) {
+	const vm = "u"
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	kept, found := ranWith(vm, 1, "/a"), ranWith(vm, 1, "/a")
+	kept.Ran.Ended, found.Ran.Found = true, true
+	var runs Runs
+	runs.Saw(kept, noon)
+	if told := runs.Told(noon.Add(tell+time.Second), keep, tell); len(told) > 0 {
+		t.Errorf("a day later it tells %+v", told)
+	}
+	runs.Saw(found, noon)
+	if told := runs.Told(noon.Add(tell+time.Second), keep, tell); len(told) != 1 {
+		t.Errorf("of one that runs again it tells %+v", told)
 	}
 }

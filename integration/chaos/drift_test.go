@@ -115,8 +115,41 @@ func TestASnapshotTakenJustBeforeAGuestPowersOffIsKept(t *testing.T) {
 	s.runsOnce("late", host)
 }
 
-// A snapshot is taken and the guest ended while its node's agent is gone: nobody has seen what it ran with. The disk of its record is not
-// taken for the newest, and somebody who accepts the snapshot finds all that was written.
+// A disk is copied to another file and the guest ended while its node's agent is gone. Nothing of the old file leads to the new one: what
+// libvirt wrote down of the guest was kept, and its next start uses the new one.
+func TestADiskCopiedWhileNoAgentIsThereIsStartedFrom(t *testing.T) {
+	s := begin(t)
+	host := s.lab.Hosts[0]
+	image, copied := filepath.Join(lab.SharedPoolDir, "left.qcow2"), filepath.Join(lab.SharedPoolDir, "right.qcow2")
+	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image), host.Path(copied)) })
+	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
+	s.must(err)
+	s.does("vm", "start", "left", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
+		"--disk", image+",format=qcow2", "--node", host.Name)
+	s.diskTick(host, "left")
+	s.must(host.KillAgent())
+	s.virsh(host, "blockcopy", "left", "vda", copied, "--format", "qcow2", "--transient-job", "--wait", "--pivot")
+	last := s.diskTick(host, "left")
+	s.virsh(host, "destroy", "left")
+	s.must(host.StartAgent(t.Context()))
+	s.within(2*time.Minute, "its end is noticed", func() error {
+		if vm, _ := s.show("left"); vm.GetNode() != "" {
+			return fmt.Errorf("it is on %s", vm.GetNode())
+		}
+		return nil
+	})
+	s.does("vm", "start", "left", "--node", host.Name)
+	if again := s.diskTick(host, "left"); again.Found < last.Number {
+		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
+	}
+	if blocks := s.virsh(host, "domblklist", "left"); !strings.Contains(blocks, copied) {
+		t.Errorf("%s is not among its disks:\n%s", copied, blocks)
+	}
+	s.runsOnce("left", host)
+}
+
+// A snapshot is taken and the guest ended while its node's agent is gone, and the service that keeps what it ran with: nobody has seen it.
+// The disk of its record is not taken for the newest, and somebody who accepts the snapshot finds all that was written.
 func TestASnapshotTakenWhileNobodyLooksIsAskedAbout(t *testing.T) {
 	s := begin(t)
 	host := s.lab.Hosts[0]
@@ -128,6 +161,7 @@ func TestASnapshotTakenWhileNobodyLooksIsAskedAbout(t *testing.T) {
 		"--disk", image+",format=qcow2", "--node", host.Name)
 	s.diskTick(host, "dark")
 	s.must(host.KillAgent())
+	s.must(host.Kill(lab.StatusFiles))
 	s.virsh(host, "snapshot-create-as", "dark", "before", "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
 	last := s.diskTick(host, "dark")
 	s.virsh(host, "destroy", "dark")

@@ -45,6 +45,39 @@ var driftMutants = []mutant{
 		is:    "q.bytes > mostBytes || ", becomes: "",
 	},
 	{
+		name: "an-older-file-is-kept-as-the-last", file: "agent/hypervisor/statusfiles/keeper.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("MayHaveChanged"),
+		is:    "		err = k.drop(one.Name)\n", becomes: "		err = nil\n",
+	},
+	{
+		name: "what-ends-right-now-is-not-kept", file: "agent/hypervisor/statusfiles/keeper.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("WaitsForAnAgent"),
+		is:    "				if err := k.end(name, time.Now()); err != nil {", becomes: "				if err := k.drop(name); err != nil {",
+	},
+	{
+		name: "who-does-not-read-has-heard", file: "agent/hypervisor/statusfiles/service.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("HasHeard"),
+		is:    "unknown == nil && unread == 0", becomes: "unknown == nil && unread >= 0",
+	},
+	{
+		name: "what-was-kept-is-kept-for-ever", file: "agent/hypervisor/statusfiles/service.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("HasHeard"),
+		is:    "				s.kept.heard(now.Add(-after))\n", becomes: "				_ = now.Add(-after)\n",
+	},
+	{
+		name: "who-has-left-has-ended-here", file: "agent/command/statusfiles.go",
+		suite: suite{pkg: "./agent/command"}.only("LastWords"),
+		is:    "is && !left(ctx, event.UUID, event.Name)", becomes: "is",
+	},
+	{
+		name: "last-words-are-not-told", file: "agent/lastrun/lastrun.go", suite: suite{pkg: "./agent/lastrun"},
+		is: "if event.Ran.Ended { // nobody", becomes: "if event.Ran.Found && event.Ran.Ended { // nobody",
+	},
+	{
+		name: "what-is-found-at-once-is-lost", file: "agent/hypervisor/feed.go", suite: suite{pkg: "./agent/hypervisor"}.only("FirstSubscriber"),
+		is: "f.early = append(f.early, event)", becomes: "_ = event",
+	},
+	{
 		name: "the-service-is-not-asked", file: "agent/hypervisor/statusfiles/statusfiles.go",
 		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("LastWords"),
 		is:    "	if socket == \"\" {", becomes: "	if socket != \"\" {",

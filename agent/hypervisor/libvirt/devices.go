@@ -17,7 +17,8 @@ func (h *watcher) watchDevices(ctx context.Context, files statusfiles.Source) {
 	var ran hypervisor.RanNews
 	statusfiles.Follow(ctx, files, statusfiles.Teller{
 		Wrote: func(file statusfiles.File) {
-			if event, news := ran.In(file.Name, file.Text, file.Found); news {
+			event, news := ran.In(file.Name, file.Text, file.Found, file.Ended)
+			if news && (!file.Ended || !h.logs.Left(event.UUID, event.Name)) {
 				h.Publish(event)
 			}
 		},
@@ -25,7 +26,10 @@ func (h *watcher) watchDevices(ctx context.Context, files statusfiles.Source) {
 		Changed: func(name string) {
 			h.look(ctx, false, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
 		},
-		Missed: h.guests.news.reconnected,
+		Missed: func() {
+			ran.Missed()
+			h.guests.news.reconnected()
+		},
 	}, h.log)
 }
 

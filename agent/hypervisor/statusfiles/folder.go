@@ -37,6 +37,7 @@ func (f folder) follow(ctx context.Context, deliver func(item)) error {
 			deliver(item{File: File{Name: name, Found: true}, is: there})
 		}
 	}
+	deliver(item{is: listed})
 	for {
 		select {
 		case <-ctx.Done():

@@ -9,11 +9,35 @@ import (
 	"time"
 )
 
+// Kept are what guests ran with last that ended while no agent listened, as the service has kept it, in the order of their ends. None:
+// there are none, or no service that keeps them.
+func Kept(ctx context.Context, socket string) (kept []File, err error) {
+	passed, err := dial(ctx, socket, againEvery)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer passed.conn.Close()
+	for passed.keeps {
+		next, err := passed.next(againEvery)
+		if err != nil || next.Kind == kindNow {
+			return kept, err
+		}
+		if next.Kind == kindKept {
+			kept = append(kept, File{Name: next.Name, Text: string(next.Text), Ended: true})
+		}
+	}
+	return nil, nil
+}
+
 // passedOn are the files as the service passes them on.
 type passedOn struct {
 	conn  net.Conn
 	limit time.Duration // how long a reading waits
 	lines *json.Decoder
+	keeps bool // what was kept comes first
 }
 
 func newPassedOn(conn net.Conn) *passedOn {
@@ -60,6 +84,8 @@ func (p *passedOn) follow(ctx context.Context, deliver func(item)) error {
 		switch next.Kind {
 		case kindThere:
 			one.is = read
+		case kindKept:
+			one.is, one.Ended = read, true
 		case kindWrote:
 			one.is, one.changed = read, true
 		case kindGone:

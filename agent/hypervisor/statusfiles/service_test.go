@@ -16,21 +16,7 @@ import (
 // serve has a service pass on a folder's files, until what it gives is called.
 func serve(t *testing.T, folder, socket string, admits ...uint32) (end func()) {
 	t.Helper()
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	service := &Service{Folder: folder, Admits: append(admits, uint32(os.Geteuid())), Log: hclog.NewNullLogger()}
-	go func() { ended <- service.Serve(ctx, listener) }()
-	return func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		_ = listener.Close()
-	}
+	return start(t, &Service{Folder: folder, Admits: admits}, socket)
 }
 
 // hidden is a source whose files the reader may not read itself.

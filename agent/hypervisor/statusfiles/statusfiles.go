@@ -22,6 +22,7 @@ type File struct {
 	Name  string // of the guest
 	Text  string // empty: it is gone, and so is the guest
 	Found bool   // it was there when the watch began
+	Ended bool   // it is gone, and was before the watch began: so the guest ran last
 }
 
 // Teller is told what becomes of the files.
@@ -177,6 +178,7 @@ func dial(ctx context.Context, socket string, limit time.Duration) (*passedOn, e
 	}
 	passed := newPassedOn(conn)
 	first, err := passed.next(limit)
+	passed.keeps = first.Keeps
 	if err == nil && first.Kind != kindBegin {
 		err = errors.New("another service answers at " + socket)
 	}

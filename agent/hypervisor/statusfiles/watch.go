@@ -17,7 +17,8 @@ const (
 	there                   // it is, and was not read yet
 	read
 	unreadable
-	gone // and so is its guest, or it is being written
+	gone   // and so is its guest, or it is being written
+	listed // no file: all that were there have been delivered
 )
 
 // item is a guest's file and what was found of it.
