@@ -99,6 +99,28 @@ func TestWhyNotStarted(t *testing.T) {
 		t.Errorf("what is known of a node that was never heard: %v", word)
 	}
 
+	facts["n3"] = model.NodeFacts{Liveness: model.Up, HeardAt: now, Inventory: true, DomainsKnown: true, InventoryAt: now}
+	overlaid := model.VM{
+		ID: "v4", Desired: model.Stopped, LastNode: "n1", Epoch: 2, Unwatched: 2,
+		Spec: model.VMSpec{Disks: []model.Disk{{Path: "/srv/v4.qcow2", Format: "qcow2", Bus: "virtio"}}},
+		Drift: &model.Drift{Node: "n1", Edits: []model.DeviceEdit{{
+			Kind: "disk", Key: "vda", Was: "/srv/v4.qcow2", Is: "/srv/v4.before", Source: model.DiskSource{Path: "/srv/v4.before"}, XML: "<disk/>",
+			Found: true,
+		}}},
+	}
+	add(overlaid)
+	const accept, revert = "'berth vm accept vm-v4'", "'berth vm revert vm-v4'"
+	if answer := why("v4"); answer.GetMayStart() || answer.GetDiskNextStep() == "" ||
+		!strings.HasPrefix(answer.GetDiskInUse(), "disk vda is /srv/v4.qcow2, and /srv/v4.before is on top of it and was written later") ||
+		!strings.Contains(answer.GetDiskNextStep(), accept) || !strings.Contains(answer.GetDiskNextStep(), revert) {
+		t.Errorf("of one whose disk is under a newer file: %v", answer)
+	}
+	overlaid.ID, overlaid.Drift = "v5", &model.Drift{Node: "n1", Edits: overlaid.Drift.Edits, Reverted: true}
+	add(overlaid)
+	if answer := why("v5"); !answer.GetMayStart() || answer.GetDiskInUse() != "" {
+		t.Errorf("of one that somebody has decided about: %v", answer)
+	}
+
 	_, err := d.client.WhyNotStarted(t.Context(), connect.NewRequest(&berthv1.WhyNotStartedRequest{Vm: "mail"}))
 	wantRefusal(t, err, rpc.NotFound, "vm/mail")
 }

@@ -176,6 +176,34 @@ func TestADiskThatMayHaveBeenMadeSinceTheBackupIsNotMadeAnew(t *testing.T) {
 	})
 }
 
+// A VM may have been started, moved to a snapshot and stopped after the backup was made, which says that it was off. Its first start looks
+// for such files; the next one knows better.
+func TestAfterARestoreTheFirstStartLooksForSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }()
+		w.store(state.RaiseLevel(state.FeatureLevel))
+		vm := w.running("web1")
+		w.stops(vm)
+		time.Sleep(time.Minute)
+		w.lose()
+		w.store(state.Command{Meta: map[string]string{state.MetaQuarantine: "restored from a backup"}})
+		w.lead(2)
+		time.Sleep(time.Minute)
+		for _, unwatched := range []bool{true, false} {
+			if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1", RequestID: w.NewID(), Caller: "operator/test"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			starts := w.agents.ordered(operation.ActStart)
+			if last := starts[len(starts)-1]; last.Unwatched != unwatched {
+				t.Errorf("it is started with unwatched %t, want %t", last.Unwatched, unwatched)
+			}
+			w.stops(w.guest(vm.ID))
+		}
+	})
+}
+
 // People may have stopped a VM after the backup, and its disk may be another's by now. So nothing is started by itself after a restore,
 // also if it is to be highly available.
 func TestAfterARestoreWhatNoNodeShowsWaitsForAWord(t *testing.T) {

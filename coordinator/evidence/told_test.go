@@ -3,6 +3,7 @@ package evidence
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"berth/coordinator/model"
 )
@@ -58,5 +59,40 @@ func TestAfterARestoreADiskIsWhereItsVMRuns(t *testing.T) {
 	there.Node = "n1"
 	if same := s.survey().agreedDisks(&s.vm, []Copy{there}); same != nil {
 		t.Errorf("it is where it was: %+v", same)
+	}
+}
+
+// After a restore no node shows the VM: what it ran with last is not known, so its next start looks for snapshots that somebody took.
+func TestAfterARestoreAVMThatIsGoneIsCheckedBeforeItStarts(t *testing.T) {
+	s := running()
+	if after, _ := agreed(s.vm, nil); after.Holder != "" || !after.EndUnwatched() {
+		t.Errorf("its record is %+v", after)
+	}
+	here := Copy{Node: "n1", Name: "node1", Domain: model.Domain{UUID: vmID, State: model.DomainRunning, Managed: true, Epoch: 3}}
+	if after, _ := agreed(s.vm, []Copy{here}); after.Unwatched != 0 {
+		t.Errorf("of one that runs on it is %+v", after)
+	}
+}
+
+// Whoever was on a node that is proven to be off has ended there unseen, unless the node has told that end before.
+func TestAVMOfANodeThatIsOffIsCheckedBeforeItStarts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		is        func(*estate)
+		unwatched bool
+	}{
+		"it ran when its node fell":          {func(*estate) {}, true},
+		"its node had told its end":          {func(s *estate) { s.ended(time.Hour, true) }, false},
+		"its node had not shown it any more": {(*estate).gone, true},
+	} {
+		s := running()
+		tc.is(s)
+		s.fenced("n1")
+		for _, node := range []string{"n2", "n3", "n4"} {
+			s.lists(node)
+		}
+		after, can := s.survey().Released(s.vm)
+		if !can || after.Holder != "" || after.EndUnwatched() != tc.unwatched {
+			t.Errorf("%s: released %t, %+v", name, can, after)
+		}
 	}
 }

@@ -51,8 +51,12 @@ func TestAVMThatNeitherNodeHasIsMissing(t *testing.T) {
 	} {
 		input := judging()
 		input.Operation.SourceBoot, input.VM.Holder = "boot-1", tc.holder
-		if next := judged(t, input, tc.source, tc.target); next.VM.Holder != "" || next.VM.Whereabouts.Missing.IsZero() == tc.missing {
+		next := judged(t, input, tc.source, tc.target)
+		if next.VM.Holder != "" || next.VM.Whereabouts.Missing.IsZero() == tc.missing {
 			t.Errorf("%s: %+v", name, next.VM.Whereabouts)
+		}
+		if !next.VM.EndUnwatched() { // somebody may have changed its disks on the way
+			t.Errorf("%s: its next start looks at nothing: %+v", name, next.VM)
 		}
 	}
 }
@@ -88,7 +92,7 @@ func TestAStopThatFindsNothing(t *testing.T) {
 		vm := model.VM{ID: "v1", Holder: "n1", Epoch: 3, Operation: "o1", Whereabouts: model.Whereabouts{Boot: "boot-1"}}
 		next := mustStep(t, op, vm, Answer{Node: "n1", Outcome: OutcomeDone, Seen: tc.seen})
 		if next.VM.Holder != "" || next.Operation.Result != Done || next.VM.Whereabouts.Missing.IsZero() == tc.missing ||
-			strings.Contains(next.Operation.Message, "another node may run it") != tc.missing {
+			strings.Contains(next.Operation.Message, "another node may run it") != tc.missing || next.VM.EndUnwatched() != tc.seen.Missing {
 			t.Errorf("%s: %+v, %q", name, next.VM.Whereabouts, next.Operation.Message)
 		}
 	}

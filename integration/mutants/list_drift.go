@@ -87,6 +87,18 @@ var driftMutants = []mutant{
 		is: "vm.Unwatched = vm.Epoch", becomes: "vm.Unwatched = 0",
 	},
 	{
+		name: "a-restored-vm-is-started-blindly", file: "coordinator/control/lifecycle/start.go", suite: inControl.only("LooksForSnapshots"),
+		is: " || vm.StartedAt.Before(lead.RestoredAt(s.snapshot)) {", becomes: " {",
+	},
+	{
+		name: "a-lost-vm-is-started-blindly", file: "coordinator/operation/step.go", suite: suite{pkg: "./coordinator/operation"},
+		is: `t.VM.Holder, t.VM.Whereabouts.Boot, t.VM.Unwatched = "", "", t.VM.Epoch`, becomes: `t.VM.Holder, t.VM.Whereabouts.Boot = "", ""`,
+	},
+	{
+		name: "a-released-vm-is-started-blindly", file: "coordinator/evidence/elsewhere.go", suite: suite{pkg: "./coordinator/evidence"},
+		is: "	if s.EndUnwatched(&vm) {\n		vm.Unwatched = vm.Epoch\n	}\n", becomes: "",
+	},
+	{
 		name: "a-snapshot-is-not-asked-about", file: "coordinator/model/drift.go", suite: inControl.only("OnTopOfADisk|UnderASnapshot"),
 		is: "return edit.Found && v.Drift != nil", becomes: "return edit.Rivals != \"\" && v.Drift != nil",
 	},

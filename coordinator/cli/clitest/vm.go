@@ -32,6 +32,8 @@ type vmFake struct {
 	OnDeleteVM  func(*berthv1.DeleteVMRequest) (*berthv1.DeleteVMResponse, error)
 	OnAdoptVMs  func(*berthv1.AdoptVMsRequest) (*berthv1.AdoptVMsResponse, error)
 	releaseVM   func(*berthv1.ReleaseVMRequest) (*berthv1.ReleaseVMResponse, error)
+	accept      func(*berthv1.AcceptDriftRequest) (*berthv1.AcceptDriftResponse, error)
+	revert      func(*berthv1.RevertDriftRequest) (*berthv1.RevertDriftResponse, error)
 	OnConsole   func(stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error
 }
 
@@ -53,6 +55,8 @@ func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceDeleteVMProcedure, &f.OnDeleteVM)
 	unary(l, berthv1connect.BerthServiceAdoptVMsProcedure, &f.OnAdoptVMs)
 	unary(l, berthv1connect.BerthServiceReleaseVMProcedure, &f.releaseVM)
+	unary(l, berthv1connect.BerthServiceAcceptDriftProcedure, &f.accept)
+	unary(l, berthv1connect.BerthServiceRevertDriftProcedure, &f.revert)
 	l.mux.Handle(berthv1connect.BerthServiceConsoleProcedure, connect.NewBidiStreamHandler(
 		berthv1connect.BerthServiceConsoleProcedure,
 		func(_ context.Context, stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error {
@@ -75,6 +79,9 @@ func cannedVMAnswers() vmFake {
 			if r.GetVm() == "db1" {
 				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[0], NextStartRefused: noRoom, HaGaps: cannedGaps()}, nil
 			}
+			if r.GetVm() == "mail1" || r.GetVm() == "mail2" {
+				return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedFound(r.GetVm())}, nil
+			}
 			op := CannedOperation("migrate", Done)
 			op.Migration = cannedMigration()
 			return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: cannedVMs()[1], Operation: op}, nil
@@ -92,6 +99,12 @@ func cannedVMAnswers() vmFake {
 				{Node: "node1", Since: Ago(2 * time.Hour), Until: Ago(2 * time.Minute)},
 				{Node: "node3", Since: Ago(5 * time.Hour), CameBy: "start", Reason: "decision 3nqk7d2m0d1a0 is no longer kept"},
 			}}, nil
+		},
+		accept: func(r *berthv1.AcceptDriftRequest) (*berthv1.AcceptDriftResponse, error) {
+			return &berthv1.AcceptDriftResponse{SchemaVersion: "1", Vm: r.GetVm()}, nil
+		},
+		revert: func(r *berthv1.RevertDriftRequest) (*berthv1.RevertDriftResponse, error) {
+			return &berthv1.RevertDriftResponse{SchemaVersion: "1", Vm: r.GetVm()}, nil
 		},
 		OnAddVM: func(r *berthv1.AddVMRequest) (*berthv1.AddVMResponse, error) {
 			if r.GetDryRun() {
@@ -165,6 +178,20 @@ func cannedVMAnswers() vmFake {
 			return &berthv1.ReleaseVMResponse{SchemaVersion: "1", Operation: op}, nil
 		},
 		OnConsole: echo,
+	}
+}
+
+// cannedFound is a VM whose disk is under files that somebody has put on top of it while nobody looked; mail2 was reverted since.
+func cannedFound(name string) *berthv1.VM {
+	return &berthv1.VM{
+		Id: "aaaaaaaa-0000-4000-8000-000000000005", Name: name, State: berthv1.VMState_VM_STATE_STOPPED, LastNode: "node1", Epoch: 4,
+		Spec: &berthv1.VMSpec{
+			MemoryBytes: Gib, Vcpus: 1, Disks: []*berthv1.Disk{{Path: "/srv/mail.qcow2", Format: "qcow2", Bus: "virtio"}},
+		},
+		Drift: &berthv1.Drift{Node: "node1", Since: Ago(2 * time.Hour), Reverted: name == "mail2", Devices: []*berthv1.DriftedDevice{
+			{Kind: "disk", Key: "vda", Was: "/srv/mail.qcow2", Is: "/srv/mail.before", Found: true, Rivals: "/srv/mail.test"},
+			{Kind: "disk", Key: "vdb", Is: "/srv/more.qcow2", By: "operator/alice", At: Ago(3 * time.Hour)},
+		}},
 	}
 }
 

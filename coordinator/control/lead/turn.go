@@ -72,3 +72,15 @@ func (l *Leader) Ready() (*state.Snapshot, Retry, error) {
 	}
 	return snapshot, Decided, nil
 }
+
+// MetaRestored is the key of the replicated time at which a restored state was last compared with the nodes.
+const MetaRestored = "restored_at"
+
+// RestoredAt is that time; zero: the state was never restored.
+func RestoredAt(snapshot *state.Snapshot) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, snapshot.Meta(MetaRestored))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

@@ -58,9 +58,10 @@ func retryOf(err error, settled bool) lead.Retry {
 	return lead.Decided
 }
 
-// unwatched is the epoch of a VM's last run if nobody has seen its end; otherwise what its record says.
+// unwatched is the epoch of a VM's last run if nobody has seen its end; otherwise what its record says. A backup does not have what was
+// started, changed and ended after it was made.
 func (s *scene) unwatched(vm *model.VM) uint64 {
-	if s.survey().EndUnwatched(vm) {
+	if s.survey().EndUnwatched(vm) || vm.StartedAt.Before(lead.RestoredAt(s.snapshot)) {
 		return vm.Epoch
 	}
 	return vm.Unwatched

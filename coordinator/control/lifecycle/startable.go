@@ -284,19 +284,13 @@ func (l *Lifecycle) askLastNode(ctx context.Context, name string) lastWord {
 	return lastWord{node: node, epoch: vm.Epoch, refuses: l.Refuse(ctx, node, &vm, lastWordLimit) == nil}
 }
 
-// MetaRestored is the key of the replicated time at which a restored state was last compared with the nodes.
-const MetaRestored = "restored_at"
-
 // untold refuses to make a disk that may have been made after the backup that the state was restored from: what its guest has
 // written there would be gone.
 func untold(snapshot *state.Snapshot, vm model.VM) error {
-	restored, err := time.Parse(time.RFC3339Nano, snapshot.Meta(MetaRestored))
-	if err != nil {
-		return nil // never
-	}
+	restored := lead.RestoredAt(snapshot)
 	for _, id := range vm.Disks {
 		disk, known := snapshot.Resource(id)
-		if !known || disk.Volume != nil || !estate.IsVolume(&disk) || disk.CreatedAt.After(restored) {
+		if !known || disk.Volume != nil || !estate.IsVolume(&disk) || !disk.CreatedAt.Before(restored) {
 			continue
 		}
 		return &lead.Error{

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"berth/coordinator/control/lead"
-	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/state"
@@ -46,7 +45,7 @@ func (r *Recovery) lift(ctx context.Context, snapshot *state.Snapshot, running m
 	at, moment := r.Now(), r.Moment(snapshot)
 	command := state.Command{
 		Key: r.NewID(), Kind: "reconcile", Caller: lead.Berth, At: at,
-		Meta: map[string]string{state.MetaQuarantine: "", lifecycle.MetaRestored: at.UTC().Format(time.RFC3339Nano)},
+		Meta: map[string]string{state.MetaQuarantine: "", lead.MetaRestored: at.UTC().Format(time.RFC3339Nano)},
 		Events: []model.Event{{
 			At: at, Kind: "cluster.reconciled", Subject: "cluster", Caller: lead.Berth,
 			Message: "the quarantine is over, every node has reported: VMs may be started, stopped and moved again",
