@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/rpc"
 )
 
 // openUpTo is how many nodes a map may have whose clusters are all unfolded.
@@ -72,34 +73,34 @@ func showMap(v *visit) (*page, error) {
 	return &page{name: "map", Title: "Map", Here: "map", Command: "berth status; berth node list", Refresh: 15, Body: shown}, nil
 }
 
-func allNodes(ctx context.Context, v *visit) (all []*berthv1.Node, err error) {
-	for token := ""; ; {
-		answer, err := v.API.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{PageToken: token}))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, answer.Msg.GetNodes()...)
-		if token = answer.Msg.GetNextPageToken(); token == "" {
-			return all, nil
-		}
-	}
+func allNodes(ctx context.Context, v *visit) ([]*berthv1.Node, error) {
+	all, err := rpc.ReadAll(&berthv1.ListNodesRequest{}, rpc.Everything, func(q *berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
+		return body(v.API.ListNodes(ctx, connect.NewRequest(q)))
+	})
+	return all.GetNodes(), err
 }
 
 // places are the clusters and pods that are declared.
 func places(ctx context.Context, v *visit) (all []*berthv1.Resource, err error) {
 	for _, kind := range []string{"cluster", "pod"} {
-		for token := ""; ; {
-			answer, err := v.API.ListResources(ctx, connect.NewRequest(&berthv1.ListResourcesRequest{Kind: kind, PageToken: token}))
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, answer.Msg.GetResources()...)
-			if token = answer.Msg.GetNextPageToken(); token == "" {
-				break
-			}
+		some, err := rpc.ReadAll(&berthv1.ListResourcesRequest{Kind: kind}, rpc.Everything,
+			func(q *berthv1.ListResourcesRequest) (*berthv1.ListResourcesResponse, error) {
+				return body(v.API.ListResources(ctx, connect.NewRequest(q)))
+			})
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, some.GetResources()...)
 	}
 	return all, nil
+}
+
+// body is the message of an answer.
+func body[A any](answer *connect.Response[A], err error) (*A, error) {
+	if err != nil {
+		return nil, err
+	}
+	return answer.Msg, nil
 }
 
 // byPlace sorts nodes into clusters: by zone, pod and name, and inside of one those with trouble first.
