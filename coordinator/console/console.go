@@ -1,5 +1,6 @@
 // Package console shows a cluster in a browser. It sees the API as messages only, as the command line does, and each of its pages says
-// which command tells the same. It needs no JavaScript: pages are made here, and every action is a form.
+// which command tells the same. It needs no JavaScript: pages are made here, and every action is a form. Where there is some, pages that
+// are open become what they would be by now.
 package console
 
 import (
@@ -38,10 +39,14 @@ type Config struct {
 }
 
 // Console answers browsers. It is safe for concurrent use.
-type Console struct{ Config }
+type Console struct {
+	Config
+
+	feeds feeds
+}
 
 // New makes a Console.
-func New(config Config) *Console { return &Console{config} }
+func New(config Config) *Console { return &Console{Config: config} }
 
 // Bounds of what a browser may send, and of how long a page may take.
 const (
@@ -52,27 +57,34 @@ const (
 // Handler serves the console's port.
 func (c *Console) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /static/console.css", serveStyle)
+	mux.HandleFunc("GET /static/console.css", serveFile)
+	mux.HandleFunc("GET /static/live.js", serveFile)
 	mux.HandleFunc("GET /login/{link}", c.showLink)
 	mux.HandleFunc("POST /login", c.login)
 	mux.HandleFunc("POST /logout", c.logout)
-	for pattern, screen := range map[string]screen{
-		"GET /{$}":               showMap,
-		"GET /nodes/{node}":      showNode,
-		"GET /vms":               listGuests,
-		"GET /vms/{vm}":          showGuest,
-		"GET /vms/{vm}/migrate":  previewMigration,
-		"GET /moves":             showMoves,
-		"GET /operations/{id}":   showOperation,
-		"GET /groups":            showGroups,
-		"GET /plans":             listPlans,
-		"GET /plans/{id}":        showPlan,
-		"GET /nodes/{node}/plan": previewDrain,
-		"GET /events":            showEvents,
-		"GET /decisions/{id}":    showDecision,
-		"GET /":                  notFound,
+	for path, screen := range map[string]screen{
+		"/{$}":             showMap,
+		"/nodes/{node}":    showNode,
+		"/vms":             listGuests,
+		"/vms/{vm}":        showGuest,
+		"/moves":           showMoves,
+		"/operations/{id}": showOperation,
+		"/groups":          showGroups,
+		"/plans":           listPlans,
+		"/plans/{id}":      showPlan,
+		"/events":          showEvents,
 	} {
-		mux.Handle(pattern, c.visited(screen))
+		mux.Handle("GET "+path, c.visited(screen, true))
+		mux.Handle("GET "+livePath+path, c.followed(screen))
+	}
+	// What somebody is about to do, and what never changes, stays as it was read.
+	for path, screen := range map[string]screen{
+		"/vms/{vm}/migrate":  previewMigration,
+		"/nodes/{node}/plan": previewDrain,
+		"/decisions/{id}":    showDecision,
+		"/":                  notFound,
+	} {
+		mux.Handle("GET "+path, c.visited(screen, false))
 	}
 	for pattern, action := range map[string]action{
 		"POST /vms/{vm}/start":         startGuest,
@@ -96,7 +108,7 @@ func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy",
-			"default-src 'self'; script-src 'none'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+			"default-src 'self'; script-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 		header.Set("Strict-Transport-Security", "max-age=31536000")
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("X-Content-Type-Options", "nosniff")

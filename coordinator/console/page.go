@@ -29,7 +29,8 @@ type page struct {
 	Title   string
 	Here    string // which entry of the navigation it belongs to
 	Command string // that tells the same
-	Refresh int    // seconds after which a browser reads it again; 0: never, because a form may be half filled in
+	Refresh int    // seconds after which a browser without scripts reads it again; 0: never, because a form may be half filled in
+	Live    bool   // it has a feed, which a browser with scripts follows
 	Body    any
 
 	Visitor Visitor
@@ -73,9 +74,9 @@ func (c *Console) write(w http.ResponseWriter, code int, visitor Visitor, p *pag
 	_, _ = w.Write(made.Bytes()) // a browser that has gone needs no answer
 }
 
-func serveStyle(w http.ResponseWriter, r *http.Request) {
+func serveFile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=300")
-	http.ServeFileFS(w, r, files, "static/console.css")
+	http.ServeFileFS(w, r, files, strings.TrimPrefix(r.URL.Path, "/"))
 }
 
 // size prints bytes.

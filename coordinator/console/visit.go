@@ -13,6 +13,9 @@ import (
 	"berth/shared/rpc"
 )
 
+// refusedRefresh is after how many seconds a page is asked for again that could not be shown for now.
+const refusedRefresh = 3
+
 // cookieName is of a cookie that a browser gives back to this host alone, and over TLS alone.
 const cookieName = "__Host-berth"
 
@@ -46,7 +49,7 @@ func (c *Console) visitor(r *http.Request) (Visitor, bool) {
 	return c.Desk.Visitor(cookie.Value, r.RemoteAddr)
 }
 
-func (c *Console) visited(show screen) http.Handler {
+func (c *Console) visited(show screen, live bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visitor, known := c.visitor(r)
 		if !known {
@@ -60,6 +63,7 @@ func (c *Console) visited(show screen) http.Handler {
 			c.refuse(w, r, visitor, err)
 			return
 		}
+		made.Live = live
 		c.write(w, http.StatusOK, visitor, made)
 	})
 }
@@ -179,7 +183,14 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, visitor Visitor
 	if code == http.StatusInternalServerError {
 		c.Log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
 	}
-	c.write(w, code, visitor, &page{name: "refusal", Title: "Not done", Body: shown})
+	made := &page{name: "refusal", Title: "Not done", Body: shown}
+	if r.Method == http.MethodGet {
+		made.Title = "Not shown"
+		if code == http.StatusServiceUnavailable {
+			made.Refresh = refusedRefresh // there is no leader, or too much to do: it passes, and the page comes by itself
+		}
+	}
+	c.write(w, code, visitor, made)
 }
 
 func notFound(v *visit) (*page, error) {

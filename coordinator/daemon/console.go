@@ -17,7 +17,7 @@ import (
 	"berth/shared/scrape"
 )
 
-// How long a browser may take. Its pages are small, and none of them is a stream.
+// How long a browser may take. Its pages are small; the feed of one that is open sets deadlines of its own.
 const (
 	browserRead   = 15 * time.Second
 	browserWrite  = 60 * time.Second
@@ -25,8 +25,9 @@ const (
 	browserHeader = 16 << 10
 )
 
-// visitors are how many connections browsers may have: none of them shows a certificate, so the oldest gives way to the newest.
-var visitors = doorkeeper.Limits{Address: 32, All: 128, Holder: 1, Known: 1}
+// visitors are how many connections browsers may have: none of them shows a certificate, so the oldest gives way to the newest. A browser
+// keeps one for all of its pages while one is open, and all operators together have at most 500 sessions.
+var visitors = doorkeeper.Limits{Address: 64, All: 640, Holder: 1, Known: 1}
 
 // reception is the part of a coordinator that lets browsers in.
 type reception struct{ *daemon }

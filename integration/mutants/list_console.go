@@ -23,6 +23,21 @@ var consoleMutants = []mutant{
 		is:    "http.NewCrossOriginProtection().Handler(mux)", becomes: "mux",
 	},
 	{
+		name: "a-feed-for-each-console", file: "coordinator/console/live.go",
+		suite: suite{pkg: "./coordinator/console"}.only("ManyConsoles"),
+		is:    "f := c.feeds.open[key]", becomes: "f := c.feeds.open[\"\"]",
+	},
+	{
+		name: "feeds-outlive-their-session", file: "coordinator/console/live.go",
+		suite: suite{pkg: "./coordinator/console"}.only("FeedEndsWithItsSession"),
+		is:    "case <-watch.C:\n					if _, known := c.visitor(r); !known {", becomes: "case <-watch.C:\n					if _, known := c.visitor(r); !known && version < 0 {",
+	},
+	{
+		name: "who-may-only-look-shares-the-feed", file: "coordinator/console/live.go",
+		suite: suite{pkg: "./coordinator/console"}.only("FeedOfWhoMayLook"),
+		is:    "fmt.Sprint(v.ReadOnly, \" \", v.request", becomes: "fmt.Sprint(v.request",
+	},
+	{
 		name: "the-console-escapes-nothing", file: "coordinator/console/page.go", suite: suite{pkg: "./coordinator/console"}.only("HostileNames"),
 		is: "	\"html/template\"\n", becomes: "	\"text/template\"\n",
 	},

@@ -1,0 +1,233 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// livePath is where the feed of a page is: /live/vms is that of /vms.
+const livePath = "/live"
+
+// What feeds cost is bounded by what is looked at, and not by how many look: all who follow the same page get what was made once. A page is
+// read again once a second at most; the more of them are followed, and the larger one is, the less often.
+const (
+	mostFollowers = 512                    // of all feeds: each has a connection open
+	Pace          = time.Second            // from one look at a page to the next
+	besides       = 100 * time.Millisecond // more for each page that is followed
+	heavy         = 100 << 10              // bytes that are sent to one follower in a second
+	writeLimit    = 10 * time.Second       // for one message to a browser
+)
+
+// feeds are the pages that browsers follow. The zero value is none.
+type feeds struct {
+	mu        sync.Mutex
+	open      map[string]*feed
+	followers int
+}
+
+// feed is one page, made again as long as somebody follows it. Every operator sees the same of it, apart from what may be done there.
+type feed struct {
+	show screen
+	stop context.CancelFunc
+
+	followers map[*visit]bool // guarded by feeds.mu, as whose one the page is read
+
+	mu      sync.Mutex
+	state   edition
+	changed chan struct{} // closed when there is another edition
+}
+
+// edition is a page at one time.
+type edition struct {
+	version int    // of the content; 0: it was not read yet
+	full    []byte // the message with the content
+	brief   []byte // the one that says as of when that holds, or why it could not be read again
+}
+
+// message is what followers get. An edition that could not be made has a trouble only: what is shown stays.
+type message struct {
+	Content *string `json:"content,omitempty"`
+	At      string  `json:"at,omitempty"`
+	Trouble string  `json:"trouble,omitempty"`
+}
+
+// follow lets a visitor follow a page until leave is called. False: too many do.
+func (c *Console) follow(show screen, v *visit) (followed *feed, leave func(), taken bool) {
+	key := fmt.Sprint(v.ReadOnly, " ", v.request.URL.RequestURI())
+	c.feeds.mu.Lock()
+	defer c.feeds.mu.Unlock()
+	if c.feeds.followers >= mostFollowers {
+		return nil, nil, false
+	}
+	c.feeds.followers++
+	f := c.feeds.open[key]
+	if f == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(v.ctx))
+		f = &feed{show: show, stop: cancel, followers: make(map[*visit]bool), changed: make(chan struct{})}
+		if c.feeds.open == nil {
+			c.feeds.open = make(map[string]*feed)
+		}
+		c.feeds.open[key] = f
+		go c.run(ctx, f)
+	}
+	f.followers[v] = true
+	return f, func() {
+		c.feeds.mu.Lock()
+		defer c.feeds.mu.Unlock()
+		c.feeds.followers--
+		if delete(f.followers, v); len(f.followers) == 0 {
+			f.stop()
+			delete(c.feeds.open, key)
+		}
+	}, true
+}
+
+// run makes a page again and again.
+func (c *Console) run(ctx context.Context, f *feed) {
+	var last []byte // content
+	for {
+		content, at, err := c.edit(ctx, f)
+		if ctx.Err() != nil {
+			return
+		}
+		f.publish(content, &last, at, err)
+		c.feeds.mu.Lock()
+		wait := max(Pace, besides*time.Duration(len(c.feeds.open)))
+		c.feeds.mu.Unlock()
+		wait = max(wait, time.Duration(len(last))*time.Second/heavy)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// edit makes the content of the page as one of its followers sees it.
+func (c *Console) edit(ctx context.Context, f *feed) ([]byte, string, error) {
+	c.feeds.mu.Lock()
+	var as *visit
+	for as = range f.followers {
+		break
+	}
+	c.feeds.mu.Unlock()
+	if as == nil {
+		return nil, "", context.Canceled
+	}
+	ctx, cancel := context.WithTimeout(ctx, pageLimit)
+	defer cancel()
+	request := as.request.Clone(ctx)
+	made, err := f.show(&visit{Visitor: as.Visitor, ctx: ctx, request: request, now: c.Now()})
+	if err != nil {
+		return nil, "", err
+	}
+	made.Visitor, made.At = as.Visitor, c.Now().UTC()
+	var content bytes.Buffer
+	if err := pages[made.name].ExecuteTemplate(&content, "content", made); err != nil {
+		return nil, "", err
+	}
+	return content.Bytes(), made.At.Format(clock), nil
+}
+
+// clock is how a page tells when it was made.
+const clock = "2006-01-02 15:04:05"
+
+// tokens differ each time a page is made, and make no difference to who reads it.
+var tokens = regexp.MustCompile(`name="request" value="[^"]*"`)
+
+// publish gives followers a new edition. Its content is another one if it differs in more than its time.
+func (f *feed) publish(content []byte, last *[]byte, at string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		_, refused := refusalOf(err)
+		f.state.brief = message{Trouble: refused.Text}.event()
+	} else {
+		f.state.brief = message{At: at}.event()
+		if f.state.version == 0 || !bytes.Equal(tokens.ReplaceAll(content, nil), tokens.ReplaceAll(*last, nil)) {
+			text := string(content)
+			f.state.version++
+			f.state.full, *last = message{Content: &text, At: at}.event(), content
+		}
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// event is the message as a server-sent event.
+func (m message) event() []byte {
+	var event bytes.Buffer
+	event.WriteString("data: ")
+	encoder := json.NewEncoder(&event)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(m) // of texts, it cannot fail
+	event.WriteByte('\n')
+	return event.Bytes()
+}
+
+// now is the newest edition, and what is closed when there is another.
+func (f *feed) now() (edition, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state, f.changed
+}
+
+// followed sends a page to a browser whenever it has changed, until the session or the browser ends.
+func (c *Console) followed(show screen) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visitor, known := c.visitor(r)
+		if !known {
+			http.Error(w, "not logged in: open the page itself", http.StatusUnauthorized)
+			return
+		}
+		f, leave, taken := c.follow(show, &visit{Visitor: visitor, ctx: r.Context(), request: r})
+		if !taken {
+			http.Error(w, "too many pages are followed: read this one again by hand", http.StatusServiceUnavailable)
+			return
+		}
+		defer leave()
+		w.Header().Set("Content-Type", "text/event-stream")
+		control := http.NewResponseController(w)
+		send := func(events ...[]byte) bool {
+			_ = control.SetWriteDeadline(time.Now().Add(writeLimit)) // a server without deadlines waits
+			for _, event := range events {
+				if _, err := w.Write(event); err != nil {
+					return false
+				}
+			}
+			err := control.Flush()
+			_ = control.SetWriteDeadline(time.Time{})
+			return err == nil
+		}
+		watch := time.NewTicker(Pace)
+		defer watch.Stop()
+		version := 0
+		for sends := send([]byte("retry: 2000\n\n")); sends; {
+			now, changed := f.now()
+			if now.version != version {
+				version, sends = now.version, send(now.full, now.brief)
+			} else {
+				sends = send(now.brief)
+			}
+			for waits := sends; waits; {
+				select {
+				case <-changed:
+					waits = false
+				case <-watch.C:
+					if _, known := c.visitor(r); !known {
+						send([]byte("event: over\ndata: \n\n"))
+						return
+					}
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}
+	})
+}

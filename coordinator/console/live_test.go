@@ -1,0 +1,220 @@
+package console_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/console"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// patience is how long something may take to come. It is no promise.
+const patience = 2 * time.Minute
+
+// stream is one browser that follows a page.
+type stream struct {
+	*testing.T
+
+	lines *bufio.Scanner
+	event string
+}
+
+// told is what a feed says.
+type told struct {
+	Content     *string
+	At, Trouble string
+}
+
+// serve lets browsers follow pages of the hall.
+func (h *hall) serve() *httptest.Server {
+	h.Helper()
+	server := httptest.NewServer(h.handler)
+	h.Cleanup(server.Close)
+	return server
+}
+
+// follow opens the feed of a page.
+func (h *hall) follow(server *httptest.Server, path, cookie string) *stream {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	h.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/live"+path, nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	r.AddCookie(&http.Cookie{Name: "__Host-berth", Value: cookie})
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = answer.Body.Close() })
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		h.Fatalf("%s: %s, %v", path, answer.Status, answer.Header)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<24)
+	return &stream{T: h.T, lines: lines}
+}
+
+// next is the next thing that is said.
+func (s *stream) next() (said told) {
+	s.Helper()
+	for s.lines.Scan() {
+		if event, is := strings.CutPrefix(s.lines.Text(), "event: "); is {
+			s.event = event
+			return told{}
+		}
+		if data, is := strings.CutPrefix(s.lines.Text(), "data: "); is {
+			if err := json.Unmarshal([]byte(data), &said); err != nil {
+				s.Fatalf("%v: %s", err, data)
+			}
+			return said
+		}
+	}
+	s.Fatalf("the feed has ended: %v", s.lines.Err())
+	return said
+}
+
+// until reads until it is told what is wanted.
+func (s *stream) until(wanted func(told) bool) told {
+	s.Helper()
+	for {
+		if said := s.next(); wanted(said) {
+			return said
+		}
+	}
+}
+
+func has(text string) func(told) bool {
+	return func(said told) bool { return said.Content != nil && strings.Contains(*said.Content, text) }
+}
+
+// renamed lets the fake call node3 otherwise from a moment on.
+func renamed(h *hall) *atomic.Bool {
+	var on atomic.Bool
+	h.fake.Taint = func(answer any) {
+		if a, is := answer.(*berthv1.ListNodesResponse); is && on.Load() {
+			for _, node := range a.GetNodes() {
+				node.Name += "-anew"
+			}
+		}
+	}
+	return &on
+}
+
+// A page that is open has its content once, and again when that has changed. In between it is told as of when it holds.
+func TestAFeedTellsWhatHasChanged(t *testing.T) {
+	h := newHall(t)
+	anew := renamed(h)
+	s := h.follow(h.serve(), "/", "good")
+	first := s.until(func(said told) bool { return said.Content != nil })
+	if !strings.Contains(*first.Content, "node3") || strings.Contains(*first.Content, "<header") || first.At == "" {
+		t.Errorf("the first content is\n%s", *first.Content)
+	}
+	for range 3 {
+		if said := s.next(); said.Content != nil || said.At == "" || said.Trouble != "" {
+			t.Errorf("nothing has changed, and it is told %v", said)
+		}
+	}
+	anew.Store(true)
+	s.until(has("node3-anew"))
+}
+
+// Tokens of forms are others each time a page is made, and do not count as a change.
+func TestTokensAreNoChange(t *testing.T) {
+	h := newHall(t)
+	s := h.follow(h.serve(), "/vms/web1", "good")
+	first := s.until(func(said told) bool { return said.Content != nil })
+	if !strings.Contains(*first.Content, `name="request"`) {
+		t.Fatalf("the page has no form:\n%s", *first.Content)
+	}
+	for range 3 {
+		if said := s.next(); said.Content != nil {
+			t.Errorf("nothing has changed, and it is told\n%s", *said.Content)
+		}
+	}
+}
+
+func TestAFeedOfWhoMayLookOffersNothing(t *testing.T) {
+	h := newHall(t)
+	server := h.serve()
+	h.follow(server, "/vms/web1", "good").until(has(`method="post"`))
+	looks := h.follow(server, "/vms/web1", "looks").until(func(said told) bool { return said.Content != nil })
+	if strings.Contains(*looks.Content, `method="post"`) {
+		t.Errorf("it offers to change something:\n%s", *looks.Content)
+	}
+}
+
+// While nobody can read the cluster, the page stays and says so. When somebody can, it goes on.
+func TestAFeedOutlivesTheLeader(t *testing.T) {
+	h := newHall(t)
+	var gone atomic.Bool
+	h.desk.api = fickle{leaderless{h.desk.api}, &gone}
+	s := h.follow(h.serve(), "/groups", "good")
+	s.until(func(said told) bool { return said.Content != nil })
+	gone.Store(true)
+	if said := s.until(func(said told) bool { return said.Trouble != "" }); said.Content != nil || !strings.Contains(said.Trouble, "no leader") {
+		t.Errorf("without a leader it is told %v", said)
+	}
+	gone.Store(false)
+	s.until(func(said told) bool { return said.Trouble == "" && said.At != "" })
+}
+
+// fickle has a leader at times.
+type fickle struct {
+	leaderless
+	gone *atomic.Bool
+}
+
+func (f fickle) ListGroups(
+	ctx context.Context, r *connect.Request[berthv1.ListGroupsRequest],
+) (*connect.Response[berthv1.ListGroupsResponse], error) {
+	if f.gone.Load() {
+		return f.leaderless.ListGroups(ctx, r)
+	}
+	return f.BerthServiceClient.ListGroups(ctx, r)
+}
+
+func TestAFeedEndsWithItsSession(t *testing.T) {
+	h := newHall(t)
+	s := h.follow(h.serve(), "/", "good")
+	s.until(func(said told) bool { return said.Content != nil })
+	h.desk.ended.Store(true)
+	s.until(func(told) bool { return s.event == "over" })
+	if s.lines.Scan(); s.lines.Scan() && strings.HasPrefix(s.lines.Text(), "data") {
+		t.Errorf("it goes on: %s", s.lines.Text())
+	}
+}
+
+// Two hundred consoles cost what one does: the page is read once a second at most, whoever looks.
+func TestManyConsolesCostAsOne(t *testing.T) {
+	h := newHall(t)
+	anew := renamed(h)
+	server := h.serve()
+	began := time.Now()
+	streams := make([]*stream, 200)
+	for i := range streams {
+		streams[i] = h.follow(server, "/", "good")
+	}
+	for _, s := range streams {
+		s.until(has("node3"))
+	}
+	anew.Store(true)
+	for _, s := range streams {
+		s.until(has("node3-anew"))
+	}
+	asked := len(clitest.Asked[berthv1.ListNodesRequest](h.fake))
+	if most := int(time.Since(began)/console.Pace) + 2; asked > most {
+		t.Errorf("the nodes were asked for %d times in %s", asked, time.Since(began))
+	}
+}
