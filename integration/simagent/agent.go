@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -17,8 +19,25 @@ import (
 
 // Fleet is a set of simulated nodes that can migrate domains to each other. The zero value is empty and ready.
 type Fleet struct {
+	holding atomic.Bool
+
 	mu    sync.Mutex
 	nodes map[string]*node // by migration URI
+	jobs  []*jobs
+}
+
+// Hold lets migrations that begin from now on go on until they are cancelled, or until it is called again with false.
+func (f *Fleet) Hold(on bool) {
+	f.holding.Store(on)
+	if on {
+		return
+	}
+	f.mu.Lock()
+	all := slices.Clone(f.jobs)
+	f.mu.Unlock()
+	for _, one := range all {
+		one.release()
+	}
 }
 
 func (f *Fleet) node(uri string) *node {
@@ -27,9 +46,10 @@ func (f *Fleet) node(uri string) *node {
 	return f.nodes[uri]
 }
 
-func (f *Fleet) add(n *node) {
+func (f *Fleet) add(n *node, orders *jobs) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.jobs = append(f.jobs, orders)
 	if f.nodes == nil {
 		f.nodes = map[string]*node{}
 	}
@@ -51,13 +71,14 @@ func (f *Fleet) Add(identity Identity, size Size, logger hclog.Logger) (*Agent, 
 		return nil, fmt.Errorf("simulated node %s: %w", identity.Name, err)
 	}
 	n := newNode(identity, size)
+	orders := newJobs(n, f)
 	a := &Agent{Identity: identity, node: n, client: rpc.NewHTTPClient(secure)}
 	a.session = session.New(session.Config{
 		NodeID: identity.NodeID, ClusterID: identity.ClusterID, Incarnation: rand.Text(), Version: version,
-		Addresses: identity.Addresses, Client: a.client, Hypervisor: n, Sampler: n, Collector: n, Jobs: newJobs(n, f), Tasks: work{n},
+		Addresses: identity.Addresses, Client: a.client, Hypervisor: n, Sampler: n, Collector: n, Jobs: orders, Tasks: work{n},
 		Logger: logger.With("node", identity.Name),
 	})
-	f.add(n)
+	f.add(n, orders)
 	return a, nil
 }
 

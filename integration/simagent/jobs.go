@@ -22,7 +22,8 @@ type jobs struct {
 
 	mu       sync.Mutex
 	answered map[step]*berthv1.CommandResult
-	newest   map[string]order // by VM ID
+	newest   map[string]order          // by VM ID
+	held     map[step]*berthv1.Command // migrations that wait for their end
 }
 
 type step struct {
@@ -38,15 +39,24 @@ const queue = 1024
 func newJobs(n *node, fleet *Fleet) *jobs {
 	return &jobs{
 		node: n, fleet: fleet, results: make(chan *berthv1.CommandResult, queue),
-		answered: map[step]*berthv1.CommandResult{}, newest: map[string]order{},
+		answered: map[step]*berthv1.CommandResult{}, newest: map[string]order{}, held: map[step]*berthv1.Command{},
 	}
 }
 
-// Do answers a command before it returns.
+// Do answers a command before it returns, unless it is a migration and the fleet holds these.
 func (j *jobs) Do(_ context.Context, command *berthv1.Command) {
 	j.mu.Lock()
+	if command.GetMigrate() != nil && j.fleet.holding.Load() {
+		j.held[step{command.GetOperationId(), command.GetStep()}] = command
+		j.mu.Unlock()
+		return
+	}
 	result := j.answer(command)
 	j.mu.Unlock()
+	j.tell(result)
+}
+
+func (j *jobs) tell(result *berthv1.CommandResult) {
 	select {
 	case j.results <- result:
 	default:
@@ -89,6 +99,7 @@ const (
 	staleEpoch  = berthv1.AgentErrorCode_AGENT_ERROR_CODE_STALE_EPOCH
 	exists      = berthv1.AgentErrorCode_AGENT_ERROR_CODE_EXISTS
 	notFound    = berthv1.AgentErrorCode_AGENT_ERROR_CODE_NOT_FOUND
+	aborted     = berthv1.AgentErrorCode_AGENT_ERROR_CODE_ABORTED
 	unavailable = berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNAVAILABLE
 )
 
@@ -158,8 +169,35 @@ func (j *jobs) finish(
 	}
 }
 
-// Cancel comes too late: every order is done before the next message is read.
-func (j *jobs) Cancel(string, uint32) {}
+// Cancel gives a migration up that is held. For any other order it comes too late: that is done before the next message is read.
+func (j *jobs) Cancel(operation string, number uint32) {
+	key := step{operation, number}
+	j.mu.Lock()
+	command := j.held[key]
+	if command == nil {
+		j.mu.Unlock()
+		return
+	}
+	delete(j.held, key)
+	result := j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_CANCELLED, aborted, "cancelled")
+	j.answered[key] = result
+	j.mu.Unlock()
+	j.tell(result)
+}
+
+// release does what was held.
+func (j *jobs) release() {
+	j.mu.Lock()
+	var results []*berthv1.CommandResult
+	for _, command := range j.held {
+		results = append(results, j.answer(command))
+	}
+	clear(j.held)
+	j.mu.Unlock()
+	for _, result := range results {
+		j.tell(result)
+	}
+}
 
 // Results are the answers in the order of the commands.
 func (j *jobs) Results() <-chan *berthv1.CommandResult { return j.results }
@@ -179,7 +217,15 @@ func (j *jobs) LastRuns() []telemetry.LastRun { return nil }
 // Ailing is never: there is no journal.
 func (j *jobs) Ailing() error { return nil }
 
-// Running is always empty.
-func (j *jobs) Running() []string { return nil }
+// Running are the operations whose migrations are held: nothing else takes time.
+func (j *jobs) Running() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	running := make([]string, 0, len(j.held))
+	for key := range j.held {
+		running = append(running, key.operation)
+	}
+	return running
+}
 
 func (j *jobs) Follow(uint64) error { return nil }

@@ -16,8 +16,9 @@ func twoNodes() (source, target *jobs) {
 	fleet := &Fleet{}
 	add := func(name string) *jobs {
 		n := newNode(Identity{NodeID: name, Name: name, HostUUID: uuidOf(name)}, Size{Memory: 8 * units.GiB, CPUs: 4})
-		fleet.add(n)
-		return newJobs(n, fleet)
+		orders := newJobs(n, fleet)
+		fleet.add(n, orders)
+		return orders
 	}
 	return add("source"), add("target")
 }
@@ -94,6 +95,35 @@ func TestAMigrationLeavesThePausedDomainOnTheTarget(t *testing.T) {
 	}
 	if result := target.do(resume); result.GetDomain().GetState() != berthv1.DomainState_DOMAIN_STATE_RUNNING {
 		t.Errorf("after the resume the target shows %v", result.GetDomain())
+	}
+}
+
+// A held migration is cancelled where it is, or done when the fleet lets it go.
+func TestAHeldMigrationWaits(t *testing.T) {
+	source, target := twoNodes()
+	source.do(start("op1", 3, 7))
+	source.fleet.Hold(true)
+	migrate := func(operation string) *berthv1.Command {
+		return &berthv1.Command{OperationId: operation, Step: 1, Term: 3, Epoch: 7, VmId: vm, Action: &berthv1.Command_Migrate{
+			Migrate: &berthv1.MigrateCommand{TargetUri: migrationURI("target"), TargetEpoch: 8},
+		}}
+	}
+	source.Do(t.Context(), migrate("op2"))
+	if running := source.Running(); len(running) != 1 || running[0] != "op2" || len(source.results) != 0 {
+		t.Fatalf("%v run, and %d are answered", running, len(source.results))
+	}
+	source.Cancel("op2", 1)
+	cancelled := <-source.results
+	if _, there := source.node.find(vm); !there || cancelled.GetOutcome() != berthv1.CommandOutcome_COMMAND_OUTCOME_CANCELLED {
+		t.Errorf("cancelled: %v, and the domain is there: %t", cancelled, there)
+	}
+	source.Do(t.Context(), migrate("op3"))
+	source.fleet.Hold(false)
+	if released := <-source.results; released.GetOutcome() != done || len(source.Running()) != 0 {
+		t.Errorf("released: %v", released)
+	}
+	if _, there := target.node.find(vm); !there {
+		t.Error("the target does not have the domain")
 	}
 }
 

@@ -43,9 +43,10 @@ type Member struct {
 
 // Listen is the part of a coordinator's configuration that this program writes; the rest comes from init and join.
 type listen struct {
-	API   string `yaml:"api"`
-	Agent string `yaml:"agent"`
-	Raft  string `yaml:"raft"`
+	API     string `yaml:"api"`
+	Agent   string `yaml:"agent"`
+	Raft    string `yaml:"raft"`
+	Console string `yaml:"console"`
 }
 
 func (m *Member) config() string { return filepath.Join(m.dir, "coordinator.yaml") }
@@ -67,14 +68,14 @@ func RaiseLimited(ctx context.Context, program, dir string, n int, limits map[st
 			err = errors.Join(fmt.Errorf("raise %d coordinators: %w", n, err), c.Close())
 		}
 	}()
-	addresses, err := FreeAddresses(3 * n)
+	addresses, err := FreeAddresses(4 * n)
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
 		m := &Member{
 			Name: fmt.Sprintf("coord%d", i+1), dir: filepath.Join(dir, fmt.Sprintf("coord%d", i+1)),
-			Listen: listen{API: addresses[3*i], Agent: addresses[3*i+1], Raft: addresses[3*i+2]},
+			Listen: listen{API: addresses[4*i], Agent: addresses[4*i+1], Raft: addresses[4*i+2], Console: addresses[4*i+3]},
 		}
 		if err := config.Write(m.config(), map[string]any{
 			"listen": m.Listen, "log_level": "info", "limits": limits,

@@ -27,6 +27,7 @@ func SimulatedVM() *berthv1.VMSpec {
 
 // Fleet is a set of simulated nodes with sessions to the leader.
 type Fleet struct {
+	Nodes  simagent.Fleet
 	agents []*simagent.Agent
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -41,7 +42,6 @@ func EnrolFleet(ctx context.Context, c *Coordinators, n int) (_ *Fleet, err erro
 			f.Close()
 		}
 	}()
-	var nodes simagent.Fleet
 	for i := range n {
 		name := fmt.Sprintf("node%d", i+1)
 		token, err := c.Token(ctx, pki.PurposeAgent, name)
@@ -52,7 +52,7 @@ func EnrolFleet(ctx context.Context, c *Coordinators, n int) (_ *Fleet, err erro
 		if err != nil {
 			return nil, err
 		}
-		agent, err := nodes.Add(identity, SimulatedSize, hclog.NewNullLogger())
+		agent, err := f.Nodes.Add(identity, SimulatedSize, hclog.NewNullLogger())
 		if err != nil {
 			return nil, err
 		}
