@@ -163,8 +163,9 @@ func TestAFeedOutlivesTheLeader(t *testing.T) {
 	s := h.follow(h.serve(), "/groups", "good")
 	s.until(func(said told) bool { return said.Content != nil })
 	gone.Store(true)
-	if said := s.until(func(said told) bool { return said.Trouble != "" }); said.Content != nil || !strings.Contains(said.Trouble, "no leader") {
-		t.Errorf("without a leader it is told %v", said)
+	troubled := s.until(func(said told) bool { return said.Trouble != "" })
+	if troubled.Content != nil || !strings.Contains(troubled.Trouble, "no leader") {
+		t.Errorf("without a leader it is told %v", troubled)
 	}
 	gone.Store(false)
 	s.until(func(said told) bool { return said.Trouble == "" && said.At != "" })

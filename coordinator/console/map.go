@@ -74,9 +74,10 @@ func showMap(v *visit) (*page, error) {
 }
 
 func allNodes(ctx context.Context, v *visit) ([]*berthv1.Node, error) {
-	all, err := rpc.ReadAll(&berthv1.ListNodesRequest{}, rpc.Everything, func(q *berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
-		return body(v.API.ListNodes(ctx, connect.NewRequest(q)))
-	})
+	all, err := rpc.ReadAll(&berthv1.ListNodesRequest{}, rpc.Everything,
+		func(q *berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
+			return body(v.API.ListNodes(ctx, connect.NewRequest(q)))
+		})
 	return all.GetNodes(), err
 }
 

@@ -29,8 +29,9 @@ var consoleMutants = []mutant{
 	},
 	{
 		name: "feeds-outlive-their-session", file: "coordinator/console/live.go",
-		suite: suite{pkg: "./coordinator/console"}.only("FeedEndsWithItsSession"),
-		is:    "case <-watch.C:\n					if _, known := c.visitor(r); !known {", becomes: "case <-watch.C:\n					if _, known := c.visitor(r); !known && version < 0 {",
+		suite:   suite{pkg: "./coordinator/console"}.only("FeedEndsWithItsSession"),
+		is:      "case <-watch.C:\n					if _, known := c.visitor(r); !known {",
+		becomes: "case <-watch.C:\n					if _, known := c.visitor(r); !known && version < 0 {",
 	},
 	{
 		name: "who-may-only-look-shares-the-feed", file: "coordinator/console/live.go",
