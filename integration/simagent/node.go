@@ -25,7 +25,7 @@ type Size struct {
 
 // node is the pretended host: its domains, and the reports on them. It is safe for concurrent use.
 type node struct {
-	// Of a hypervisor, the session asks for its state, for one domain and for events. Anything else would be a fault.
+	// Of a hypervisor, the session asks for its state, for one domain and its process, and for events. Anything else would be a fault.
 	hypervisor.Hypervisor
 	identity Identity
 	size     Size
@@ -88,6 +88,9 @@ func (n *node) Lookup(_ context.Context, uuid string) (hypervisor.Domain, error)
 	}
 	return domain, nil
 }
+
+// Processes are those of guests that libvirt has forgotten: there is neither here.
+func (n *node) Processes(context.Context) ([]hypervisor.Process, error) { return nil, nil }
 
 // Subscribe delivers an event for every change until the context ends.
 func (n *node) Subscribe(ctx context.Context, deliver func(hypervisor.Event)) error {

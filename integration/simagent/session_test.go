@@ -188,4 +188,11 @@ func TestANodeEnrolsReportsAndDoesWhatItIsTold(t *testing.T) {
 	if domains := agent.Domains(); len(domains) != 1 || domains[0].UUID != vm {
 		t.Errorf("the node has %+v", domains)
 	}
+	if !l.Order(2, operation.Order{Node: "n1", Operation: "stop", Step: 1, Action: operation.ActStop, VM: vm, VMName: "web", Epoch: 1}) {
+		t.Fatal("there is no session to send the order on")
+	}
+	if answer := <-l.answers; answer.Outcome != operation.OutcomeDone {
+		t.Errorf("the answer to the stop is %+v", answer)
+	}
+	eventually(t, "the report that the domain is gone", func() bool { return len(facts().Domains) == 0 })
 }
