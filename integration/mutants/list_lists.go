@@ -11,6 +11,11 @@ var listMutants = []mutant{
 		is: "if !carried(list.Labels,", becomes: "if false && !carried(list.Labels,",
 	},
 	{
+		name: "who-is-late-is-unreachable", file: "coordinator/cli/term/session.go",
+		suite: suite{pkg: "./coordinator/cli/term", run: "TestACoordinatorThatIsLateIsBusy"},
+		is:    "m.late = m.sent && outOfTime(err)", becomes: "m.late = m.sent && m.slow",
+	},
+	{
 		name: "filter-that-was-not-used", file: "coordinator/cli/term/filter.go",
 		suite: suite{pkg: "./coordinator/cli/term", run: "TestTheCoordinatorNarrowsLists"},
 		is:    "if f.Filter() == nil || answer.GetFiltered() {", becomes: "if true || f.Filter() == nil || answer.GetFiltered() {",

@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", binaries+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Values[stoppers{}] = map[string]func(){}
+			env.Values[processes{}] = map[string]*os.Process{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -58,7 +59,9 @@ func TestScripts(t *testing.T) {
 			"joins":       joins,
 			"stops":       stops,
 			"exits":       exits,
-			"context":     context,
+			"context":     contextFile,
+			"hinders":     hinders,
+			"nodes":       nodes,
 			"estate":      largeEstate,
 			"listen":      listen,
 			"token":       token,
@@ -89,7 +92,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // context FILE NAME LIFE ADDRESS...: FILE gets a context with a certificate of a new cluster that is valid for LIFE, which
 // may be over.
-func context(ts *testscript.TestScript, neg bool, args []string) {
+func contextFile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: context FILE NAME LIFE ADDRESS...")
 	}

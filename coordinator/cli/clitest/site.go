@@ -69,6 +69,7 @@ type Site struct {
 	Env       map[string]string
 	Patience  time.Duration // long, because a machine that tests is a busy one
 	Busy      time.Duration // how long overload is waited out; 0: that of the product
+	Limit     time.Duration // for one answer; 0: that of the product
 
 	NextInterrupt func(context.Context) (context.Context, context.CancelFunc) // nil: that of the product
 }
@@ -192,6 +193,9 @@ func (w *Site) RunTo(ctx context.Context, out, errOut io.Writer, args ...string)
 	a.Patience = w.Patience
 	if w.Busy > 0 {
 		a.Busy = w.Busy
+	}
+	if w.Limit > 0 {
+		a.Limit = w.Limit
 	}
 	if w.NextInterrupt != nil {
 		a.NextInterrupt = w.NextInterrupt

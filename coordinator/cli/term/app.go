@@ -23,6 +23,8 @@ type App struct {
 	Patience time.Duration
 	// Busy is how long coordinators are asked again that have too much to do.
 	Busy time.Duration
+	// Limit is how long a coordinator has for one answer, once connected.
+	Limit time.Duration
 	// NextInterrupt makes a context that ends with the next interrupt from now on.
 	NextInterrupt func(context.Context) (context.Context, context.CancelFunc)
 	// Notes is where people are told what takes long.
@@ -47,7 +49,7 @@ func New(version string) *App {
 		version = buildinfo.Version()
 	}
 	return &App{
-		Version: version, Now: time.Now, Env: os.Getenv, Patience: connectPatience, Busy: busyPatience,
+		Version: version, Now: time.Now, Env: os.Getenv, Patience: connectPatience, Busy: busyPatience, Limit: CallLimit,
 		NextInterrupt: nextInterrupt, Format: AsTable, Notes: io.Discard,
 	}
 }

@@ -98,7 +98,9 @@ func (a *App) Connect() (*Session, error) {
 		return nil, err
 	}
 	client := rpc.NewNames(a.cached("addresses.yaml")).Client(settings)
-	s := &Session{addresses: addresses, origin: origin, patience: a.Patience, busy: a.Busy, tell: a.note, budget: newBudget()}
+	s := &Session{
+		addresses: addresses, origin: origin, patience: a.Patience, busy: a.Busy, limit: a.Limit, tell: a.note, budget: newBudget(),
+	}
 	if pair, err := pki.LoadPair(t.context.Files()); err == nil {
 		s.cluster = pair.Identity.ClusterID
 	}

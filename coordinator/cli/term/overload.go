@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -79,14 +81,28 @@ func (o *overload) bear(ctx context.Context) bool {
 	return pause.For(ctx, jittered(RoundPause))
 }
 
-// crowded tells whether a coordinator took the connection and got no further.
+// crowded tells whether a coordinator took the connection, or the request, and got no further.
 func crowded(misses []miss) bool {
+	return slices.ContainsFunc(misses, func(m miss) bool { return m.slow || m.late })
+}
+
+// late tells whether coordinators took the request and did not answer in time. They run, so they have too much to do.
+func late(misses []miss) bool {
+	return slices.ContainsFunc(misses, func(m miss) bool { return m.late })
+}
+
+// tooLate says that the coordinators are busy, and what each of them did.
+func (s *Session) tooLate(misses []miss) error {
+	lines := make([]string, 0, len(misses))
 	for _, m := range misses {
-		if m.slow {
-			return true
+		why := Reason(m.err)
+		if m.late {
+			why = "it has taken the request, and has not answered within " + Span(s.limit)
 		}
+		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, why))
 	}
-	return false
+	const next = "it may have been done all the same: look at what is there ('berth operation list --running') before you repeat it"
+	return Failf(rpc.Overloaded, next, "the coordinators are busy, or their disks hang:\n%s", strings.Join(lines, "\n"))
 }
 
 // retryAfter is how long to wait before a request is repeated that was not taken on: as long as the answer says. It is repeated with

@@ -45,6 +45,7 @@ type Session struct {
 	preferred int
 	patience  time.Duration // to find one that answers, all of them together
 	busy      time.Duration // how long overload is waited out
+	limit     time.Duration // for one answer, once connected
 	hangs     bool          // that was done in vain for coordinators that take connections and get no further
 	budget    budget
 	tell      func(string) // what it does meanwhile, for people
@@ -56,7 +57,7 @@ func Ask[Q, A any](
 	ctx context.Context, s *Session,
 	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
 ) (*A, error) {
-	return AskFor(ctx, s, CallLimit, method, question)
+	return AskFor(ctx, s, s.limit, method, question)
 }
 
 // AskOnce makes a session for one call.
@@ -134,6 +135,7 @@ type miss struct {
 	err     error
 	sent    bool // it may have got the request
 	slow    bool // it took the connection, and did not get as far as the request
+	late    bool // it took the request, and did not answer in time
 }
 
 // round asks every coordinator once, or as many as it may. It returns either the answer's error, nil for a good one, or what
@@ -151,7 +153,7 @@ func (s *Session) round(ctx context.Context, tries *tries, do func(context.Conte
 		err := try.err
 		left -= try.waited
 		switch {
-		case err == nil, Answered(err):
+		case err == nil, Answered(err) && !outOfTime(err):
 			s.preferred = i
 			if _, later := retryAfter(err); !later {
 				s.budget.earn()
@@ -161,14 +163,24 @@ func (s *Session) round(ctx context.Context, tries *tries, do func(context.Conte
 			return nil, context.Cause(ctx)
 		}
 		m := miss{address: s.addresses[i], err: err, sent: try.sent && !refusedIdentity(err), slow: try.slow}
+		m.late = m.sent && outOfTime(err)
 		misses = append(misses, m)
 		tries.sent = tries.sent || m.sent && rpc.Detail(err).GetCode() != rpc.NoLeader
 		if m.sent && !rpc.TraitsOf(procedure).Repeatable() && rpc.Detail(err).GetCode() != rpc.NoLeader {
+			what := "the connection to " + m.address + " broke"
+			if m.late {
+				what = m.address + " is busy"
+			}
 			return nil, Failf(rpc.Unavailable, "look at what is there before you repeat it",
-				"the connection to %s broke: it is not known whether this was done: %s", m.address, Reason(err))
+				"%s: it is not known whether this was done: %s", what, Reason(err))
 		}
 	}
 	return misses, nil
+}
+
+// outOfTime tells whether the time for an answer was over, here or at the coordinator, which says so then.
+func outOfTime(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || rpc.Detail(err).GetCode() == rpc.Timeout
 }
 
 // share is how long the coordinator at a place of the row is given. The ones before it may have taken longer than their share, on a
@@ -245,6 +257,9 @@ func worthRepeating(misses []miss) bool {
 
 // unanswered says what is wrong with every coordinator and what to check.
 func (s *Session) unanswered(misses []miss) error {
+	if late(misses) {
+		return s.tooLate(misses)
+	}
 	identity, replaced := false, false
 	lines := make([]string, 0, len(misses))
 	for _, m := range misses {

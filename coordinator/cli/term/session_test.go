@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,6 +185,41 @@ func TestACoordinatorThatIsSlowToSayHelloIsAskedAgain(t *testing.T) {
 	said = w.Run("vm", "show", "web1")
 	if said.Exit != term.Unreachable || !strings.Contains(said.ErrOut, "though it takes the connection: it is busy, or it hangs\n") ||
 		strings.Contains(said.ErrOut, "within 0ms") {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+}
+
+// A coordinator that has taken a request and does not answer in time is busy, and not unreachable. The same request is made again, so
+// that it is done once, and then people are told what it is.
+func TestACoordinatorThatIsLateIsBusy(t *testing.T) {
+	f := clitest.Steady()
+	start, answers := f.OnStartVM, make(chan struct{})
+	var puts atomic.Int32
+	f.OnStartVM = func(request *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		if puts.Add(1) == 1 {
+			<-answers
+		}
+		return start(request)
+	}
+	f.OnGetVM = func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+		<-answers
+		return nil, connect.NewError(connect.CodeUnavailable, context.Canceled)
+	}
+	w, _ := clitest.NewSite(t, f)
+	t.Cleanup(func() { close(answers) })
+	w.Limit = 3 * time.Second
+	said := w.Run("vm", "start", "web1")
+	if said.Exit != term.Done || !strings.Contains(said.ErrOut, "they may be busy: asking again") {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+	all := clitest.Asked[berthv1.StartVMRequest](f)
+	if len(all) < 2 || all[0].GetRequestId() == "" || all[0].GetRequestId() != all[1].GetRequestId() {
+		t.Errorf("asked %v", all)
+	}
+	w.Limit, w.Busy = 100*time.Millisecond, time.Second
+	said = w.Run("vm", "show", "web1")
+	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, "berth: the coordinators are busy, or their disks hang:\n  ") ||
+		!strings.Contains(said.ErrOut, ": it has taken the request, and has not answered within 100ms\nnext step: ") {
 		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
 	}
 }
