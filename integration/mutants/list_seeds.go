@@ -110,6 +110,6 @@ var seedMutants = []mutant{
 	},
 	{
 		name: "new-leaders-start-before-nodes-tell", file: "coordinator/control/lifecycle/start.go", suite: inControl.only("StoppedVMAsks"),
-		is: "case isEarly(err) && !settled:", becomes: "case isEarly(err) && !settled && err == nil:",
+		is: "case isEarly(err) && !settled, drifts", becomes: "case isEarly(err) && !settled && err == nil, drifts",
 	},
 }
