@@ -58,8 +58,8 @@ type Renewal struct {
 	Say    func(format string, a ...any)
 }
 
-// Once does what is due. While an authority is replaced the cluster waits for what this host says that it uses, so it is told again as soon as
-// that has changed.
+// Once does what is due. While an authority is replaced the cluster waits for what this host says that it uses, so it is told again as soon
+// as that has changed.
 func (r Renewal) Once() error {
 	uses, err := r.Host.Uses()
 	if err != nil {
@@ -137,7 +137,8 @@ func (h *Host) Uses() (map[pki.Purpose]Use, error) {
 	return uses, nil
 }
 
-// mustRenew tells whether a certificate has less than a third of its time left, or is not by the first authority of a list, which signs now.
+// mustRenew tells whether a certificate has less than a third of its time left, or is not by the first authority of a list, which signs
+// now.
 func mustRenew(certificate, authorities []byte, now time.Time) bool {
 	leaf, err := CertificateIn(certificate)
 	if err != nil {

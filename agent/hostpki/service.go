@@ -189,7 +189,8 @@ func (h *Host) noteSocket(socket string) error {
 	return h.save(r)
 }
 
-// takenUp takes note that the daemon has what was written, also the list of names if it was restarted, or that somebody was told to do that.
+// takenUp takes note that the daemon has what was written, also the list of names if it was restarted, or that somebody was told to do
+// that.
 func (h *Host) takenUp(restarted bool) error {
 	r, err := h.record()
 	if err != nil || !r.Written && !(restarted && r.Restart) {

@@ -77,8 +77,8 @@ func (b *book) event(at time.Time, kind string, one *Authority, message string) 
 	return model.Event{At: at, Kind: kind, Subject: one.subject(), Message: message}
 }
 
-// hosts are those who follow when an authority of libvirt or QEMU is replaced: nodes trust it and use its certificates, and coordinators have
-// its key, because whichever leads signs.
+// hosts are those who follow when an authority of libvirt or QEMU is replaced: nodes trust it and use its certificates, and coordinators
+// have its key, because whichever leads signs.
 func hosts(x *state.Snapshot) []model.Identity {
 	var all []model.Identity
 	add := func(id, name string, kind model.IdentityKind) {
@@ -121,8 +121,8 @@ type Use struct {
 	By     string   // ID of the one that has signed the certificate in use
 }
 
-// Follow is the change that writes down how far a node or coordinator follows the replacement of an authority of libvirt or QEMU. Nothing is
-// written twice, and nothing while none is replaced, so that nobody fills the log by what he says. False: there is nothing to write.
+// Follow is the change that writes down how far a node or coordinator follows the replacement of an authority of libvirt or QEMU. Nothing
+// is written twice, and nothing while none is replaced, so that nobody fills the log by what he says. False: there is nothing to write.
 func Follow(x *state.Snapshot, who pki.Bearer, says map[string]Use, at time.Time) (state.Command, bool) {
 	identity, known := x.IdentityByKey(who.Key)
 	if !known || identities.Judge(x, who, at) != identities.Recorded {

@@ -140,8 +140,8 @@ func Found(dir, clusterID string, now time.Time) error {
 	return nil
 }
 
-// Save keeps an authority that another member has given, and those that hosts trust. A member of an earlier release gives none, and then all
-// have those that follow from the cluster's key.
+// Save keeps an authority that another member has given, and those that hosts trust. A member of an earlier release gives none, and then
+// all have those that follow from the cluster's key.
 func Save(dir string, purpose pki.Purpose, text, trusted []byte) error {
 	if len(text) == 0 {
 		return nil
