@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/authorities"
+	"berth/coordinator/model"
 	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -156,8 +158,11 @@ func (d succession) takeAuthorities(ctx context.Context, list *authorities.List)
 		return nil
 	}
 	leader, known := d.consensus.Leader()
-	if !known || leader == d.who.ID {
-		return nil // the leader writes down by itself what it holds
+	if !known {
+		return nil
+	}
+	if leader == d.who.ID {
+		return d.takeFromOthers(ctx, list, lacks) // what it holds it writes down by itself
 	}
 	record, known := d.store.Snapshot().Member(leader)
 	if !known {
@@ -165,12 +170,50 @@ func (d succession) takeAuthorities(ctx context.Context, list *authorities.List)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	response, err := berthv1connect.NewMemberServiceClient(d.peers, "https://"+record.APIAddress).TakeAuthorities(ctx,
-		connect.NewRequest(&berthv1.TakeAuthoritiesRequest{Holds: holds}))
+	response, err := d.asks(record).TakeAuthorities(ctx, connect.NewRequest(&berthv1.TakeAuthoritiesRequest{Holds: holds}))
 	if err != nil {
 		return err
 	}
-	for _, text := range response.Msg.GetAuthoritiesPem() {
+	return d.keepKeys(list, response.Msg.GetAuthoritiesPem(), response.Msg.GetHypervisorsPem())
+}
+
+func (d succession) asks(record model.Member) berthv1connect.MemberServiceClient {
+	return berthv1connect.NewMemberServiceClient(d.peers, "https://"+record.APIAddress)
+}
+
+// takeFromOthers gets the keys that this member lacks, though it leads: somebody has gone on without it, and it was elected before it had
+// them. It cannot sign without them, and the others do not need it for that: one of them has them.
+func (d succession) takeFromOthers(ctx context.Context, list *authorities.List, lacks []string) error {
+	var failures []error
+	for _, record := range d.store.Snapshot().Members() {
+		lacks = slices.DeleteFunc(lacks, func(id string) bool { return d.vault.Held(id) != nil || d.hypervisors.Held(id) != nil })
+		if len(lacks) == 0 {
+			return nil
+		}
+		if record.ID == d.who.ID {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		response, err := d.asks(record).HandAuthorities(asking, connect.NewRequest(&berthv1.HandAuthoritiesRequest{Lacks: lacks}))
+		cancel()
+		if err == nil {
+			err = d.keepKeys(list, response.Msg.GetAuthoritiesPem(), response.Msg.GetHypervisorsPem())
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("coordinator %s: %w", record.Name, err))
+		}
+	}
+	lacks = slices.DeleteFunc(lacks, func(id string) bool { return d.vault.Held(id) != nil || d.hypervisors.Held(id) != nil })
+	if len(lacks) == 0 {
+		return nil
+	}
+	return errors.Join(append(failures, fmt.Errorf("this coordinator leads and lacks the key of %s: start one that was there when it was made",
+		strings.Join(lacks, ", ")))...)
+}
+
+// keepKeys has the keys that another member has given.
+func (d succession) keepKeys(list *authorities.List, cluster, hypervisors [][]byte) error {
+	for _, text := range cluster {
 		one, err := pki.LoadAuthorityPair(d.who.ClusterID, text)
 		if err != nil {
 			return err
@@ -182,7 +225,7 @@ func (d succession) takeAuthorities(ctx context.Context, list *authorities.List)
 			return err
 		}
 	}
-	for _, text := range response.Msg.GetHypervisorsPem() {
+	for _, text := range hypervisors {
 		if err := d.takeHypervisor(text); err != nil {
 			return err
 		}

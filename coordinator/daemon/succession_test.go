@@ -496,3 +496,58 @@ func signedBy(t *testing.T, text []byte) string {
 	}
 	return pki.AuthorityOf(certificate)
 }
+
+// A coordinator that was passed over can be elected before it has the key of the authority that signs. It gets that from one that has it, as
+// soon as such a one is there, and the replacement goes on. Here the two that come first have their files of before.
+func TestALeaderWithoutTheNewKeyGetsItFromAnother(t *testing.T) {
+	g := newGroup(t, 3)
+	admin, behind := g.admin(""), g.all[1:]
+	copies := map[*machine]string{}
+	for _, m := range behind {
+		copies[m] = t.TempDir()
+		g.check(os.CopyFS(copies[m], os.DirFS(filepath.Join(m.data, "tls"))))
+	}
+	_, err := g.operator("").RotateAuthority(t.Context(), connect.NewRequest(&berthv1.RotateAuthorityRequest{Name: "libvirt"}))
+	g.check(err)
+	g.libvirts("retired issuing") // there is no node
+	next := g.rotate()
+	g.comes(admin)
+	g.waitsFor("outgoing issuing", "operator/admin")
+	for _, m := range g.all {
+		m.halt()
+	}
+	for _, m := range behind {
+		g.check(os.RemoveAll(filepath.Join(m.data, "tls")))
+		g.check(os.CopyFS(filepath.Join(m.data, "tls"), os.DirFS(copies[m])))
+		m.run()
+	}
+	const lacks = "this coordinator leads and lacks the key of"
+	for end := time.Now().Add(40 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if strings.Contains(behind[0].log.String()+behind[1].log.String(), lacks) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("a leader without the key does not say so")
+		}
+	}
+	g.run()
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		var are []string
+		for _, m := range behind {
+			ids, err := pki.AuthorityIDs([]byte(m.read(place{m.data}.tls().CA)))
+			libvirt := m.read(filepath.Join(m.data, "tls", "hypervisor-control.pem"))
+			if err != nil || ids[0] != next || libvirt != g.read(filepath.Join(g.data, "tls", "hypervisor-control.pem")) {
+				are = append(are, fmt.Sprint(m.load().Name, " has ", ids, err))
+			}
+		}
+		if len(are) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(are)
+		}
+	}
+	g.comes(admin)
+	g.list("the replacement ends", func(list *berthv1.ListAuthoritiesResponse) bool { return states(list) == "retired issuing" })
+	g.trustOne()
+}

@@ -292,30 +292,53 @@ func (s *Calls) TakeAuthorities(
 		return nil, err
 	}
 	response := &berthv1.TakeAuthoritiesResponse{}
-	list := authorities.Of(p.Snapshot)
+	response.AuthoritiesPem, response.HypervisorsPem, err = s.keys(p.Snapshot, func(id string) bool { return !slices.Contains(holds, id) })
+	return connect.NewResponse(response), err
+}
+
+// HandAuthorities gives the leader keys that it lacks. It was passed over when they were handed out, and was elected all the same. Who was
+// removed before an authority was announced gets no key of it: whoever has such a key has applied the log until there, and knows that.
+func (s *Calls) HandAuthorities(
+	ctx context.Context, request *connect.Request[berthv1.HandAuthoritiesRequest],
+) (*connect.Response[berthv1.HandAuthoritiesResponse], error) {
+	caller := gate.CallerOf(ctx).Identity.ID
+	if leader, known := s.Consensus.Leader(); !known || leader != caller {
+		return nil, refusal.New(rpc.Unavailable, "authority", "ask the leader with TakeAuthorities",
+			"only the leader is handed keys, and as far as this coordinator knows that is %q and not %q", leader, caller)
+	}
+	response := &berthv1.HandAuthoritiesResponse{}
+	var err error
+	lacks := request.Msg.GetLacks()
+	response.AuthoritiesPem, response.HypervisorsPem, err = s.keys(s.Present().Snapshot, func(id string) bool { return slices.Contains(lacks, id) })
+	return connect.NewResponse(response), err
+}
+
+// keys are those of the authorities that are trusted, or are to be, as far as they are here and wanted: certificate and key, PEM, in one.
+func (s *Calls) keys(x *state.Snapshot, wanted func(id string) bool) (cluster, hypervisors [][]byte, err error) {
+	list := authorities.Of(x)
 	for _, id := range list.IDs() {
 		one := s.Vault.Held(id)
-		if one == nil || slices.Contains(holds, id) {
+		if one == nil || !wanted(id) {
 			continue
 		}
 		key, err := one.KeyPEM()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		response.AuthoritiesPem = append(response.AuthoritiesPem, append(one.CertificatePEM(), key...))
+		cluster = append(cluster, append(one.CertificatePEM(), key...))
 	}
-	for _, list := range authorities.OfHypervisors(p.Snapshot) {
+	for _, list := range authorities.OfHypervisors(x) {
 		for _, id := range list.IDs() {
 			one := s.Hypervisors.Held(id)
-			if one == nil || slices.Contains(holds, id) {
+			if one == nil || !wanted(id) {
 				continue
 			}
 			text, err := one.PEM()
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			response.HypervisorsPem = append(response.HypervisorsPem, text)
+			hypervisors = append(hypervisors, text)
 		}
 	}
-	return connect.NewResponse(response), nil
+	return cluster, hypervisors, nil
 }

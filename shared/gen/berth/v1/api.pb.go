@@ -13669,6 +13669,103 @@ func (x *TakeAuthoritiesResponse) GetHypervisorsPem() [][]byte {
 	return nil
 }
 
+type HandAuthoritiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lacks         []string               `protobuf:"bytes,1,rep,name=lacks,proto3" json:"lacks,omitempty"` // IDs of the authorities whose keys the caller needs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandAuthoritiesRequest) Reset() {
+	*x = HandAuthoritiesRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[208]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandAuthoritiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandAuthoritiesRequest) ProtoMessage() {}
+
+func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[208]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandAuthoritiesRequest.ProtoReflect.Descriptor instead.
+func (*HandAuthoritiesRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+}
+
+func (x *HandAuthoritiesRequest) GetLacks() []string {
+	if x != nil {
+		return x.Lacks
+	}
+	return nil
+}
+
+type HandAuthoritiesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of each that is here, as in TakeAuthoritiesResponse.
+	AuthoritiesPem [][]byte `protobuf:"bytes,1,rep,name=authorities_pem,json=authoritiesPem,proto3" json:"authorities_pem,omitempty"`
+	HypervisorsPem [][]byte `protobuf:"bytes,2,rep,name=hypervisors_pem,json=hypervisorsPem,proto3" json:"hypervisors_pem,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *HandAuthoritiesResponse) Reset() {
+	*x = HandAuthoritiesResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[209]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandAuthoritiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandAuthoritiesResponse) ProtoMessage() {}
+
+func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[209]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandAuthoritiesResponse.ProtoReflect.Descriptor instead.
+func (*HandAuthoritiesResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+}
+
+func (x *HandAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
+	if x != nil {
+		return x.AuthoritiesPem
+	}
+	return nil
+}
+
+func (x *HandAuthoritiesResponse) GetHypervisorsPem() [][]byte {
+	if x != nil {
+		return x.HypervisorsPem
+	}
+	return nil
+}
+
 type ReportRequest struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Version            string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`                                                     // release that the caller runs
@@ -13690,7 +13787,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13702,7 +13799,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13715,7 +13812,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -13817,7 +13914,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13829,7 +13926,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13842,7 +13939,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 type ImportImageRequest struct {
@@ -13855,7 +13952,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13867,7 +13964,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13880,7 +13977,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -13912,7 +14009,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13924,7 +14021,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13937,7 +14034,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -13999,7 +14096,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14011,7 +14108,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14024,7 +14121,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -14052,7 +14149,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14064,7 +14161,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14077,7 +14174,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -14111,7 +14208,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14123,7 +14220,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14136,7 +14233,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -14165,7 +14262,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14177,7 +14274,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14190,7 +14287,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -14232,7 +14329,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14244,7 +14341,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14257,7 +14354,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -14300,7 +14397,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14312,7 +14409,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14325,7 +14422,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
 }
 
 func (x *Pool) GetName() string {
@@ -14413,7 +14510,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14425,7 +14522,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14438,7 +14535,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -14493,7 +14590,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14505,7 +14602,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14518,7 +14615,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -14544,7 +14641,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14556,7 +14653,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14569,7 +14666,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -14630,7 +14727,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14642,7 +14739,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14655,7 +14752,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -14680,7 +14777,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14692,7 +14789,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14705,7 +14802,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -14770,7 +14867,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14782,7 +14879,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14795,7 +14892,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -14837,7 +14934,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14849,7 +14946,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14862,7 +14959,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -14895,7 +14992,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14907,7 +15004,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14920,7 +15017,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -14946,7 +15043,7 @@ type AddWebhookRequest struct {
 
 func (x *AddWebhookRequest) Reset() {
 	*x = AddWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14958,7 +15055,7 @@ func (x *AddWebhookRequest) String() string {
 func (*AddWebhookRequest) ProtoMessage() {}
 
 func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14971,7 +15068,7 @@ func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookRequest.ProtoReflect.Descriptor instead.
 func (*AddWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
 }
 
 func (x *AddWebhookRequest) GetName() string {
@@ -15041,7 +15138,7 @@ type AddWebhookResponse struct {
 
 func (x *AddWebhookResponse) Reset() {
 	*x = AddWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15053,7 +15150,7 @@ func (x *AddWebhookResponse) String() string {
 func (*AddWebhookResponse) ProtoMessage() {}
 
 func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15066,7 +15163,7 @@ func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookResponse.ProtoReflect.Descriptor instead.
 func (*AddWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
 }
 
 func (x *AddWebhookResponse) GetSchemaVersion() string {
@@ -15100,7 +15197,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15112,7 +15209,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15125,7 +15222,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
 }
 
 func (x *ListWebhooksRequest) GetLimit() int32 {
@@ -15153,7 +15250,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15165,7 +15262,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15178,7 +15275,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
 }
 
 func (x *ListWebhooksResponse) GetSchemaVersion() string {
@@ -15211,7 +15308,7 @@ type GetWebhookRequest struct {
 
 func (x *GetWebhookRequest) Reset() {
 	*x = GetWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15223,7 +15320,7 @@ func (x *GetWebhookRequest) String() string {
 func (*GetWebhookRequest) ProtoMessage() {}
 
 func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15236,7 +15333,7 @@ func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
 func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
 }
 
 func (x *GetWebhookRequest) GetName() string {
@@ -15257,7 +15354,7 @@ type GetWebhookResponse struct {
 
 func (x *GetWebhookResponse) Reset() {
 	*x = GetWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15269,7 +15366,7 @@ func (x *GetWebhookResponse) String() string {
 func (*GetWebhookResponse) ProtoMessage() {}
 
 func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15282,7 +15379,7 @@ func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
 func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
 }
 
 func (x *GetWebhookResponse) GetSchemaVersion() string {
@@ -15315,7 +15412,7 @@ type TestWebhookRequest struct {
 
 func (x *TestWebhookRequest) Reset() {
 	*x = TestWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15327,7 +15424,7 @@ func (x *TestWebhookRequest) String() string {
 func (*TestWebhookRequest) ProtoMessage() {}
 
 func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15340,7 +15437,7 @@ func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
 func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
 }
 
 func (x *TestWebhookRequest) GetName() string {
@@ -15363,7 +15460,7 @@ type TestWebhookResponse struct {
 
 func (x *TestWebhookResponse) Reset() {
 	*x = TestWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15375,7 +15472,7 @@ func (x *TestWebhookResponse) String() string {
 func (*TestWebhookResponse) ProtoMessage() {}
 
 func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15388,7 +15485,7 @@ func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
 func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
 }
 
 func (x *TestWebhookResponse) GetSchemaVersion() string {
@@ -15436,7 +15533,7 @@ type DeleteWebhookRequest struct {
 
 func (x *DeleteWebhookRequest) Reset() {
 	*x = DeleteWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15448,7 +15545,7 @@ func (x *DeleteWebhookRequest) String() string {
 func (*DeleteWebhookRequest) ProtoMessage() {}
 
 func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15461,7 +15558,7 @@ func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
 }
 
 func (x *DeleteWebhookRequest) GetName() string {
@@ -15488,7 +15585,7 @@ type DeleteWebhookResponse struct {
 
 func (x *DeleteWebhookResponse) Reset() {
 	*x = DeleteWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15500,7 +15597,7 @@ func (x *DeleteWebhookResponse) String() string {
 func (*DeleteWebhookResponse) ProtoMessage() {}
 
 func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15513,7 +15610,7 @@ func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
 }
 
 func (x *DeleteWebhookResponse) GetSchemaVersion() string {
@@ -15541,7 +15638,7 @@ type RetryDeliveriesRequest struct {
 
 func (x *RetryDeliveriesRequest) Reset() {
 	*x = RetryDeliveriesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15553,7 +15650,7 @@ func (x *RetryDeliveriesRequest) String() string {
 func (*RetryDeliveriesRequest) ProtoMessage() {}
 
 func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15566,7 +15663,7 @@ func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
 }
 
 func (x *RetryDeliveriesRequest) GetName() string {
@@ -15600,7 +15697,7 @@ type RetryDeliveriesResponse struct {
 
 func (x *RetryDeliveriesResponse) Reset() {
 	*x = RetryDeliveriesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15612,7 +15709,7 @@ func (x *RetryDeliveriesResponse) String() string {
 func (*RetryDeliveriesResponse) ProtoMessage() {}
 
 func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15625,7 +15722,7 @@ func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
 }
 
 func (x *RetryDeliveriesResponse) GetSchemaVersion() string {
@@ -16732,6 +16829,11 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05holds\x18\x01 \x03(\tR\x05holds\"k\n" +
 	"\x17TakeAuthoritiesResponse\x12'\n" +
 	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\x12'\n" +
+	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\".\n" +
+	"\x16HandAuthoritiesRequest\x12\x14\n" +
+	"\x05lacks\x18\x01 \x03(\tR\x05lacks\"k\n" +
+	"\x17HandAuthoritiesResponse\x12'\n" +
+	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\x12'\n" +
 	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\"\xff\x03\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
@@ -17153,12 +17255,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x02 \x012Z\n" +
 	"\x10EnrolmentService\x12F\n" +
 	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse\"\f\x8a\xb5\x18\b\n" +
-	"\x04\x01\x02\x03\x04\x10\x022\xb7\x03\n" +
+	"\x04\x01\x02\x03\x04\x10\x022\x9c\x04\n" +
 	"\rMemberService\x12B\n" +
 	"\x04Join\x12\x15.berth.v1.JoinRequest\x1a\x16.berth.v1.JoinResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x02 \x01\x12c\n" +
 	"\x0fTakeAuthorities\x12 .berth.v1.TakeAuthoritiesRequest\x1a!.berth.v1.TakeAuthoritiesResponse\"\v\x8a\xb5\x18\a\n" +
-	"\x01\x03\x10\x02 \x01\x12H\n" +
+	"\x01\x03\x10\x02 \x01\x12c\n" +
+	"\x0fHandAuthorities\x12 .berth.v1.HandAuthoritiesRequest\x1a!.berth.v1.HandAuthoritiesResponse\"\v\x8a\xb5\x18\a\n" +
+	"\x01\x03\x10\x01(\x01\x12H\n" +
 	"\x06Report\x12\x17.berth.v1.ReportRequest\x1a\x18.berth.v1.ReportResponse\"\v\x8a\xb5\x18\a\n" +
 	"\x01\x03\x10\x02 \x01\x12W\n" +
 	"\vOpenSession\x12\x1c.berth.v1.OpenSessionRequest\x1a\x1d.berth.v1.OpenSessionResponse\"\v\x8a\xb5\x18\a\n" +
@@ -17179,7 +17283,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 246)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 248)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -17391,136 +17495,138 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*JoinResponse)(nil),               // 207: berth.v1.JoinResponse
 	(*TakeAuthoritiesRequest)(nil),     // 208: berth.v1.TakeAuthoritiesRequest
 	(*TakeAuthoritiesResponse)(nil),    // 209: berth.v1.TakeAuthoritiesResponse
-	(*ReportRequest)(nil),              // 210: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 211: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 212: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 213: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 214: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 215: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 216: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 217: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 218: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 219: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 220: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 221: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 222: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 223: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 224: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 225: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 226: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 227: berth.v1.ConsoleResponse
-	(*AddWebhookRequest)(nil),          // 228: berth.v1.AddWebhookRequest
-	(*AddWebhookResponse)(nil),         // 229: berth.v1.AddWebhookResponse
-	(*ListWebhooksRequest)(nil),        // 230: berth.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),       // 231: berth.v1.ListWebhooksResponse
-	(*GetWebhookRequest)(nil),          // 232: berth.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),         // 233: berth.v1.GetWebhookResponse
-	(*TestWebhookRequest)(nil),         // 234: berth.v1.TestWebhookRequest
-	(*TestWebhookResponse)(nil),        // 235: berth.v1.TestWebhookResponse
-	(*DeleteWebhookRequest)(nil),       // 236: berth.v1.DeleteWebhookRequest
-	(*DeleteWebhookResponse)(nil),      // 237: berth.v1.DeleteWebhookResponse
-	(*RetryDeliveriesRequest)(nil),     // 238: berth.v1.RetryDeliveriesRequest
-	(*RetryDeliveriesResponse)(nil),    // 239: berth.v1.RetryDeliveriesResponse
-	nil,                                // 240: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 241: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 242: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 243: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 244: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 245: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 246: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 247: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 248: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 249: google.protobuf.Timestamp
-	(*Node)(nil),                       // 250: berth.v1.Node
-	(*Domain)(nil),                     // 251: berth.v1.Domain
-	(*NodeSettings)(nil),               // 252: berth.v1.NodeSettings
-	(*Names)(nil),                      // 253: berth.v1.Names
-	(*FenceDevice)(nil),                // 254: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 255: berth.v1.Resource
-	(*Key)(nil),                        // 256: berth.v1.Key
-	(*NodeKey)(nil),                    // 257: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 258: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 259: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 260: berth.v1.Conflict
-	(*VM)(nil),                         // 261: berth.v1.VM
-	(*Operation)(nil),                  // 262: berth.v1.Operation
-	(*NewVM)(nil),                      // 263: berth.v1.NewVM
-	(*Decision)(nil),                   // 264: berth.v1.Decision
-	(*VMChange)(nil),                   // 265: berth.v1.VMChange
-	(*FieldChange)(nil),                // 266: berth.v1.FieldChange
-	(*Disk)(nil),                       // 267: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 268: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 269: berth.v1.Group
-	(*AffinityRule)(nil),               // 270: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 271: berth.v1.Plan
-	(*MigrationStats)(nil),             // 272: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 273: berth.v1.DecisionNode
-	(*Event)(nil),                      // 274: berth.v1.Event
-	(*Token)(nil),                      // 275: berth.v1.Token
-	(*Webhook)(nil),                    // 276: berth.v1.Webhook
-	(*DeadDelivery)(nil),               // 277: berth.v1.DeadDelivery
+	(*HandAuthoritiesRequest)(nil),     // 210: berth.v1.HandAuthoritiesRequest
+	(*HandAuthoritiesResponse)(nil),    // 211: berth.v1.HandAuthoritiesResponse
+	(*ReportRequest)(nil),              // 212: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 213: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 214: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 215: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 216: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 217: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 218: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 219: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 220: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 221: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 222: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 223: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 224: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 225: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 226: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 227: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 228: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 229: berth.v1.ConsoleResponse
+	(*AddWebhookRequest)(nil),          // 230: berth.v1.AddWebhookRequest
+	(*AddWebhookResponse)(nil),         // 231: berth.v1.AddWebhookResponse
+	(*ListWebhooksRequest)(nil),        // 232: berth.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),       // 233: berth.v1.ListWebhooksResponse
+	(*GetWebhookRequest)(nil),          // 234: berth.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),         // 235: berth.v1.GetWebhookResponse
+	(*TestWebhookRequest)(nil),         // 236: berth.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),        // 237: berth.v1.TestWebhookResponse
+	(*DeleteWebhookRequest)(nil),       // 238: berth.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),      // 239: berth.v1.DeleteWebhookResponse
+	(*RetryDeliveriesRequest)(nil),     // 240: berth.v1.RetryDeliveriesRequest
+	(*RetryDeliveriesResponse)(nil),    // 241: berth.v1.RetryDeliveriesResponse
+	nil,                                // 242: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 243: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 244: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 245: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 246: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 247: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 248: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 249: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 250: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 251: google.protobuf.Timestamp
+	(*Node)(nil),                       // 252: berth.v1.Node
+	(*Domain)(nil),                     // 253: berth.v1.Domain
+	(*NodeSettings)(nil),               // 254: berth.v1.NodeSettings
+	(*Names)(nil),                      // 255: berth.v1.Names
+	(*FenceDevice)(nil),                // 256: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 257: berth.v1.Resource
+	(*Key)(nil),                        // 258: berth.v1.Key
+	(*NodeKey)(nil),                    // 259: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 260: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 261: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 262: berth.v1.Conflict
+	(*VM)(nil),                         // 263: berth.v1.VM
+	(*Operation)(nil),                  // 264: berth.v1.Operation
+	(*NewVM)(nil),                      // 265: berth.v1.NewVM
+	(*Decision)(nil),                   // 266: berth.v1.Decision
+	(*VMChange)(nil),                   // 267: berth.v1.VMChange
+	(*FieldChange)(nil),                // 268: berth.v1.FieldChange
+	(*Disk)(nil),                       // 269: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 270: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 271: berth.v1.Group
+	(*AffinityRule)(nil),               // 272: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 273: berth.v1.Plan
+	(*MigrationStats)(nil),             // 274: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 275: berth.v1.DecisionNode
+	(*Event)(nil),                      // 276: berth.v1.Event
+	(*Token)(nil),                      // 277: berth.v1.Token
+	(*Webhook)(nil),                    // 278: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 279: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	248, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	250, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	249, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	249, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
-	249, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	249, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	251, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	251, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
+	251, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	251, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	4,   // 6: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	249, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	249, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	251, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	251, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
 	7,   // 9: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	250, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	250, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	251, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	252, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	240, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	253, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	254, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	250, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	250, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	250, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	255, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	255, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	241, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	242, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	243, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	255, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	244, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	245, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	246, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	255, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	256, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	256, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	256, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	256, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	256, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	257, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	247, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	258, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	258, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	257, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	255, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	255, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	259, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	260, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	252, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	252, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	253, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	254, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	242, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	255, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	256, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	252, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	252, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	252, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	257, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	257, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	243, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	244, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	245, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	257, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	246, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	247, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	248, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	257, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	258, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	258, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	258, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	258, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	258, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	259, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	249, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	260, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	260, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	259, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	257, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	257, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	261, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	262, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
 	7,   // 44: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	261, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	261, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	262, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	263, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	262, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	264, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	261, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	263, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	261, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	264, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	265, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	261, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	266, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	262, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	262, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	263, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	263, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	264, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	265, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	264, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	266, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	263, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	265, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	263, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	266, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	267, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	263, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	268, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	264, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	264, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	61,  // 60: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	62,  // 61: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	63,  // 62: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -17533,126 +17639,126 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	71,  // 69: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	72,  // 70: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	73,  // 71: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	267, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	269, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	65,  // 73: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
 	75,  // 74: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	262, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	268, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	262, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	264, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	262, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	264, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	270, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	264, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	266, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	264, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	90,  // 80: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	262, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	264, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	268, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	269, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	269, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	269, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	269, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	260, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	253, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	253, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	253, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	253, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	270, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	270, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	269, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	260, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	266, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	260, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	271, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	250, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	271, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	271, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	271, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	271, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	271, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	271, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	271, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	271, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	264, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	266, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	270, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	271, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	271, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	271, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	271, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	262, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	255, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	255, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	255, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	255, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	272, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	272, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	271, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	262, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	268, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	262, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	273, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	252, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	273, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	273, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	273, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	273, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	273, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	273, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	273, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	273, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
 	7,   // 109: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	262, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	262, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	262, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	272, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	262, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	264, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	264, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	264, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	274, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	264, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	131, // 115: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	262, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	262, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	262, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	264, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	264, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	264, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
 	7,   // 119: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	264, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	264, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	264, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	264, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	266, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	266, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	266, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	266, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	146, // 124: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	249, // 125: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	249, // 126: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	251, // 125: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	251, // 126: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
 	149, // 127: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	249, // 128: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	273, // 129: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	249, // 130: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	251, // 128: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	275, // 129: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	251, // 130: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
 	154, // 131: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
 	7,   // 132: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	274, // 133: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	276, // 133: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
 	7,   // 134: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
 	0,   // 135: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	274, // 136: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	264, // 137: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	262, // 138: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	276, // 136: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	266, // 137: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	264, // 138: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
 	158, // 139: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	248, // 140: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	249, // 141: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	275, // 142: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	275, // 143: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	250, // 140: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	251, // 141: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	277, // 142: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	277, // 143: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
 	177, // 144: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	249, // 145: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	249, // 146: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	249, // 147: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	249, // 148: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	249, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	251, // 145: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	251, // 146: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	251, // 147: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	251, // 148: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	251, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
 	182, // 150: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
 	183, // 151: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
 	183, // 152: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
-	249, // 153: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	249, // 154: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	251, // 153: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	251, // 154: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
 	184, // 155: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
-	249, // 156: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
-	249, // 157: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	251, // 156: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	251, // 157: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
 	183, // 158: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
 	176, // 159: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
 	176, // 160: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 161: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 162: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	249, // 163: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	249, // 164: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	249, // 165: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	251, // 163: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	251, // 164: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	251, // 165: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
 	195, // 166: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
 	195, // 167: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
 	195, // 168: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
 	195, // 169: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	249, // 170: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	249, // 171: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	213, // 172: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	255, // 173: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	255, // 174: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	219, // 175: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	222, // 176: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	220, // 177: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	251, // 170: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	251, // 171: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	215, // 172: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	257, // 173: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	257, // 174: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	221, // 175: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	224, // 176: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	222, // 177: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
 	1,   // 178: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	249, // 179: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	221, // 180: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	225, // 181: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	225, // 182: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	225, // 183: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	225, // 184: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	276, // 185: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	276, // 186: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	276, // 187: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	277, // 188: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	276, // 189: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	253, // 190: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	253, // 191: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	251, // 179: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	223, // 180: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	227, // 181: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	227, // 182: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	227, // 183: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	227, // 184: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	278, // 185: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	278, // 186: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	278, // 187: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	279, // 188: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	278, // 189: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	255, // 190: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	255, // 191: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
 	2,   // 192: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
 	8,   // 193: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
 	10,  // 194: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
@@ -17719,19 +17825,19 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	147, // 255: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
 	150, // 256: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
 	152, // 257: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	212, // 258: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	215, // 259: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	217, // 260: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	223, // 261: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	226, // 262: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	214, // 258: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	217, // 259: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	219, // 260: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	225, // 261: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	228, // 262: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
 	155, // 263: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
 	157, // 264: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	228, // 265: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	230, // 266: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	232, // 267: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	234, // 268: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	236, // 269: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
-	238, // 270: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	230, // 265: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	232, // 266: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	234, // 267: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	236, // 268: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	238, // 269: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
+	240, // 270: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
 	162, // 271: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
 	164, // 272: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
 	166, // 273: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
@@ -17752,113 +17858,115 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	204, // 288: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
 	206, // 289: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
 	208, // 290: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	210, // 291: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	202, // 292: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	160, // 293: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 294: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 295: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 296: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 297: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 298: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 299: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 300: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 301: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 302: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 303: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 304: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 305: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 306: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 307: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 308: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 309: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 310: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 311: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 312: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 313: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 314: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 315: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 316: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 317: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 318: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 319: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 320: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 321: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 322: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 323: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 324: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 325: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 326: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 327: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 328: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 329: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 330: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 331: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 332: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 333: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 334: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 335: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 336: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 337: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 338: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 339: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 340: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 341: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 342: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 343: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 344: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 345: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 346: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 347: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 348: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 349: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 350: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 351: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 352: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 353: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 354: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 355: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 356: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 357: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 358: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 359: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	214, // 360: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	216, // 361: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	218, // 362: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	224, // 363: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	227, // 364: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 365: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 366: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	229, // 367: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	231, // 368: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	233, // 369: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	235, // 370: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	237, // 371: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
-	239, // 372: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	163, // 373: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 374: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 375: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 376: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 377: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 378: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 379: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	188, // 380: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	190, // 381: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	192, // 382: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 383: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 384: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	186, // 385: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	197, // 386: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	199, // 387: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	201, // 388: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	194, // 389: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	205, // 390: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	207, // 391: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	209, // 392: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	211, // 393: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	203, // 394: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	161, // 395: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	294, // [294:396] is the sub-list for method output_type
-	192, // [192:294] is the sub-list for method input_type
+	210, // 291: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
+	212, // 292: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	202, // 293: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	160, // 294: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 295: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 296: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 297: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 298: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 299: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 300: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 301: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 302: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 303: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 304: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 305: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 306: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 307: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 308: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 309: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 310: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 311: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 312: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 313: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 314: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 315: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 316: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 317: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 318: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 319: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 320: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 321: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 322: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 323: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 324: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 325: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 326: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 327: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 328: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 329: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 330: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 331: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 332: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 333: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 334: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 335: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 336: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 337: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 338: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 339: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 340: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 341: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 342: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 343: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 344: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 345: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 346: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 347: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 348: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 349: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 350: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 351: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 352: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 353: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 354: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 355: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 356: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 357: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 358: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 359: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 360: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	216, // 361: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	218, // 362: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	220, // 363: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	226, // 364: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	229, // 365: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 366: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 367: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	231, // 368: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	233, // 369: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	235, // 370: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	237, // 371: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	239, // 372: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
+	241, // 373: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	163, // 374: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 375: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 376: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 377: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 378: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 379: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 380: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	188, // 381: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	190, // 382: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	192, // 383: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 384: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 385: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	186, // 386: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	197, // 387: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	199, // 388: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	201, // 389: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	194, // 390: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	205, // 391: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	207, // 392: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	209, // 393: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	211, // 394: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
+	213, // 395: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	203, // 396: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	161, // 397: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	295, // [295:398] is the sub-list for method output_type
+	192, // [192:295] is the sub-list for method input_type
 	192, // [192:192] is the sub-list for extension type_name
 	192, // [192:192] is the sub-list for extension extendee
 	0,   // [0:192] is the sub-list for field type_name
@@ -17906,7 +18014,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   246,
+			NumMessages:   248,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

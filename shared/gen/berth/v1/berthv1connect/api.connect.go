@@ -290,6 +290,9 @@ const (
 	// MemberServiceTakeAuthoritiesProcedure is the fully-qualified name of the MemberService's
 	// TakeAuthorities RPC.
 	MemberServiceTakeAuthoritiesProcedure = "/berth.v1.MemberService/TakeAuthorities"
+	// MemberServiceHandAuthoritiesProcedure is the fully-qualified name of the MemberService's
+	// HandAuthorities RPC.
+	MemberServiceHandAuthoritiesProcedure = "/berth.v1.MemberService/HandAuthorities"
 	// MemberServiceReportProcedure is the fully-qualified name of the MemberService's Report RPC.
 	MemberServiceReportProcedure = "/berth.v1.MemberService/Report"
 	// MemberServiceOpenSessionProcedure is the fully-qualified name of the MemberService's OpenSession
@@ -3034,6 +3037,8 @@ type MemberServiceClient interface {
 	Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error)
 	// TakeAuthorities gives the caller the authorities that it does not have yet, with their keys, and notes which ones it trusts by now.
 	TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error)
+	// HandAuthorities gives a leader the keys of authorities that it does not have, because it was left behind when they were handed out.
+	HandAuthorities(context.Context, *connect.Request[v1.HandAuthoritiesRequest]) (*connect.Response[v1.HandAuthoritiesResponse], error)
 	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 	// OpenSession uses a link that a browser has shown the caller. Both secrets stay there: the leader sees their hashes.
@@ -3065,6 +3070,12 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(memberServiceMethods.ByName("TakeAuthorities")),
 			connect.WithClientOptions(opts...),
 		),
+		handAuthorities: connect.NewClient[v1.HandAuthoritiesRequest, v1.HandAuthoritiesResponse](
+			httpClient,
+			baseURL+MemberServiceHandAuthoritiesProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("HandAuthorities")),
+			connect.WithClientOptions(opts...),
+		),
 		report: connect.NewClient[v1.ReportRequest, v1.ReportResponse](
 			httpClient,
 			baseURL+MemberServiceReportProcedure,
@@ -3090,6 +3101,7 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 type memberServiceClient struct {
 	join            *connect.Client[v1.JoinRequest, v1.JoinResponse]
 	takeAuthorities *connect.Client[v1.TakeAuthoritiesRequest, v1.TakeAuthoritiesResponse]
+	handAuthorities *connect.Client[v1.HandAuthoritiesRequest, v1.HandAuthoritiesResponse]
 	report          *connect.Client[v1.ReportRequest, v1.ReportResponse]
 	openSession     *connect.Client[v1.OpenSessionRequest, v1.OpenSessionResponse]
 	fetchHistory    *connect.Client[v1.FetchHistoryRequest, v1.FetchHistoryResponse]
@@ -3103,6 +3115,11 @@ func (c *memberServiceClient) Join(ctx context.Context, req *connect.Request[v1.
 // TakeAuthorities calls berth.v1.MemberService.TakeAuthorities.
 func (c *memberServiceClient) TakeAuthorities(ctx context.Context, req *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error) {
 	return c.takeAuthorities.CallUnary(ctx, req)
+}
+
+// HandAuthorities calls berth.v1.MemberService.HandAuthorities.
+func (c *memberServiceClient) HandAuthorities(ctx context.Context, req *connect.Request[v1.HandAuthoritiesRequest]) (*connect.Response[v1.HandAuthoritiesResponse], error) {
+	return c.handAuthorities.CallUnary(ctx, req)
 }
 
 // Report calls berth.v1.MemberService.Report.
@@ -3126,6 +3143,8 @@ type MemberServiceHandler interface {
 	Join(context.Context, *connect.Request[v1.JoinRequest]) (*connect.Response[v1.JoinResponse], error)
 	// TakeAuthorities gives the caller the authorities that it does not have yet, with their keys, and notes which ones it trusts by now.
 	TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error)
+	// HandAuthorities gives a leader the keys of authorities that it does not have, because it was left behind when they were handed out.
+	HandAuthorities(context.Context, *connect.Request[v1.HandAuthoritiesRequest]) (*connect.Response[v1.HandAuthoritiesResponse], error)
 	// Report tells the leader how the caller is. It is repeated every two seconds and stored nowhere.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 	// OpenSession uses a link that a browser has shown the caller. Both secrets stay there: the leader sees their hashes.
@@ -3153,6 +3172,12 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(memberServiceMethods.ByName("TakeAuthorities")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceHandAuthoritiesHandler := connect.NewUnaryHandler(
+		MemberServiceHandAuthoritiesProcedure,
+		svc.HandAuthorities,
+		connect.WithSchema(memberServiceMethods.ByName("HandAuthorities")),
+		connect.WithHandlerOptions(opts...),
+	)
 	memberServiceReportHandler := connect.NewUnaryHandler(
 		MemberServiceReportProcedure,
 		svc.Report,
@@ -3177,6 +3202,8 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 			memberServiceJoinHandler.ServeHTTP(w, r)
 		case MemberServiceTakeAuthoritiesProcedure:
 			memberServiceTakeAuthoritiesHandler.ServeHTTP(w, r)
+		case MemberServiceHandAuthoritiesProcedure:
+			memberServiceHandAuthoritiesHandler.ServeHTTP(w, r)
 		case MemberServiceReportProcedure:
 			memberServiceReportHandler.ServeHTTP(w, r)
 		case MemberServiceOpenSessionProcedure:
@@ -3198,6 +3225,10 @@ func (UnimplementedMemberServiceHandler) Join(context.Context, *connect.Request[
 
 func (UnimplementedMemberServiceHandler) TakeAuthorities(context.Context, *connect.Request[v1.TakeAuthoritiesRequest]) (*connect.Response[v1.TakeAuthoritiesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.TakeAuthorities is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) HandAuthorities(context.Context, *connect.Request[v1.HandAuthoritiesRequest]) (*connect.Response[v1.HandAuthoritiesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.MemberService.HandAuthorities is not implemented"))
 }
 
 func (UnimplementedMemberServiceHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
