@@ -145,7 +145,7 @@ func (d succession) takeAuthorities(ctx context.Context, list *authorities.List)
 	if err != nil {
 		return err
 	}
-	holds, lacks := d.holds(), d.lacksHypervisors()
+	holds, lacks := d.holds(), d.hypervisors.LacksAny(authorities.OfHypervisors(d.store.Snapshot()))
 	for _, is := range []authorities.State{authorities.Announced, authorities.Issuing} {
 		if one := list.In(is); one != nil && d.vault.Held(one.ID) == nil {
 			lacks = append(lacks, one.ID)
@@ -226,7 +226,7 @@ func (d succession) keepKeys(list *authorities.List, cluster, hypervisors [][]by
 		}
 	}
 	for _, text := range hypervisors {
-		if err := d.takeHypervisor(text); err != nil {
+		if err := d.hypervisors.Take(authorities.OfHypervisors(d.store.Snapshot()), text); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"slices"
 	"time"
 
 	"berth/coordinator/authorities"
@@ -20,28 +19,6 @@ func (d succession) followHypervisors() error {
 		if changed {
 			d.log.Info("another authority signs for hosts from now on", "name", authorities.Called(purpose),
 				"id", d.hypervisors.Issuing(purpose).ID())
-		}
-	}
-	return nil
-}
-
-// lacksHypervisors are the IDs of the authorities of libvirt and QEMU whose keys are not here, though this member is to sign with them.
-func (d succession) lacksHypervisors() (ids []string) {
-	for _, list := range authorities.OfHypervisors(d.store.Snapshot()) {
-		ids = append(ids, d.hypervisors.Lacks(&list)...)
-	}
-	return ids
-}
-
-// takeHypervisor keeps the key of an authority of libvirt or QEMU that another member has given.
-func (d succession) takeHypervisor(text []byte) error {
-	one, err := pki.LoadHypervisorAuthority(text)
-	if err != nil {
-		return err
-	}
-	for _, list := range authorities.OfHypervisors(d.store.Snapshot()) {
-		if slices.Contains(list.IDs(), one.ID()) {
-			return d.hypervisors.Keep(one)
 		}
 	}
 	return nil

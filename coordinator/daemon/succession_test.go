@@ -497,8 +497,8 @@ func signedBy(t *testing.T, text []byte) string {
 	return pki.AuthorityOf(certificate)
 }
 
-// A coordinator that was passed over can be elected before it has the key of the authority that signs. It gets that from one that has it, as
-// soon as such a one is there, and the replacement goes on. Here the two that come first have their files of before.
+// A coordinator that was passed over can be elected before it has the key of the authority that signs. It gets that from one that has it,
+// as soon as such a one is there, and the replacement goes on. Here the two that come first have their files of before.
 func TestALeaderWithoutTheNewKeyGetsItFromAnother(t *testing.T) {
 	g := newGroup(t, 3)
 	admin, behind := g.admin(""), g.all[1:]

@@ -274,6 +274,28 @@ func (r *Ring) Lacks(list *authorities.List) []string {
 	return ids
 }
 
+// LacksAny is Lacks for all lists.
+func (r *Ring) LacksAny(lists authorities.Hypervisors) (ids []string) {
+	for _, list := range lists {
+		ids = append(ids, r.Lacks(&list)...)
+	}
+	return ids
+}
+
+// Take keeps the key of an authority that another member has given, if one of the lists trusts it, or is to.
+func (r *Ring) Take(lists authorities.Hypervisors, text []byte) error {
+	one, err := pki.LoadHypervisorAuthority(text)
+	if err != nil {
+		return err
+	}
+	for _, list := range lists {
+		if slices.Contains(list.IDs(), one.ID()) {
+			return r.Keep(one)
+		}
+	}
+	return nil
+}
+
 // Follow brings the files of a purpose to what the cluster has decided. It waits for a key that is not here yet. It tells whether another
 // authority signs since.
 func (r *Ring) Follow(purpose pki.Purpose, list *authorities.List) (changed bool, err error) {

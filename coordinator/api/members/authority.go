@@ -309,7 +309,8 @@ func (s *Calls) HandAuthorities(
 	response := &berthv1.HandAuthoritiesResponse{}
 	var err error
 	lacks := request.Msg.GetLacks()
-	response.AuthoritiesPem, response.HypervisorsPem, err = s.keys(s.Present().Snapshot, func(id string) bool { return slices.Contains(lacks, id) })
+	wanted := func(id string) bool { return slices.Contains(lacks, id) }
+	response.AuthoritiesPem, response.HypervisorsPem, err = s.keys(s.Present().Snapshot, wanted)
 	return connect.NewResponse(response), err
 }
 
