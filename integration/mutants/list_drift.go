@@ -78,6 +78,16 @@ var driftMutants = []mutant{
 		is: "f.early = append(f.early, event)", becomes: "_ = event",
 	},
 	{
+		name: "libvirt-is-asked-again", file: "agent/hypervisor/libvirt/domains.go",
+		suite: suite{pkg: "./agent/hypervisor/libvirt"}.only("NotReadAgain"),
+		is:    "	if text == \"\" {\n		text, err = d.GetXMLDesc(0)", becomes: "	if text != \"-\" {\n		text, err = d.GetXMLDesc(0)",
+	},
+	{
+		name: "what-libvirt-said-is-not-passed-on", file: "agent/hypervisor/statusfiles/watch.go",
+		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("AskedOnce"),
+		is:    "w.changed(answer.Name, answer.Text)", becomes: "w.changed(answer.Name, answer.Name[:0])",
+	},
+	{
 		name: "the-service-is-not-asked", file: "agent/hypervisor/statusfiles/statusfiles.go",
 		suite: suite{pkg: "./agent/hypervisor/statusfiles"}.only("LastWords"),
 		is:    "	if socket == \"\" {", becomes: "	if socket != \"\" {",

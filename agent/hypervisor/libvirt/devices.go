@@ -23,8 +23,8 @@ func (h *watcher) watchDevices(ctx context.Context, files statusfiles.Source) {
 			}
 		},
 		Ask: func(name string) string { return h.documentOf(ctx, name) },
-		Changed: func(name string) {
-			h.look(ctx, false, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
+		Changed: func(name, said string) {
+			h.look(ctx, false, said, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return conn.LookupDomainByName(name) })
 		},
 		Missed: func() {
 			ran.Missed()
@@ -57,14 +57,14 @@ func (h *watcher) watchJobs(ctx context.Context) {
 		case <-time.After(askJobs):
 		}
 		for _, uuid := range h.migrations.others.Due(time.Now()) {
-			h.look(ctx, true, func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return lookup(conn, uuid) })
+			h.look(ctx, true, "", func(conn *libvirtgo.Connect) (*libvirtgo.Domain, error) { return lookup(conn, uuid) })
 		}
 	}
 }
 
 // look tells of the devices and jobs of a domain if they have changed, and it is known already or Berth's. One that has just come is not
-// known yet, but was listed perhaps: what is told of Berth's then is what it has now.
-func (h *watcher) look(ctx context.Context, due bool, find func(*libvirtgo.Connect) (*libvirtgo.Domain, error)) {
+// known yet, but was listed perhaps: what is told of Berth's then is what it has now. Said is its document, if that was just read.
+func (h *watcher) look(ctx context.Context, due bool, said string, find func(*libvirtgo.Connect) (*libvirtgo.Domain, error)) {
 	now, err := query(ctx, h.connection, func(conn *libvirtgo.Connect) (now hypervisor.Domain, err error) {
 		d, err := find(conn)
 		if err != nil {
@@ -79,7 +79,7 @@ func (h *watcher) look(ctx context.Context, due bool, find func(*libvirtgo.Conne
 		}
 		if now.UUID, err = d.GetUUIDString(); err == nil {
 			var attached hypervisor.Attached
-			attached, err = attachedTo(d)
+			attached, err = attachedBy(d, said)
 			now.Devices, now.Bindings = attached.Devices, attached.Bindings
 		}
 		return now, err

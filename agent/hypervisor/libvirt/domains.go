@@ -233,8 +233,13 @@ var documents hypervisor.Documents // of the guests
 
 // attachedTo reads the devices of a domain. That needs neither its process nor its job lock. A document that cannot be read hides no
 // domain: the only error is that the domain has ended.
-func attachedTo(d *libvirtgo.Domain) (hypervisor.Attached, error) {
-	text, err := d.GetXMLDesc(0)
+func attachedTo(d *libvirtgo.Domain) (hypervisor.Attached, error) { return attachedBy(d, "") }
+
+// attachedBy is the same by a document of it that was just read; empty: it was not.
+func attachedBy(d *libvirtgo.Domain, text string) (_ hypervisor.Attached, err error) {
+	if text == "" {
+		text, err = d.GetXMLDesc(0)
+	}
 	if is(err, libvirtgo.ERR_NO_DOMAIN) {
 		return hypervisor.Attached{}, err
 	}

@@ -327,3 +327,33 @@ func TestDataURI(t *testing.T) {
 		t.Errorf("a URI without a host: %v", err)
 	}
 }
+
+// What was just read of a guest is not asked for once more: its devices are those of the document.
+func TestADocumentThatWasJustReadIsNotReadAgain(t *testing.T) {
+	h := open(t, "test:///default")
+	await(t, "connected", func() bool { up, _ := h.Connected(); return up })
+	const before, after = "/guest/diskimage1", "/srv/new.raw"
+	_, err := query(t.Context(), h.connection, func(conn *libvirtgo.Connect) (struct{}, error) {
+		d, err := conn.LookupDomainByName("test")
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer free(d)
+		text, err := d.GetXMLDesc(0)
+		if err != nil {
+			return struct{}{}, err
+		}
+		said, err := attachedBy(d, strings.ReplaceAll(text, before, after))
+		if err != nil || len(said.Devices) == 0 || said.Devices[0].Source.Path != after {
+			t.Errorf("by its document it has %+v, %v", said.Devices, err)
+		}
+		asked, err := attachedTo(d)
+		if err != nil || len(asked.Devices) == 0 || asked.Devices[0].Source.Path != before {
+			t.Errorf("libvirt says that it has %+v, %v", asked.Devices, err)
+		}
+		return struct{}{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -32,8 +32,9 @@ type Teller struct {
 	// Ask is what libvirt itself says of a guest whose file cannot be had; empty: nothing. One guest after the other is asked about,
 	// without waiting, and what is said is passed to Wrote.
 	Ask func(name string) string
-	// Changed is called a little later, in another goroutine, with the names of those that were written anew.
-	Changed func(name string)
+	// Changed is called a little later, in another goroutine, with the names of those that were written anew, and with what libvirt said of
+	// one that it was asked about since; empty: it was not asked.
+	Changed func(name, said string)
 	// Missed is called when a watch has ended that had worked: something may have been missed until the next has begun.
 	Missed func()
 }

@@ -41,19 +41,20 @@ type heard struct {
 	t                      *testing.T
 	files                  chan File
 	changed, asked, missed chan string
+	said                   chan string // of those that have changed
 	answer                 func(name string) string
 }
 
 func hear(t *testing.T) *heard {
 	return &heard{
 		t: t, files: make(chan File, 1000), changed: make(chan string, 1000), asked: make(chan string, 1000), missed: make(chan string, 1000),
-		answer: func(string) string { return "" },
+		said: make(chan string, 1000), answer: func(string) string { return "" },
 	}
 }
 
 func (h *heard) teller() Teller {
 	return Teller{
-		Wrote: func(file File) { h.files <- file }, Changed: func(name string) { h.changed <- name },
+		Wrote: func(file File) { h.files <- file }, Changed: func(name, said string) { h.changed <- name; h.said <- said },
 		Ask:    func(name string) string { h.asked <- name; return h.answer(name) },
 		Missed: func() { h.missed <- "" },
 	}
@@ -121,7 +122,7 @@ func TestWhatFilesSayIsReadWhileLibvirtIsAsked(t *testing.T) {
 	folder := t.TempDir()
 	h := hear(t)
 	tell, asked, answers := h.teller(), make(chan string, 100), make(chan struct{})
-	tell.Changed = func(name string) {
+	tell.Changed = func(name, _ string) {
 		asked <- name
 		<-answers
 	}
@@ -200,7 +201,63 @@ func TestLibvirtIsAskedWhereItsFilesMayNotBeRead(t *testing.T) {
 	rewrite(t, folder, "web.xml")
 	h.await(File{Name: "web", Text: "<domain>web</domain>"})
 	for next(t, h.changed) != "web" {
+		next(t, h.said)
 	}
+	if said := next(t, h.said); said != "<domain>web</domain>" {
+		t.Errorf("what libvirt said is told as %q", said)
+	}
+}
+
+// To read a guest's document takes its time, and of each change it is read once: also when it is written again while libvirt answers, the
+// last answer counts.
+func TestLibvirtIsAskedOnceOfAChange(t *testing.T) {
+	h := hear(t)
+	answers := make(chan string)
+	h.answer = func(string) string { return <-answers }
+	items := make(chan item)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = watch(ctx, func(ctx context.Context, deliver func(item)) error {
+			for {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case one := <-items:
+					deliver(one)
+				}
+			}
+		}, h.teller())
+	}()
+	web := item{File: File{Name: "web"}, is: unreadable, changed: true}
+	items <- web
+	next(t, h.asked)
+	for range 3 { // one question about all three
+		items <- web
+	}
+	items <- item{File: File{Name: "other", Text: "read"}, is: read}
+	h.await(File{Name: "other", Text: "read"}) // so all before it are taken in
+	answers <- "old"
+	next(t, h.asked)
+	answers <- "new"
+	for next(t, h.said) != "new" {
+	}
+	items <- item{File: File{Name: "db", Found: true}, is: unreadable}
+	next(t, h.asked)
+	answers <- "db"
+	h.await(File{Name: "db", Text: "db", Found: true})
+	time.Sleep(3 * settle)
+	for len(h.changed) > 0 {
+		if name := <-h.changed; name != "web" {
+			t.Errorf("%s has not changed", name)
+		}
+	}
+	if len(h.asked) > 0 || len(h.said) > 0 {
+		t.Errorf("it is asked again %d times, and told %d times", len(h.asked), len(h.said))
+	}
+	cancel()
+	<-ended
 }
 
 // What is in the folder may be anything: nothing but files is opened, and none by way of a link.

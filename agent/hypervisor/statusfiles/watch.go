@@ -39,8 +39,8 @@ const backlog = 256
 func watch(ctx context.Context, from source, tell Teller) error {
 	ctx, end := context.WithCancel(ctx)
 	w := &watching{
-		tell: tell, hidden: questions{wake: make(chan struct{}, 1), answers: make(chan File)},
-		items: make(chan item, backlog), batches: make(chan map[string]bool), due: map[string]bool{},
+		tell: tell, hidden: questions{wake: make(chan struct{}, 1), answers: make(chan item)},
+		items: make(chan item, backlog), batches: make(chan map[string]string), due: map[string]string{},
 	}
 	var all, telling sync.WaitGroup
 	defer all.Wait()
@@ -63,8 +63,8 @@ type watching struct {
 	tell    Teller
 	hidden  questions
 	items   chan item
-	batches chan map[string]bool
-	due     map[string]bool // that have changed
+	batches chan map[string]string
+	due     map[string]string // that have changed, and what libvirt said of them
 	timer   *time.Timer
 }
 
@@ -80,15 +80,18 @@ func (w *watching) run() {
 				return
 			}
 			w.take(one)
-		case file := <-w.hidden.answers:
-			w.tell.Wrote(file)
+		case answer := <-w.hidden.answers:
+			w.tell.Wrote(answer.File)
+			if answer.changed {
+				w.changed(answer.Name, answer.Text)
+			}
 		case <-w.timer.C:
 			if len(w.due) == 0 {
 				continue
 			}
 			select {
 			case w.batches <- w.due:
-				w.due = map[string]bool{}
+				w.due = map[string]string{}
 			default: // libvirt is still being asked about those before
 				w.timer.Reset(settle)
 			}
@@ -101,21 +104,26 @@ func (w *watching) take(one item) {
 	case gone, read:
 		w.tell.Wrote(one.File)
 	case unreadable:
-		w.hidden.put(one.File)
+		w.hidden.put(one)
 	}
-	if one.changed && (one.is == read || one.is == unreadable) {
-		if len(w.due) == 0 {
-			w.timer.Reset(settle)
-		}
-		w.due[one.Name] = true
+	if one.changed && one.is == read {
+		w.changed(one.Name, "")
 	}
+}
+
+// changed notes that a guest has changed, and what libvirt said of it when it was asked after that.
+func (w *watching) changed(name, said string) {
+	if len(w.due) == 0 {
+		w.timer.Reset(settle)
+	}
+	w.due[name] = said
 }
 
 // change says which have changed.
 func (w *watching) change() {
 	for batch := range w.batches {
-		for name := range batch {
-			w.tell.Changed(name)
+		for name, said := range batch {
+			w.tell.Changed(name, said)
 		}
 	}
 }
@@ -123,17 +131,18 @@ func (w *watching) change() {
 // questions are about the guests whose files may not be read: each at most once at a time, however often its file is written.
 type questions struct {
 	mu      sync.Mutex
-	due     map[string]File
+	due     map[string]item
 	wake    chan struct{}
-	answers chan File
+	answers chan item
 }
 
-func (q *questions) put(about File) {
+func (q *questions) put(about item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.due == nil {
-		q.due = map[string]File{}
+		q.due = map[string]item{}
 	}
+	about.changed = about.changed || q.due[about.Name].changed
 	q.due[about.Name] = about
 	select {
 	case q.wake <- struct{}{}:
@@ -142,14 +151,14 @@ func (q *questions) put(about File) {
 }
 
 // take is one of them.
-func (q *questions) take() (File, bool) {
+func (q *questions) take() (item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for name, about := range q.due {
 		delete(q.due, name)
 		return about, true
 	}
-	return File{}, false
+	return item{}, false
 }
 
 // ask passes on what is answered, until the context ends.
