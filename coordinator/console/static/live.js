@@ -49,26 +49,52 @@ function become(old, fresh) {
   becomeChildren(old, fresh);
 }
 
+// becomeChildren keeps each child that is still there. What comes or goes before it is no reason to make it anew.
 function becomeChildren(old, fresh) {
-  const keyed = new Map([...old.children].filter(keyOf).map((one) => [keyOf(one), one]));
-  const wanted = new Set([...fresh.children].map(keyOf));
-  let at = old.firstChild;
-  const skip = () => {
-    const gone = at;
-    at = at.nextSibling;
-    gone.remove();
-  };
-  for (const one of [...fresh.childNodes]) {
-    while (at && keyOf(at) && !wanted.has(keyOf(at))) skip();
-    const mine = keyOf(one) ? keyed.get(keyOf(one)) : at;
-    if (!mine || !alike(mine, one)) {
-      old.insertBefore(one, at);
-      continue;
+  const before = [...old.childNodes];
+  const after = [...fresh.childNodes];
+  const mine = paired(before, after);
+  const kept = new Set(mine);
+  const moved = new Map(before.filter((one) => !kept.has(one) && keyOf(one)).map((one) => [keyOf(one), one]));
+  after.forEach((one, i) => {
+    const other = moved.get(keyOf(one));
+    if (!mine[i] && other && alike(other, one)) {
+      mine[i] = other;
+      kept.add(other);
+      moved.delete(keyOf(one));
     }
-    keyed.delete(keyOf(one));
-    if (mine === at) at = at.nextSibling;
-    else old.insertBefore(mine, at);
-    become(mine, one);
+  });
+  for (const one of before) if (!kept.has(one)) one.remove();
+  let at = old.firstChild;
+  after.forEach((one, i) => {
+    if (mine[i] === at && at) at = at.nextSibling;
+    else old.insertBefore(mine[i] ?? one, at);
+    if (mine[i]) become(mine[i], one);
+  });
+}
+
+// paired tells for each of the second list which of the first it is: as many as can be without a change of their order.
+function paired(before, after) {
+  const mine = new Array(after.length);
+  let first = 0;
+  let a = before.length;
+  let b = after.length;
+  while (first < a && first < b && alike(before[first], after[first])) mine[first] = before[first++];
+  while (a > first && b > first && alike(before[a - 1], after[b - 1])) mine[--b] = before[--a];
+  const width = b - first + 1;
+  if ((a - first) * width > 4e6) return mine; // rows have keys all the same
+  const longest = new Uint32Array((a - first + 1) * width);
+  for (let i = a - 1; i >= first; i--) {
+    for (let k = b - 1; k >= first; k--) {
+      const here = (i - first) * width + k - first;
+      longest[here] = alike(before[i], after[k]) ? longest[here + width + 1] + 1 : Math.max(longest[here + width], longest[here + 1]);
+    }
   }
-  while (at) skip();
+  for (let i = first, k = first; i < a && k < b; ) {
+    const here = (i - first) * width + k - first;
+    if (alike(before[i], after[k])) mine[k++] = before[i++];
+    else if (longest[here + width] >= longest[here + 1]) i++;
+    else k++;
+  }
+  return mine;
 }
