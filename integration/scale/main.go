@@ -48,6 +48,7 @@ var figures = []figure{
 	{"NODES", "a page of nodes, CPU", report.Seconds, 50e-3, takeNodes},
 	{"PAGE", "a page of VMs, CPU", report.Seconds, 10e-3, takePage},
 	{"LIST", "all pages of VMs, CPU", report.Seconds, 1.5, takeList},
+	{"MAP", "the map of the console with all calls, CPU", report.Seconds, 3, takeMap},
 	{"DRAIN", "drain --dry-run, CPU", report.Seconds, 0.3, takeDrain},
 	{"CAPACITY", "capacity, CPU", report.Seconds, 0.3, takeCapacity},
 	{"IDLE", "an idle second of the leader, reports not counted, CPU", report.Seconds, 10e-3, takeIdle},
