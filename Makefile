@@ -21,7 +21,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 deps: ## install what building and the lab need (Debian, Ubuntu; root); nothing to do when it is there
-	@integration/lab/install-deps.sh bin/lab openssl genisoimage bindfs systemd rpm rpmlint lintian
+	@integration/lab/install-deps.sh bin/lab openssl genisoimage bindfs systemd rpm rpmlint lintian chromium
 
 build: ## build bin/berth, bin/berth-agent and bin/berth-lab
 	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o bin/berth ./coordinator

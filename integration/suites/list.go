@@ -101,6 +101,7 @@ func test(part uint64, others []string) []suite {
 		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
 		tests("drains", "-run", drains, "./coordinator/control"),
+		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
 		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz"}},
 		tests("unit", others...),
 		tests("bench", "./integration/bench/...").exclusively(),
