@@ -293,6 +293,17 @@ func (f *facts) MayShow(uuid string) []string {
 	})
 }
 
+func (f *facts) WithDisk(name string) []string {
+	f.mu.Lock()
+	ids := slices.Sorted(maps.Keys(f.nodes))
+	f.mu.Unlock()
+	return slices.DeleteFunc(ids, func(id string) bool {
+		return !slices.ContainsFunc(f.Facts(id, time.Now()).Domains, func(one model.Domain) bool {
+			return slices.ContainsFunc(one.Sources, func(source model.DiskSource) bool { return source.FileName() == name })
+		})
+	})
+}
+
 func (f *facts) RanOn(uuid string) (on []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,14 +6,6 @@ import (
 	"berth/coordinator/model"
 )
 
-// base is the name that a source has in its folder or pool: that of another disk is mostly another one.
-func base(source model.DiskSource) string {
-	if source.Path == "" {
-		return source.Volume
-	}
-	return path.Base(source.Path)
-}
-
 // inPool is a source as a volume, if it is a file in the folder of one of the node's pools: it can be named both ways.
 func inPool(source model.DiskSource, facts *model.NodeFacts) model.DiskSource {
 	if source.Path == "" {

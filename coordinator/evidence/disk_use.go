@@ -63,6 +63,7 @@ func (s *Survey) WhoHolds(operation, node, said string) string {
 type disk struct {
 	source model.DiskSource
 	on     func(node *model.Node) bool
+	only   []string // IDs of those nodes, where they are few; nil: those of a cluster
 }
 
 // UsedDisk is a domain that writes to a disk of a VM which is to start on a node; empty: where it was last. Of a node that does not tell
@@ -74,7 +75,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 		return DiskUse{}, false
 	}
 	var going DiskUse // one that stays says more
-	for _, one := range s.everyone() {
+	for _, one := range s.withDisks(disks) {
 		if one.worth == off {
 			continue
 		}
@@ -84,7 +85,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 			}
 			for _, source := range domain.Sources {
 				same := func(d disk) bool {
-					return base(d.source) == base(source) && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
+					return d.source.FileName() == source.FileName() && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
 				}
 				if !slices.ContainsFunc(disks, same) || one.worth != heard && s.runsNowhere(domain.UUID) {
 					continue
@@ -101,6 +102,22 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 		}
 	}
 	return going, going.Failed != nil
+}
+
+// withDisks are the nodes that may show one of some disks, by name: all, if nobody can say which ones do.
+func (s *Survey) withDisks(disks []disk) []*hearing {
+	if s.WithDisk == nil {
+		return s.everyone()
+	}
+	var ids []string
+	for i := range disks {
+		if disks[i].only != nil {
+			ids = append(ids, disks[i].only...)
+		} else {
+			ids = append(ids, s.WithDisk(disks[i].source.FileName())...)
+		}
+	}
+	return s.those(ids)
 }
 
 // runsNowhere tells whether a domain is a VM of which it is proven that it runs nowhere, whatever a node has shown last.
@@ -121,22 +138,22 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 	place, _ := s.Node(target)
 	there := func(node *model.Node) bool { return node.ID == target }
 	among := func(node *model.Node) bool { return node.ClusterName() == place.ClusterName() }
-	files := among // as a cluster is that nobody has declared
+	files, few := among, []string(nil) // as a cluster is that nobody has declared
 	for _, cluster := range s.Clusters() {
 		if cluster.Name == place.ClusterName() && model.SettingsOf(&cluster).Storage == model.LocalStorage {
-			files = there
+			files, few = there, []string{target}
 		}
 	}
 	var all []disk
 	named := func(source model.DiskSource) {
-		on := files
+		one := disk{source, files, few}
 		if source.Pool != "" {
-			on = there
+			one.on, one.only = there, []string{target}
 			if pool, shared := s.poolNamed(source.Pool, place.ClusterName()); shared {
-				on = s.nodesOf(&pool)
+				one.on, one.only = s.nodesOf(&pool), nil
 			}
 		}
-		all = append(all, disk{source, on})
+		all = append(all, one)
 	}
 	for _, one := range vm.Spec.Disks {
 		if !one.ReadOnly && !detached(vm, model.DiskSource{Path: one.Path, Pool: one.Pool, Volume: one.Volume}) {
@@ -163,11 +180,12 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 			continue
 		}
 		pool, _ := s.Resource(record.Volume.Pool)
-		on := s.nodesOf(&pool)
+		one := disk{model.DiskSource{Pool: model.PoolSettingsOf(&pool).Source, Volume: record.Volume.Name}, s.nodesOf(&pool), nil}
 		if len(record.Volume.Nodes) > 0 {
-			on = func(node *model.Node) bool { return slices.Contains(record.Volume.Nodes, node.ID) }
+			one.on = func(node *model.Node) bool { return slices.Contains(record.Volume.Nodes, node.ID) }
+			one.only = record.Volume.Nodes
 		}
-		all = append(all, disk{model.DiskSource{Pool: model.PoolSettingsOf(&pool).Source, Volume: record.Volume.Name}, on})
+		all = append(all, one)
 	}
 	return all
 }

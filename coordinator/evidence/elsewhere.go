@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"slices"
-
 	"berth/coordinator/model"
 )
 
@@ -37,15 +35,7 @@ func (s *Survey) concerned(vm *model.VM, out *account) []*hearing {
 	for _, left := range vm.Discards {
 		ids = append(ids, left.Node)
 	}
-	slices.Sort(ids)
-	var nodes []*hearing
-	for _, id := range slices.Compact(ids) {
-		if one := s.of(id); one != nil {
-			nodes = append(nodes, one)
-		}
-	}
-	slices.SortFunc(nodes, byName)
-	return nodes
+	return s.those(ids)
 }
 
 // answer is that of some nodes, among which are all that may be in the way.

@@ -44,6 +44,9 @@ type Moment struct {
 	// MayShow are the IDs of the nodes that list a domain of a UUID, in whatever state, or that have connected and told nothing of
 	// themselves yet; others may be among them. Nil: nobody knows, so that all nodes have to be asked.
 	MayShow func(uuid string) []string
+	// WithDisk are the IDs of the nodes that list a domain with a disk of a file name, in whatever state; others may be among them. Nil:
+	// nobody knows, as before.
+	WithDisk func(name string) []string
 	// Removed are the nodes that were removed and speak.
 	Removed []Removed
 }

@@ -115,6 +115,19 @@ func (s *Survey) of(id string) *hearing {
 	return nil
 }
 
+// those are some nodes, by name: those that are members.
+func (s *Survey) those(ids []string) []*hearing {
+	slices.Sort(ids)
+	var nodes []*hearing
+	for _, id := range slices.Compact(ids) {
+		if one := s.of(id); one != nil {
+			nodes = append(nodes, one)
+		}
+	}
+	slices.SortFunc(nodes, byName)
+	return nodes
+}
+
 // under is the node whose host has told this boot last; nil: none has.
 func (s *Survey) under(boot string) *hearing {
 	at := slices.IndexFunc(s.everyone(), func(one *hearing) bool { return one.facts.Boot == boot })

@@ -394,7 +394,12 @@ func (s *site) hear() {
 			berthv1.DomainState_DOMAIN_STATE_RUNNING, berthv1.DomainState_DOMAIN_STATE_RUNNING, berthv1.DomainState_DOMAIN_STATE_PAUSED,
 			berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION, berthv1.DomainState_DOMAIN_STATE_SHUTOFF, berthv1.DomainState_DOMAIN_STATE_ABSENT,
 		}
-		return inState(fmt.Sprint("v", s.random.IntN(vmsAtMost+3)), states[s.random.IntN(len(states))])
+		one := inState(fmt.Sprint("v", s.random.IntN(vmsAtMost+3)), states[s.random.IntN(len(states))])
+		for range s.random.IntN(3) {
+			name := s.one("a.qcow2", "b.qcow2", "c.qcow2", "d.qcow2")
+			one.Sources = append(one.Sources, []*berthv1.DiskSource{{Path: "/srv/" + name}, {Pool: "vms", Volume: name}}[s.random.IntN(2)])
+		}
+		return one
 	}
 	switch s.random.IntN(9) {
 	case 0, 1:

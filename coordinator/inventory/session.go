@@ -267,12 +267,16 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 	}
 	n.ended(wire, now)
 	s.tellLastRun(id, n, wire)
+	disks := n.sourcesOf(uuid)
 	n.showOne(uuid)
 	s.recountOne(id, n, uuid)
 	if _, listed := n.domains[uuid]; listed {
 		s.showing.add(uuid, id)
 	} else {
 		s.showing.remove(uuid, id)
+	}
+	if are := n.sourcesOf(uuid); !slices.Equal(disks, are) {
+		s.withDisk.replace(id, disks, are, n.shown)
 	}
 	if was != is {
 		s.domainMoved(id, wire, was, is, change.GetEvent(), now)

@@ -10,8 +10,11 @@ import (
 	"berth/coordinator/state"
 )
 
-// showingDiffers says of which domain MayShow does not tell what a look at all nodes does; empty: of none.
+// showingDiffers says of which domain or disk MayShow or WithDisk does not tell what a look at all nodes does; empty: of none.
 func (s *site) showingDiffers() string {
+	if what := s.disksDiffer(); what != "" {
+		return what
+	}
 	wanted := map[string][]string{"nobody shows it": nil}
 	var untold []string
 	for id, n := range s.soft.nodes {
@@ -30,6 +33,28 @@ func (s *site) showingDiffers() string {
 		slices.Sort(nodes)
 		if want, got := slices.Compact(nodes), s.soft.MayShow(uuid); !slices.Equal(got, want) {
 			return fmt.Sprintf("%s may be on %v, and is said to be on %v", uuid, want, got)
+		}
+	}
+	return ""
+}
+
+func (s *site) disksDiffer() string {
+	wanted := map[string][]string{}
+	for id, n := range s.soft.nodes {
+		for _, one := range n.domains {
+			for _, source := range one.wire.GetSources() {
+				name := diskSource(source).FileName()
+				wanted[name] = append(wanted[name], id)
+			}
+		}
+	}
+	if len(s.soft.withDisk) != len(wanted) {
+		return fmt.Sprintf("%d disks are listed, and %d are kept", len(wanted), len(s.soft.withDisk))
+	}
+	for name, nodes := range wanted {
+		slices.Sort(nodes)
+		if want, got := slices.Compact(nodes), s.soft.WithDisk(name); !slices.Equal(got, want) {
+			return fmt.Sprintf("disk %s is on %v, and is said to be on %v", name, want, got)
 		}
 	}
 	return ""

@@ -29,6 +29,7 @@ type Store struct {
 	nodes    map[string]*node
 	copies   copies
 	showing  showing
+	withDisk showing         // by the file name of a disk of a domain
 	untold   map[string]bool // nodes that have a session and have told no inventory yet
 	progress map[string]progress
 	feed     feed
@@ -108,7 +109,7 @@ func (s *Store) Reset() {
 	defer s.mu.Unlock()
 	s.since = s.now()
 	s.nodes = make(map[string]*node)
-	s.copies, s.showing, s.untold = make(copies), make(showing), make(map[string]bool)
+	s.copies, s.showing, s.withDisk, s.untold = make(copies), make(showing), make(showing), make(map[string]bool)
 	s.ran = make(map[string][]string)
 	s.progress = make(map[string]progress)
 	s.apart = nil

@@ -145,10 +145,12 @@ func (l *leader) Cancel(string, string, uint32) {}
 // Settled is always true: nothing is waited for.
 func (l *leader) Settled(*state.Snapshot, time.Time) bool { return true }
 
-// Shown, MayShow and Copied: a case has each VM once.
+// Shown, MayShow, WithDisk and Copied: a case has each VM once, and disks of its own.
 func (l *leader) Shown(string) []string { return nil }
 
 func (l *leader) MayShow(string) []string { return nil }
+
+func (l *leader) WithDisk(string) []string { return nil }
 
 func (l *leader) Copied() []string { return nil }
 

@@ -121,7 +121,7 @@ func (s *session) send(message *berthv1.SessionRequest) {
 // moment is the records with what this leader knows of the nodes.
 func (k *keeper) moment(snapshot *state.Snapshot) evidence.Moment {
 	return evidence.Moment{
-		Records: snapshot, At: k.world.Now, Facts: k.factsOf, MayShow: k.facts.MayShow, Removed: k.removedNodes(),
+		Records: snapshot, At: k.world.Now, Facts: k.factsOf, MayShow: k.facts.MayShow, WithDisk: k.facts.WithDisk, Removed: k.removedNodes(),
 	}
 }
 

@@ -11,7 +11,7 @@ func (l *Leader) Moment(snapshot *state.Snapshot) evidence.Moment {
 	at := l.Now()
 	return evidence.Moment{
 		Records: snapshot, At: at, Facts: func(node string) model.NodeFacts { return l.Inventory.Facts(node, at) },
-		MayShow: func(uuid string) []string { return l.Inventory.MayShow(uuid) }, Removed: l.Agents.Removed(),
+		MayShow: l.Inventory.MayShow, WithDisk: l.Inventory.WithDisk, Removed: l.Agents.Removed(),
 	}
 }
 

@@ -141,6 +141,8 @@ type Inventory interface {
 	// MayShow are the IDs of the nodes that list a domain of a UUID, in whatever state and whenever they were heard last, and of those
 	// that have connected and told nothing yet.
 	MayShow(uuid string) []string
+	// WithDisk are the IDs of the nodes that list a domain with a disk of a file name, in whatever state and whenever they were heard last.
+	WithDisk(name string) []string
 	// Copied are the UUIDs that more than one node has shown like this for a moment, ascending.
 	Copied() []string
 	// ChangedDevices are the domains whose devices have changed since it was asked last, by UUID.
