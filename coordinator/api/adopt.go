@@ -130,7 +130,7 @@ func viewsOf(p *answer.Moment, op operation.Operation) []*berthv1.CopyView {
 	}
 	vm, _ := p.VM(op.VM)
 	var views []*berthv1.CopyView
-	for _, view := range p.View().Nodes {
+	for _, view := range p.View().Nodes.All() {
 		id, facts := view.Node.ID, view.Facts
 		domain := facts.Domain(op.VM)
 		if domain == nil && id != op.Source && id != op.Target {

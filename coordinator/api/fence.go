@@ -117,7 +117,7 @@ func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
 // fenceProblems are the silent nodes that VMs wait for and that nothing proves to be off, and those whose proof does not hold.
 func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 	var lines []string
-	for _, one := range p.View().Nodes {
+	for _, one := range p.View().Nodes.All() {
 		node, why := &one.Node, ""
 		if node.Fenced() { // without a proof nothing contradicts it
 			why = s.Control.Contradicted(node.ID)

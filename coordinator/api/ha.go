@@ -92,7 +92,7 @@ func (p problems) haProblems() []string {
 		line += " until " + pause.Until.Format(time.RFC3339)
 	}
 	armed := 0
-	for _, node := range p.View().Nodes {
+	for _, node := range p.View().Nodes.All() {
 		if node.Facts.Watchdog > 0 {
 			armed++
 		}

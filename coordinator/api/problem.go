@@ -67,7 +67,7 @@ func (p problems) quarantine(leads bool) []string {
 // untold are the names of the nodes that a quarantine waits for.
 func (p problems) untold() []string {
 	var names []string
-	for _, view := range p.View().Nodes {
+	for _, view := range p.View().Nodes.All() {
 		if !evidence.Told(&view.Node, &view.Facts) {
 			names = append(names, view.Node.Name)
 		}
@@ -101,8 +101,8 @@ func (p problems) duplicates() []string {
 // sameHosts are nodes whose libvirt has the host UUID of another one: libvirt refuses to migrate between them. At enrolment it
 // is refused; it may change afterwards.
 func (p problems) sameHosts() []string {
-	first, others := make(map[string]string, len(p.View().Nodes)), make(map[string][]string)
-	for _, view := range p.View().Nodes {
+	first, others := make(map[string]string, p.View().Nodes.Len()), make(map[string][]string)
+	for _, view := range p.View().Nodes.All() {
 		uuid := strings.ToLower(p.Soft.Inventory(view.Node.ID).GetHostUuid())
 		switch _, taken := first[uuid]; {
 		case uuid == "":
@@ -204,7 +204,7 @@ func (p problems) strays() []string {
 
 func (p problems) nodeProblems() []string {
 	var lines []string
-	for _, view := range p.View().Nodes {
+	for _, view := range p.View().Nodes.All() {
 		facts := view.Facts
 		if view.Node.Fenced() {
 			lines = append(
@@ -280,7 +280,7 @@ func (p problems) upgrades() []string {
 // crowding says where vCPUs come to more than nodes have. One cluster setting keeps further ones away.
 func (p problems) crowding() []string {
 	var crowds []view.Crowd
-	for _, node := range p.View().Nodes {
+	for _, node := range p.View().Nodes.All() {
 		crowds = append(crowds, node.Crowd())
 	}
 	lines := view.Crowding(crowds)
@@ -372,7 +372,7 @@ func moves(n int) string {
 func (p problems) balanceProblems() []string {
 	var lines []string
 	balancing := make(map[string]bool)
-	for _, view := range p.View().Nodes {
+	for _, view := range p.View().Nodes.All() {
 		balanced, known := balancing[view.Node.Cluster]
 		if !known {
 			record := p.Cluster(view.Node.Cluster)

@@ -13,7 +13,7 @@ import (
 func (p problems) oldAgents() []string {
 	var names, lines []string
 	old := map[string]bool{}
-	for _, view := range p.View().Nodes {
+	for _, view := range p.View().Nodes.All() {
 		if len(view.Facts.Lacks) > 0 {
 			names = append(names, view.Node.Name)
 			old[view.Node.ID] = true

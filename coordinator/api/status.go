@@ -117,7 +117,7 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 		Term:              stats.Term,
 		AppliedIndex:      stats.AppliedIndex,
 		Members:           coordinators,
-		NodesTotal:        int32(len(p.View().Nodes)),
+		NodesTotal:        int32(p.View().Nodes.Len()),
 		VmsTotal:          int32(p.CountVMs()),
 		OperationsRunning: int32(len(p.LiveOperations())),
 		AnsweredBy:        members.Name(s.Source, p.Snapshot, s.Self), // of this member, also when another one was asked
@@ -131,7 +131,7 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 	if stats.Leader != "" {
 		status.Leader = members.Name(s.Source, p.Snapshot, stats.Leader)
 	}
-	for _, node := range p.View().Nodes {
+	for _, node := range p.View().Nodes.All() {
 		if node.Facts.Liveness == model.Up {
 			status.NodesUp++
 		}

@@ -47,8 +47,8 @@ func TestADrainTakesTheLargestFirst(t *testing.T) {
 func TestADrainListsWhatIsNotBerths(t *testing.T) {
 	s := newSite("hv1", "hv2").vm("hv1", "web")
 	fleet := s.fleet()
-	for i := range fleet.View.Nodes[0].Allocations {
-		fleet.View.Nodes[0].Allocations[i].Foreign = true
+	for i := range fleet.View.Nodes.At(0).Allocations {
+		fleet.View.Nodes.At(0).Allocations[i].Foreign = true
 	}
 	fleet.VMs = nil
 	flight := Drain(fleet, "hv1", 1, 0)

@@ -35,9 +35,8 @@ func (d *daemon) discover(w http.ResponseWriter, _ *http.Request) {
 			targets = append(targets, scrape.CoordinatorTarget(address, member.Name))
 		}
 	}
-	nodes := slices.SortedFunc(slices.Values(d.inventory.View(snapshot, time.Now()).Nodes), func(a, b *view.NodeView) int {
-		return strings.Compare(a.Node.Name, b.Node.Name)
-	})
+	nodes := d.inventory.View(snapshot, time.Now()).Nodes.Slice()
+	slices.SortFunc(nodes, func(a, b *view.NodeView) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	for _, node := range nodes {
 		if address := wire.AgentMetrics(node, d.inventory.Inventory(node.Node.ID)); address != "" {
 			targets = append(targets, scrape.AgentTarget(address, node.Node.Name, cmp.Or(node.Node.Cluster, model.DefaultCluster)))

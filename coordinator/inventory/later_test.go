@@ -98,7 +98,7 @@ func TestALaterViewIsTheOneMadeAnew(t *testing.T) {
 // present are the things in a view that a test without them would say nothing of.
 func (s *site) present(v *view.View) []string {
 	var present []string
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		for _, one := range node.Allocations {
 			for kind, is := range map[string]bool{
 				"in flight": one.InFlight, "leaving": one.Leaving, "foreign": one.Foreign, "young": one.Young, "HA": one.HA,
@@ -128,9 +128,12 @@ func (s *site) present(v *view.View) []string {
 
 // difference tells what differs between two views.
 func (s *site) difference(got, want *view.View) string {
-	for i := range max(len(got.Nodes), len(want.Nodes)) {
-		if i >= len(got.Nodes) || i >= len(want.Nodes) || !reflect.DeepEqual(got.Nodes[i], want.Nodes[i]) {
-			return fmt.Sprintf("node %d:\n%+v\n%+v", i, *got.Nodes[i], *want.Nodes[i])
+	if got.Nodes.Len() != want.Nodes.Len() {
+		return fmt.Sprintf("%d nodes, not %d", got.Nodes.Len(), want.Nodes.Len())
+	}
+	for i, node := range want.Nodes.All() {
+		if !reflect.DeepEqual(got.Nodes.At(i), node) {
+			return fmt.Sprintf("node %d:\n%+v\n%+v", i, *got.Nodes.At(i), *node)
 		}
 	}
 	for _, one := range []struct {

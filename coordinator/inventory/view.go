@@ -157,7 +157,7 @@ func (v *views) hear(base *cached, facts map[string]model.NodeFacts, now time.Ti
 	until = base.until
 	if !now.Before(until) {
 		until = now.Add(time.Hour)
-		for _, node := range base.view.Nodes {
+		for _, node := range base.view.Nodes.All() {
 			id := node.Node.ID
 			if !s.turns(s.nodes[id], base.view.At).After(now) {
 				facts[id] = model.NodeFacts{}

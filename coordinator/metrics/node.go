@@ -108,10 +108,10 @@ func measured(name, help string, of func(*view.NodeView) (float64, bool)) nodeFi
 func tells(n *view.NodeView) bool { return n.Facts.Telemetry && n.Facts.Liveness != model.Unreachable }
 
 func writeNodes(page *exposition.Page, v *view.View) {
-	for _, n := range v.Nodes {
+	for _, n := range v.Nodes.All() {
 		page.Sample(&nodeInfo, 1, n.Node.Name, clusterOf(n), n.Node.ID, n.Facts.Release, string(n.Facts.Liveness))
 	}
-	for _, n := range v.Nodes {
+	for _, n := range v.Nodes.All() {
 		for _, one := range [...]struct {
 			resource string
 			percent  *float64
@@ -125,7 +125,7 @@ func writeNodes(page *exposition.Page, v *view.View) {
 	}
 	for i := range nodeFigures {
 		one := &nodeFigures[i]
-		for _, n := range v.Nodes {
+		for _, n := range v.Nodes.All() {
 			if value, known := one.of(n, v.At); known {
 				page.Sample(&one.family, value, n.Node.Name, clusterOf(n))
 			}

@@ -39,7 +39,7 @@ var livenesses = []model.Liveness{model.Up, model.Suspect, model.Unreachable, mo
 
 func writeSite(page *exposition.Page, s *Site) {
 	heard := map[string]map[model.Liveness]int{}
-	for _, n := range s.View.Nodes {
+	for _, n := range s.View.Nodes.All() {
 		cluster := clusterOf(n)
 		if heard[cluster] == nil {
 			heard[cluster] = make(map[model.Liveness]int)

@@ -205,7 +205,7 @@ func BenchmarkGatherAndPlace(b *testing.B) {
 			b.Run(fmt.Sprintf("nodes=%d/customer=%t", n, customer), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					columns := view.ColumnsOf(model.DefaultCluster, view.Nodes)
+					columns := view.ColumnsOf(model.DefaultCluster, view.Nodes.Slice())
 					if PlaceOn(columns, noon, *request, Affinity(), 1).Outcome != Placed {
 						b.Fatal("no node fits")
 					}

@@ -51,7 +51,7 @@ func TestReplayOnTheKeptNodesComesToTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		view := crowd(MaxKept+rapid.IntRange(1, 200).Draw(t, "more"), drawCrowdGroups(t)...)
 		some := func(label string) string {
-			return view.Nodes[rapid.IntRange(0, len(view.Nodes)-1).Draw(t, label)].Node.ID
+			return view.Nodes.At(rapid.IntRange(0, view.Nodes.Len()-1).Draw(t, label)).Node.ID
 		}
 		request := Request{
 			Purpose: ForMigrate, VM: some("vm") + "-1", VMName: "vm", VCPUs: 2, SystemKeys: specials(),

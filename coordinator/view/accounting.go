@@ -34,16 +34,18 @@ func New(at time.Time, index uint64, records Records, facts map[string]model.Nod
 // Over is New of VMs that are looked up as they are needed: those in records do not count.
 func Over(at time.Time, index uint64, records Records, vms VMs, facts map[string]model.NodeFacts) *View {
 	view := &View{
-		At: at, Index: index, Nodes: make([]*NodeView, 0, len(records.Nodes)), clusters: clustersOf(records.Clusters),
+		At: at, Index: index, clusters: clustersOf(records.Clusters),
 		gathered: newGathered(), storage: newStorage(&records, vms), held: reservedOf(records.Reservations),
 		roster: &roster{declared: declaredOf(&records), vms: vms},
 	}
+	nodes := make([]*NodeView, 0, len(records.Nodes))
 	for i := range records.Nodes {
 		node := &records.Nodes[i]
-		view.Nodes = append(view.Nodes, view.account(*node, facts[node.ID]))
+		nodes = append(nodes, view.account(*node, facts[node.ID]))
 	}
-	slices.SortFunc(view.Nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
-	for _, node := range view.Nodes {
+	slices.SortFunc(nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+	view.Nodes = ListOf(nodes)
+	for _, node := range view.Nodes.All() {
 		view.strays.replace(node.Node.ID, nil, node.strays)
 	}
 	return view

@@ -63,7 +63,7 @@ func viewOf(vms []model.VM, reservations []model.Reservation, facts model.NodeFa
 		noon, 7, Records{Nodes: []model.Node{{ID: "n1", Name: "node1"}}, VMs: vms, Reservations: reservations},
 		map[string]model.NodeFacts{"n1": facts},
 	)
-	return view.Nodes[0]
+	return view.Nodes.At(0)
 }
 
 func TestWhatANodeIsChargedFor(t *testing.T) {
@@ -195,7 +195,7 @@ func TestWhatANodeIsChargedFor(t *testing.T) {
 
 func TestLimitsFollowTheSettings(t *testing.T) {
 	node := model.Node{ID: "n1", Settings: model.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(2 * units.GiB)}}
-	got := New(noon, 0, Records{Nodes: []model.Node{node}}, map[string]model.NodeFacts{"n1": healthy()}).Nodes[0]
+	got := New(noon, 0, Records{Nodes: []model.Node{node}}, map[string]model.NodeFacts{"n1": healthy()}).Nodes.At(0)
 	if got.PromisedLimit != 96*units.GiB || got.VCPULimit != 64 || got.Settings.Overhead != 2*units.GiB {
 		t.Errorf("limits are %v and %v, overhead %v; want 96 GiB, 64, 2 GiB",
 			got.PromisedLimit, got.VCPULimit, got.Settings.Overhead)
@@ -208,7 +208,7 @@ func TestLimitsFollowTheSettings(t *testing.T) {
 }
 
 func TestWhatIsNotKnownIsNotZero(t *testing.T) {
-	never := New(noon, 0, Records{Nodes: []model.Node{{ID: "n1"}}, VMs: []model.VM{held("u1", "n1", units.GiB, 1, noon)}}, nil).Nodes[0]
+	never := New(noon, 0, Records{Nodes: []model.Node{{ID: "n1"}}, VMs: []model.VM{held("u1", "n1", units.GiB, 1, noon)}}, nil).Nodes.At(0)
 	if never.PhysicalKnown || never.PromisedLimit != 0 || never.PromisedUsed != units.GiB {
 		t.Errorf("a node never heard of: %+v", never)
 	}
@@ -377,13 +377,13 @@ func TestEveryViewKeepsItsInvariants(t *testing.T) {
 		if err := view.Check(); err != nil {
 			t.Fatal(err)
 		}
-		for _, node := range view.Nodes {
+		for _, node := range view.Nodes.All() {
 			for _, allocation := range node.Allocations {
 				whatIf := view.Without(allocation.VM, node.Node.ID)
 				if err := whatIf.Check(); err != nil {
 					t.Fatalf("without %s: %v", allocation.VM, err)
 				}
-				columns, anew := whatIf.Columns(model.DefaultCluster), whatIf.ColumnsOf(model.DefaultCluster, whatIf.Nodes)
+				columns, anew := whatIf.Columns(model.DefaultCluster), whatIf.ColumnsOf(model.DefaultCluster, whatIf.Nodes.Slice())
 				if diff := cmp.Diff(anew, columns, sameColumns); diff != "" {
 					t.Fatalf("without %s (-gathered +taken over):\n%s", allocation.VM, diff)
 				}
@@ -410,7 +410,7 @@ func TestTheOrderOfRecordsDoesNotMatter(t *testing.T) {
 			facts,
 		)
 		if diff := cmp.Diff(
-			want, got, cmp.AllowUnexported(View{}, NodeView{}),
+			want, got, cmp.AllowUnexported(View{}, NodeView{}, NodeList{}),
 			cmpopts.IgnoreFields(View{}, "gathered", "roster", "storage", "held", "strays"),
 			cmpopts.EquateComparable(model.Window{}),
 		); diff != "" {

@@ -19,13 +19,13 @@ type Accounts struct {
 
 // counted is what nothing that is charged changes.
 type counted struct {
-	nodes []*NodeView // by index into the columns
+	nodes NodeList // by index into the columns
 
 	mu    sync.Mutex
 	lists map[string][]int // by customer: VMs by node
 }
 
-func accountsOf(nodes []*NodeView) *Accounts {
+func accountsOf(nodes NodeList) *Accounts {
 	return &Accounts{counted: &counted{nodes: nodes, lists: make(map[string][]int)}}
 }
 
@@ -48,8 +48,8 @@ func (c *counted) list(customer string) []int {
 	if there {
 		return list
 	}
-	list = make([]int, len(c.nodes))
-	for at, node := range c.nodes {
+	list = make([]int, c.nodes.Len())
+	for at, node := range c.nodes.All() {
 		for i := range node.Allocations {
 			if node.Allocations[i].Owner.Customer == customer {
 				list[at]++
@@ -116,7 +116,7 @@ func (v *View) countVMs(customer string) (found AccountVMs, counted map[string]b
 	}
 	counted = make(map[string]bool)
 	within := make(map[[2]string]bool)
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		for i := range node.Allocations {
 			one := &node.Allocations[i]
 			if one.Owner.Customer != customer {

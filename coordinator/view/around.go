@@ -51,7 +51,7 @@ const BridgePrefix = "bridge:"
 type around struct {
 	view    *View
 	cluster string
-	nodes   []*NodeView // by index into the columns
+	nodes   NodeList // by index into the columns
 
 	mu       sync.Mutex
 	networks map[string][]Has // by name
@@ -94,8 +94,8 @@ func (a *around) network(name string) []Has {
 	if column, there := a.networks[name]; there {
 		return column
 	}
-	column := make([]Has, len(a.nodes))
-	for i, node := range a.nodes {
+	column := make([]Has, a.nodes.Len())
+	for i, node := range a.nodes.All() {
 		facts := &node.Facts
 		bridge, isBridge := strings.CutPrefix(name, BridgePrefix)
 		switch {
@@ -118,8 +118,8 @@ func (a *around) model(name string) []Has {
 	if column, there := a.models[name]; there {
 		return column
 	}
-	column := make([]Has, len(a.nodes))
-	for i, node := range a.nodes {
+	column := make([]Has, a.nodes.Len())
+	for i, node := range a.nodes.All() {
 		switch facts := &node.Facts; {
 		case !facts.Inventory || len(facts.CPUModels) == 0:
 		case slices.Contains(facts.CPUModels, name):
@@ -137,8 +137,8 @@ func (a *around) model(name string) []Has {
 
 func (a *around) hostCPUs() []string {
 	if a.hosts == nil {
-		a.hosts = make([]string, len(a.nodes))
-		for i, node := range a.nodes {
+		a.hosts = make([]string, a.nodes.Len())
+		for i, node := range a.nodes.All() {
 			if node.Facts.Inventory {
 				a.hosts[i] = node.Facts.HostCPU
 			}

@@ -88,7 +88,7 @@ func TestAccountsAreCountedWhereVMsAreAndGo(t *testing.T) {
 		t.Errorf("by node without one: %s", diff)
 	}
 	columns := view.Columns(model.DefaultCluster).Clone()
-	columns.Move(0, 2, view.Nodes[0].Allocations[0])
+	columns.Move(0, 2, view.Nodes.At(0).Allocations[0])
 	if diff := cmp.Diff([]int{1, 2, 1}, columns.Accounts.VMs("acme")); diff != "" {
 		t.Errorf("after a move: %s", diff)
 	}
@@ -182,7 +182,7 @@ func TestUsageIsOfNodesThatStandWell(t *testing.T) {
 	records.Nodes[2].Maintenance = true
 	view := New(noon, 1, records, facts)
 	usage := view.Usage()
-	node := view.Nodes[0]
+	node := view.Nodes.At(0)
 	if east := usage[model.DefaultCluster]; east.Nodes != 2 || east.VCPUs != 8 || east.VCPULimit != 2*node.VCPULimit ||
 		east.Memory != 4*units.GiB || east.MemoryLimit != 2*node.PromisedLimit {
 		t.Errorf("%+v", east)

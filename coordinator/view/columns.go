@@ -60,28 +60,37 @@ func (c *Columns) Derive() {
 	for i := range n {
 		c.Lots[i] = lot(c.IDs[i])
 		c.deriveOne(i)
-		if c.unmeasured(i) {
+		if is := (derived{ram: c.RAM[i], cpu: c.CPU[i], busy: c.Busy[i]}); is.unmeasured() {
 			c.Unmeasured = append(c.Unmeasured, int32(i))
 		}
 	}
 }
 
-func (c *Columns) unmeasured(i int) bool {
-	return c.RAM[i] == Unknown || c.CPU[i] == Unknown || c.Busy[i] == Unknown
+// derived is what follows from the figures of one node.
+type derived struct {
+	room           units.Bytes
+	ram, cpu, busy float64
+}
+
+func (d *derived) unmeasured() bool { return d.ram == Unknown || d.cpu == Unknown || d.busy == Unknown }
+
+func (c *Columns) derived(i int) derived {
+	is := derived{room: math.MinInt64, busy: Unknown}
+	const all = KnowsInventory | KnowsDomains | KnowsTelemetry | KnowsFree | KnowsLoad
+	if c.Standing[i] == Stands && c.Known[i]&all == all {
+		is.room = add(min(c.PromisedFree(i), c.Free[i]), -c.Overhead[i])
+	}
+	is.ram = share(float64(c.Used[i]), float64(c.Promised[i]))
+	is.cpu = share(float64(c.VCPUs[i]), c.VCPULimit[i])
+	if c.Known[i]&KnowsLoad != 0 {
+		is.busy = share(c.Load[i], 1)
+	}
+	return is
 }
 
 func (c *Columns) deriveOne(i int) {
-	c.Room[i] = math.MinInt64
-	const all = KnowsInventory | KnowsDomains | KnowsTelemetry | KnowsFree | KnowsLoad
-	if c.Standing[i] == Stands && c.Known[i]&all == all {
-		c.Room[i] = add(min(c.PromisedFree(i), c.Free[i]), -c.Overhead[i])
-	}
-	c.RAM[i] = share(float64(c.Used[i]), float64(c.Promised[i]))
-	c.CPU[i] = share(float64(c.VCPUs[i]), c.VCPULimit[i])
-	c.Busy[i] = Unknown
-	if c.Known[i]&KnowsLoad != 0 {
-		c.Busy[i] = share(c.Load[i], 1)
-	}
+	is := c.derived(i)
+	c.Room[i], c.RAM[i], c.CPU[i], c.Busy[i] = is.room, is.ram, is.cpu, is.busy
 }
 
 // Charge puts a VM on a node as placing it there would: its full size is taken off both ledgers, it counts, it shows its

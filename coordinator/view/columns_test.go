@@ -155,7 +155,7 @@ func TestColumnsAreGatheredOnce(t *testing.T) {
 		t.Errorf("a cluster that is not there has %v", none.IDs)
 	}
 	whatIf := view.Without("v1", "n1")
-	got, want := whatIf.Columns(model.DefaultCluster), whatIf.ColumnsOf(model.DefaultCluster, whatIf.Nodes[:2])
+	got, want := whatIf.Columns(model.DefaultCluster), whatIf.ColumnsOf(model.DefaultCluster, whatIf.Nodes.Slice()[:2])
 	if diff := cmp.Diff(want, got, sameColumns); diff != "" {
 		t.Errorf("without the VM (-gathered +taken over):\n%s", diff)
 	}

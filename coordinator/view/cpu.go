@@ -68,7 +68,7 @@ func (v *View) CPUBaseline(clusterName string) string {
 // baselines are those of all clusters.
 func (v *View) baselines() map[string]string {
 	common := make(map[string][]string)
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		if !node.Facts.Inventory || len(node.Facts.CPUModels) == 0 {
 			continue
 		}

@@ -55,8 +55,8 @@ func (v *View) columns(name string) *Columns {
 		}
 		return columns
 	}
-	members := make([]*NodeView, 0, len(v.Nodes))
-	for _, node := range v.Nodes {
+	members := make([]*NodeView, 0, v.Nodes.Len())
+	for _, node := range v.Nodes.All() {
 		if cmp.Or(node.Node.Cluster, model.DefaultCluster) == name {
 			members = append(members, node)
 		}
@@ -85,10 +85,11 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 		cluster = newClusterView(model.Resource{Kind: model.KindCluster, Name: name})
 	}
 	declared := cluster.Record.NodeKeys
+	list := ListOf(nodes)
 	c := &Columns{
-		Figures: Figures{Cluster: name}, Residents: residentsOf(nodes), Groups: v.groupsIn(name), Accounts: accountsOf(nodes),
+		Figures: Figures{Cluster: name}, Residents: residentsOf(list), Groups: v.groupsIn(name), Accounts: accountsOf(list),
 		Headroom: headroomOf(cluster.Settings.SpareNodes, nodes),
-		around:   &around{view: v, cluster: name, nodes: nodes},
+		around:   &around{view: v, cluster: name, nodes: list},
 	}
 	for _, column := range columns {
 		column.gather(&c.Figures, nodes)

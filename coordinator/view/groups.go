@@ -362,7 +362,7 @@ func (v *View) expand(clusterName string) []model.Group {
 			}
 		}
 	}
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		if len(node.Node.Labels) > 0 && within(node.Node.ID) {
 			nodes.carry(node.Node.ID, node.Node.Labels)
 		}

@@ -105,7 +105,7 @@ func TestMembersCountWhereTheyAreAndWhereTheyGo(t *testing.T) {
 // On columns of some nodes, members elsewhere count as one presence.
 func TestMembersOnOtherNodesCountElsewhere(t *testing.T) {
 	view := groupsView()
-	alone := view.ColumnsOf(model.DefaultCluster, view.Nodes[1:2])
+	alone := view.ColumnsOf(model.DefaultCluster, view.Nodes.Slice()[1:2])
 	want := []Presence{
 		{Node: Elsewhere, Name: "n1", Count: 4, Leaving: 2, Fixed: 1, VMs: []string{"cache", "database"}},
 		{Node: 0, Count: 1, VMs: []string{"database"}},
@@ -145,15 +145,15 @@ func TestGroupsFollowWhatIsPlanned(t *testing.T) {
 func TestADischargeIsAWhatIf(t *testing.T) {
 	cpu, resident, balloon := 0.5, units.GiB/2, units.GiB/4
 	view := groupsView()
-	domains := view.Nodes[0].Facts.Domains
+	domains := view.Nodes.At(0).Facts.Domains
 	domains[1].CPU, domains[1].Resident, domains[1].Balloon = &cpu, &resident, &balloon
 	view = New(view.At, 1, Records{
-		Nodes: []model.Node{view.Nodes[0].Node},
+		Nodes: []model.Node{view.Nodes.At(0).Node},
 		VMs: []model.VM{{
 			ID: "db", Holder: "n1", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 2}, Owner: model.Owner{Customer: "c"},
 			Resident: []model.ResidentKey{{Class: model.CustomerKey, Name: "G", Value: 1}},
 		}},
-	}, map[string]model.NodeFacts{"n1": view.Nodes[0].Facts})
+	}, map[string]model.NodeFacts{"n1": view.Nodes.At(0).Facts})
 	held, _ := view.Node("n1").Holds("db")
 	if held.CPU != cpu || held.Frees != resident+units.GiB-balloon {
 		t.Errorf("uses %v CPUs, frees %v", held.CPU, held.Frees)

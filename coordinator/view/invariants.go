@@ -90,9 +90,9 @@ func (v *View) Check() error {
 	report := func(format string, a ...any) { broken = append(broken, fmt.Errorf(format, a...)) }
 
 	runs := make(map[string]string)
-	for i, node := range v.Nodes {
-		if i > 0 && v.Nodes[i-1].Node.ID >= node.Node.ID {
-			report("nodes %s and %s are not in order", v.Nodes[i-1].Node.ID, node.Node.ID)
+	for i, node := range v.Nodes.All() {
+		if i > 0 && v.Nodes.At(i-1).Node.ID >= node.Node.ID {
+			report("nodes %s and %s are not in order", v.Nodes.At(i-1).Node.ID, node.Node.ID)
 		}
 		if err := node.check(); err != nil {
 			report("node %s: %w", node.Node.ID, err)

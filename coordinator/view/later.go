@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/shared/units"
 )
 
 // Changes are what may differ between the moments of two views.
@@ -21,7 +22,7 @@ type Changes struct {
 // reservations, and of the rest what has changed. Clusters are the same, and so is which node is in which; v is no what-if.
 func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, changed Changes) *View {
 	next := &View{
-		At: at, Index: index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters, gathered: newGathered(),
+		At: at, Index: index, clusters: v.clusters, gathered: newGathered(),
 		held: reservedOf(records.Reservations), strays: v.strays.copy(), roster: &roster{declared: v.roster.declared, vms: vms},
 	}
 	touched, moved := v.touchedBy(next, &changed)
@@ -32,12 +33,13 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 	for i := range records.Nodes {
 		given[records.Nodes[i].ID] = &records.Nodes[i]
 	}
+	fresh, among := make(map[int]*NodeView, len(touched)), make(map[string][]string)
 	for id := range touched {
 		at, found := v.search(id)
 		if !found {
 			continue // a VM may name a node that is gone
 		}
-		old := v.Nodes[at]
+		old := v.Nodes.At(at)
 		node, facts := old.Node, old.Facts
 		if record := given[id]; record != nil {
 			node = *record
@@ -45,18 +47,21 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 		if told, is := changed.Nodes[id]; is {
 			facts = told
 		}
-		next.Nodes[at] = next.account(node, facts)
-		if !slices.Equal(old.strays, next.Nodes[at].strays) {
-			next.strays.replace(id, old.strays, next.Nodes[at].strays)
+		is := next.account(node, facts)
+		fresh[at] = is
+		among[node.ClusterName()] = append(among[node.ClusterName()], id)
+		if !slices.Equal(old.strays, is.strays) {
+			next.strays.replace(id, old.strays, is.strays)
 			moved = true
 		}
-		moved = moved || !slices.Equal(old.Node.Labels, node.Labels) || domainsDiffer(next.Nodes[at].strays, &old.Facts, &facts)
+		moved = moved || !slices.Equal(old.Node.Labels, node.Labels) || domainsDiffer(is.strays, &old.Facts, &facts)
 	}
+	next.Nodes = v.Nodes.with(fresh)
 	if !moved && !changed.Groups {
 		next.roster.expanded = v.roster.known()
 	}
 	next.storage = v.storageOf(&records, vms, &changed)
-	next.gathered.stale = v.gathered.aged(touched)
+	next.gathered.stale = v.gathered.aged(among)
 	return next
 }
 
@@ -131,27 +136,54 @@ func (v *View) storageOf(records *Records, vms VMs, changed *Changes) *storage {
 	return &same
 }
 
-// stale are columns of an earlier view, and the nodes that differ since, by ID.
+// stale are columns of an earlier view, and the nodes that differ since. It never changes.
 type stale struct {
 	columns *Columns
-	nodes   []*NodeView // by index into the columns
-	touched map[string]bool
+	nodes   NodeList // by index into the columns
+	touched *touched
 }
 
-// aged are the columns of a view for a later one. They keep nothing of the view itself.
-func (g *gathered) aged(touched map[string]bool) map[string]*stale {
+// touched are nodes that differ, in the order in which they came to, some more than once.
+type touched struct {
+	ids    []string
+	before *touched // nil: none
+	count  int      // of all
+}
+
+// but is stale with some nodes more that differ, by ID. It is nil where nobody has asked for so long that gathering costs no more.
+func (s *stale) but(ids []string) *stale {
+	with := &touched{ids: ids, before: s.touched, count: len(ids)}
+	if s.touched != nil {
+		with.count += s.touched.count
+	}
+	if with.count > max(s.nodes.Len(), fewTouched) {
+		return nil
+	}
+	return &stale{columns: s.columns, nodes: s.nodes, touched: with}
+}
+
+// fewTouched is how many nodes may differ however few there are.
+const fewTouched = 64
+
+// aged are the columns of a view for a later one, in which some nodes differ, by cluster and ID. They keep nothing of the view itself.
+func (g *gathered) aged(touched map[string][]string) map[string]*stale {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	aged := make(map[string]*stale, len(g.columns)+len(g.stale))
 	for name, columns := range g.columns {
 		kept := *columns
 		kept.around, kept.Residents, kept.Groups, kept.Accounts = nil, nil, nil, nil
-		aged[name] = &stale{columns: &kept, nodes: columns.around.nodes, touched: touched}
+		aged[name] = &stale{columns: &kept, nodes: columns.around.nodes}
 	}
-	for name, old := range g.stale {
-		all := maps.Clone(old.touched)
-		maps.Copy(all, touched)
-		aged[name] = &stale{columns: old.columns, nodes: old.nodes, touched: all}
+	maps.Copy(aged, g.stale) // of what nobody has asked for
+	for name, ids := range touched {
+		old := aged[name]
+		if old == nil {
+			continue
+		}
+		if aged[name] = old.but(ids); aged[name] == nil {
+			delete(aged, name)
+		}
 	}
 	return aged
 }
@@ -159,17 +191,20 @@ func (g *gathered) aged(touched map[string]bool) map[string]*stale {
 // revised are the columns of a cluster: those of an earlier view, with what differs since. What does not differ is shared.
 func (v *View) revised(name string, old *stale) *Columns {
 	c := *old.columns
-	var rows []int
-	var nodes []*NodeView
-	for id := range old.touched {
-		if row, among := c.Index(id); among {
-			rows, nodes = append(rows, row), append(nodes, v.Node(id))
+	seen := make(map[int]*NodeView)
+	for some := old.touched; some != nil; some = some.before {
+		for _, id := range some.ids {
+			if row, among := c.Index(id); among && seen[row] == nil {
+				seen[row] = v.Node(id)
+			}
 		}
 	}
-	members := slices.Clone(old.nodes)
+	rows := slices.Sorted(maps.Keys(seen))
+	nodes := make([]*NodeView, len(rows))
 	for i, row := range rows {
-		members[row] = nodes[i]
+		nodes[i] = seen[row]
 	}
+	members := old.nodes.with(seen)
 	c.Residents, c.Groups, c.Accounts = residentsOf(members), v.groupsIn(name), accountsOf(members)
 	c.around = &around{view: v, cluster: name, nodes: members}
 	if len(rows) == 0 {
@@ -181,9 +216,9 @@ func (v *View) revised(name string, old *stale) *Columns {
 	revise(&c.AtWork, rows, nodes, atWorkOf)
 	c.reviseReasons(rows, nodes)
 	c.reviseKeys(v.clusters[name].Record.NodeKeys, rows, nodes)
-	if slices.ContainsFunc(rows, func(row int) bool { return oldestOf(old.nodes[row]) != oldestOf(members[row]) }) {
+	if slices.ContainsFunc(rows, func(row int) bool { return oldestOf(old.nodes.At(row)) != oldestOf(members.At(row)) }) {
 		c.Oldest = 0
-		for _, node := range members {
+		for _, node := range members.All() {
 			c.Oldest = max(c.Oldest, oldestOf(node))
 		}
 	}
@@ -194,33 +229,58 @@ func (v *View) revised(name string, old *stale) *Columns {
 			c.Headroom.on[row] = fresh.on[i]
 		}
 	}
-	c.Room, c.RAM, c.CPU, c.Busy = slices.Clone(c.Room), slices.Clone(c.RAM), slices.Clone(c.CPU), slices.Clone(c.Busy)
-	c.Unmeasured = slices.Clone(c.Unmeasured)
-	for _, row := range rows {
-		c.deriveOne(row)
-		at, was := slices.BinarySearch(c.Unmeasured, int32(row))
-		switch is := c.unmeasured(row); {
-		case is && !was:
-			c.Unmeasured = slices.Insert(c.Unmeasured, at, int32(row))
-		case was && !is:
-			c.Unmeasured = slices.Delete(c.Unmeasured, at, at+1)
-		}
-	}
+	c.rederive(rows)
 	return &c
 }
 
-// revise sets some rows of a list, which others may have: it is copied for the first value that differs.
-func revise[T comparable](list *[]T, rows []int, nodes []*NodeView, of func(*NodeView) T) {
-	copied := false
-	for i, row := range rows {
-		value := of(nodes[i])
-		if (*list)[row] == value {
+// rederive is Derive where some rows differ, in columns that share their lists with others.
+func (c *Columns) rederive(rows []int) {
+	room, ram, cpu, busy := own[units.Bytes]{list: &c.Room}, own[float64]{list: &c.RAM}, own[float64]{list: &c.CPU},
+		own[float64]{list: &c.Busy}
+	unmeasured, copied := c.Unmeasured, false
+	for _, row := range rows {
+		is := c.derived(row)
+		room.set(row, is.room)
+		ram.set(row, is.ram)
+		cpu.set(row, is.cpu)
+		busy.set(row, is.busy)
+		at, was := slices.BinarySearch(unmeasured, int32(row))
+		if was == is.unmeasured() {
 			continue
 		}
 		if !copied {
-			*list, copied = slices.Clone(*list), true
+			unmeasured, copied = slices.Clone(unmeasured), true
 		}
-		(*list)[row] = value
+		if was {
+			unmeasured = slices.Delete(unmeasured, at, at+1)
+		} else {
+			unmeasured = slices.Insert(unmeasured, at, int32(row))
+		}
+	}
+	c.Unmeasured = unmeasured
+}
+
+// own is a list that others may have: it is copied for the first value that differs.
+type own[T comparable] struct {
+	list   *[]T
+	copied bool
+}
+
+func (o *own[T]) set(row int, value T) {
+	if (*o.list)[row] == value {
+		return
+	}
+	if !o.copied {
+		*o.list, o.copied = slices.Clone(*o.list), true
+	}
+	(*o.list)[row] = value
+}
+
+// revise sets some rows of a list.
+func revise[T comparable](list *[]T, rows []int, nodes []*NodeView, of func(*NodeView) T) {
+	owned := own[T]{list: list}
+	for i, row := range rows {
+		owned.set(row, of(nodes[i]))
 	}
 }
 

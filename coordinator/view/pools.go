@@ -118,7 +118,7 @@ func (v *View) pools() []PoolView {
 		return nil
 	}
 	members := make(map[string][]*NodeView)
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		name := cmp.Or(node.Node.Cluster, model.DefaultCluster)
 		members[name] = append(members[name], node)
 	}
@@ -316,7 +316,7 @@ func (a *around) poolsOf(customer string) []PoolColumn {
 		columns[i].Shares = slices.Clone(columns[i].Shares)
 		at := slices.IndexFunc(pools, func(p PoolView) bool { return p.Record.ID == columns[i].ID })
 		for share := range columns[i].Shares {
-			columns[i].Shares[share].Volumes = facts.volumesOf(customer, &pools[at], a.nodes[share].Node.ID)
+			columns[i].Shares[share].Volumes = facts.volumesOf(customer, &pools[at], a.nodes.At(share).Node.ID)
 		}
 	}
 	return columns
@@ -325,13 +325,13 @@ func (a *around) poolsOf(customer string) []PoolColumn {
 func (a *around) lookAtPools() []PoolColumn {
 	columns := []PoolColumn{}
 	for _, pool := range a.view.Pools() {
-		if pool.Cluster != a.cluster || len(a.nodes) == 0 {
+		if pool.Cluster != a.cluster || a.nodes.Len() == 0 {
 			continue
 		}
 		one := PoolColumn{
-			ID: pool.Record.ID, Name: pool.Record.Name, Shared: pool.Settings.Scope == model.PoolShared, Has: make([]Has, len(a.nodes)),
+			ID: pool.Record.ID, Name: pool.Record.Name, Shared: pool.Settings.Scope == model.PoolShared, Has: make([]Has, a.nodes.Len()),
 		}
-		for i, node := range a.nodes {
+		for i, node := range a.nodes.All() {
 			one.Has[i], _ = poolOn(node, pool.Settings.Source)
 			if one.Shared && i > 0 {
 				continue

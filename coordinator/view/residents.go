@@ -12,9 +12,9 @@ import (
 // VM to be placed can meet and that are near enough to count. Those of a view are gathered list by list as they are asked
 // for: a decision asks for a few of the thousands that there may be. Asking is safe from several goroutines; adding is not.
 type Residents struct {
-	nodes []*NodeView // by index into the columns: whose VMs are gathered; nil: what was added is all there is
-	base  *Residents  // instead of nodes: these, but for the VM that left
-	left  int         // its node
+	nodes NodeList   // by index into the columns: whose VMs are gathered; none: what was added is all there is
+	base  *Residents // instead of nodes: these, but for the VM that left
+	left  int        // its node
 	gone  *Allocation
 
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ type Posting struct {
 func NewResidents() *Residents { return &Residents{lists: make(map[residentList][]Posting)} }
 
 // residentsOf are those of the VMs on some nodes.
-func residentsOf(nodes []*NodeView) *Residents {
+func residentsOf(nodes NodeList) *Residents {
 	return &Residents{nodes: nodes, lists: make(map[residentList][]Posting)}
 }
 
@@ -102,7 +102,7 @@ func (r *Residents) list(list residentList) []Posting {
 		return postings
 	case r.base != nil:
 		postings = list.less(clonePostings(r.base.list(list)), r.left, r.gone)
-	case r.nodes != nil:
+	case r.nodes.Len() > 0:
 		postings = r.gather(list)
 	default:
 		return nil
@@ -135,13 +135,13 @@ func (r *Residents) gather(list residentList) []Posting {
 func (r *Residents) look() {
 	r.names = make(map[string]int32)
 	most := 0
-	for _, node := range r.nodes {
+	for _, node := range r.nodes.All() {
 		most += len(node.Allocations)
 	}
 	r.shown = make([]shown, 0, most)
 	last, number := "", int32(-1)
-	for node := range r.nodes {
-		allocations := r.nodes[node].Allocations
+	for at, node := range r.nodes.All() {
+		allocations := node.Allocations
 		for i := range allocations {
 			keys := allocations[i].Resident
 			for k := range keys {
@@ -153,7 +153,7 @@ func (r *Residents) look() {
 					}
 					last = name
 				}
-				r.shown = append(r.shown, shown{vm: &allocations[i], node: int32(node), key: int32(k), name: number})
+				r.shown = append(r.shown, shown{vm: &allocations[i], node: int32(at), key: int32(k), name: number})
 			}
 		}
 	}

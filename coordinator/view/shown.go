@@ -45,7 +45,7 @@ func Runs(state model.DomainState) bool { return state == model.DomainRunning }
 // Running is how many VMs a node shows to run.
 func (v *View) Running() int {
 	sum := 0
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		if node.tells() {
 			sum += node.ran
 		}
@@ -66,7 +66,7 @@ func (v *View) Running() int {
 // NotRunning are the IDs of the VMs that a node holds and does not show to run, by node; of one that says nothing, all that it holds.
 func (v *View) NotRunning() iter.Seq2[*NodeView, []string] {
 	return func(yield func(*NodeView, []string) bool) {
-		for _, node := range v.Nodes {
+		for _, node := range v.Nodes.All() {
 			ids := node.odd
 			if !node.tells() || node.Facts.Liveness == model.Degraded || node.Node.Fenced() {
 				ids = nil

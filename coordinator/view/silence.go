@@ -6,7 +6,7 @@ import "berth/coordinator/model"
 // silent: or a fault that spreads would take one node after the other.
 func (v *View) MassSilence() string {
 	silent, all := 0, 0
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		if node.Node.Maintenance {
 			continue
 		}

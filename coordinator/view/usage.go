@@ -20,7 +20,7 @@ type Usage struct {
 // Usage is that of each cluster, by name. A cluster without a node that stands well has none.
 func (v *View) Usage() map[string]Usage {
 	all := make(map[string]Usage)
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		if standingOf(node) != Stands || !node.Facts.Inventory {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 // immutable.
 type View struct {
 	At    time.Time
-	Index uint64      // Raft index of the hard facts
-	Nodes []*NodeView // by node ID
+	Index uint64 // Raft index of the hard facts
+	Nodes NodeList
 
 	clusters map[string]*clusterView // by name
 	gathered *gathered

@@ -10,14 +10,14 @@ import (
 // Node finds a node by ID. It is nil when the view has no such node.
 func (v *View) Node(id string) *NodeView {
 	if at, found := v.search(id); found {
-		return v.Nodes[at]
+		return v.Nodes.At(at)
 	}
 	return nil
 }
 
 // NodeByName finds a node by name. It is nil when the view has no such node.
 func (v *View) NodeByName(name string) *NodeView {
-	for _, node := range v.Nodes {
+	for _, node := range v.Nodes.All() {
 		if node.Node.Name == name {
 			return node
 		}
@@ -25,9 +25,7 @@ func (v *View) NodeByName(name string) *NodeView {
 	return nil
 }
 
-func (v *View) search(id string) (int, bool) {
-	return slices.BinarySearchFunc(v.Nodes, id, func(n *NodeView, id string) int { return cmp.Compare(n.Node.ID, id) })
-}
+func (v *View) search(id string) (int, bool) { return v.Nodes.search(id) }
 
 // origin is the view that has the records: a what-if has only what differs.
 func (v *View) origin() *View {
@@ -47,16 +45,14 @@ func (v *View) Without(vm, node string) *View {
 	if !found {
 		return v
 	}
-	reduced, gone := v.Nodes[at].without(vm)
+	reduced, gone := v.Nodes.At(at).without(vm)
 	if gone == nil {
 		return v
 	}
-	whatIf := &View{
-		At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters, gathered: newGathered(),
+	return &View{
+		At: v.At, Index: v.Index, Nodes: v.Nodes.with(map[int]*NodeView{at: reduced}), clusters: v.clusters, gathered: newGathered(),
 		base: v, reduced: reduced, gone: gone,
 	}
-	whatIf.Nodes[at] = reduced
-	return whatIf
 }
 
 // With is the view as if a live operation held room on a node for a VM that is nowhere yet. It is false where more than the
@@ -66,12 +62,12 @@ func (v *View) With(vm model.VM, held model.Reservation) (*View, bool) {
 	if !found || v.base != nil || v.somewhere(held.VM) || vm.Holder != "" || len(vm.Disks)+len(held.Volumes) > 0 {
 		return v, false
 	}
-	more := &View{
-		At: v.At, Index: v.Index, Nodes: slices.Clone(v.Nodes), clusters: v.clusters, gathered: newGathered(),
+	node := v.Nodes.At(at)
+	charged := node.with(&vm, held, v.clusterOf(node.Node).Settings.PhysicalLedger)
+	return &View{
+		At: v.At, Index: v.Index, Nodes: v.Nodes.with(map[int]*NodeView{at: charged}), clusters: v.clusters, gathered: newGathered(),
 		held: v.held, strays: v.strays, storage: v.storage, roster: v.roster.with(&vm, held.Node),
-	}
-	more.Nodes[at] = v.Nodes[at].with(&vm, held, v.clusterOf(v.Nodes[at].Node).Settings.PhysicalLedger)
-	return more, true
+	}, true
 }
 
 // somewhere tells whether any node has an allocation of a VM.

@@ -44,7 +44,7 @@ func TestAViewWithAReservationIsTheOneMadeWithIt(t *testing.T) {
 				t.Fatalf("%s: %s", what, diff)
 			}
 		}
-		same("nodes", got.Nodes, want.Nodes)
+		same("nodes", got.Nodes.Slice(), want.Nodes.Slice())
 		same("groups", got.Groups(model.DefaultCluster), want.Groups(model.DefaultCluster))
 		same("customer's VMs", got.KeptVMs("c"), want.KeptVMs("c"))
 		mine, theirs := got.Columns(model.DefaultCluster), want.Columns(model.DefaultCluster)

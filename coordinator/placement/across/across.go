@@ -205,7 +205,7 @@ func (s *searching) special(labels []string) map[string]int {
 		return nil
 	}
 	found := make(map[string][]string)
-	for _, node := range s.view.Nodes {
+	for _, node := range s.view.Nodes.All() {
 		name := cmp.Or(node.Node.Cluster, model.DefaultCluster)
 		for _, label := range node.Node.Labels {
 			if slices.Contains(s.search.Special, label) && !slices.Contains(found[name], label) {

@@ -56,8 +56,8 @@ type exporter struct {
 }
 
 func (e *exporter) nodes() []*yaml.Node {
-	rows := make([]*yaml.Node, 0, len(e.view.Nodes))
-	for _, node := range e.view.Nodes {
+	rows := make([]*yaml.Node, 0, e.view.Nodes.Len())
+	for _, node := range e.view.Nodes.All() {
 		var r row
 		facts := &node.Facts
 		r.put("name", node.Node.Name)
@@ -116,7 +116,7 @@ func (e *exporter) nodes() []*yaml.Node {
 
 func (e *exporter) running() []*yaml.Node {
 	var rows []*yaml.Node
-	for _, node := range e.view.Nodes {
+	for _, node := range e.view.Nodes.All() {
 		for i := range node.Allocations {
 			rows = append(rows, e.guest(node, &node.Allocations[i]))
 		}
@@ -372,7 +372,7 @@ func (e *exporter) ids() row {
 			put(one.Kind, one.Name, one.ID, MadeID(one.Kind, one.Name))
 		}
 	}
-	for _, node := range e.view.Nodes {
+	for _, node := range e.view.Nodes.All() {
 		put(model.KindNode, node.Node.Name, node.Node.ID, node.Node.Name)
 	}
 	for i := range e.state.VMs {

@@ -1,0 +1,63 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth/coordinator/model"
+)
+
+// A list of nodes is the slice that it was made of, but for the nodes that were given instead; and lists that were made before stay as
+// they are.
+func TestAListOfNodesIsASlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		made := 0
+		node := func(i int) *NodeView {
+			made++
+			return &NodeView{Node: model.Node{ID: fmt.Sprintf("n%05d", 2*i)}, ran: made}
+		}
+		var want []*NodeView
+		count := rapid.SampledFrom([]int{0, 1, nodesInPart - 1, nodesInPart, nodesInPart + 1, 5*nodesInPart + 7}).Draw(t, "nodes")
+		for i := range count {
+			want = append(want, node(i))
+		}
+		list := ListOf(slices.Clone(want))
+		for range rapid.IntRange(0, 5).Draw(t, "changes") {
+			before, was := list, slices.Clone(want)
+			others := map[int]*NodeView{}
+			for range rapid.IntRange(0, 2*min(count, 3)).Draw(t, "at once") {
+				at := rapid.IntRange(0, count-1).Draw(t, "at")
+				others[at] = node(at)
+				want[at] = others[at]
+			}
+			list = list.with(others)
+			if !slices.Equal(before.Slice(), was) {
+				t.Fatal("the list before has changed")
+			}
+		}
+		if list.Len() != count || !slices.Equal(list.Slice(), want) {
+			t.Fatalf("%d nodes, not those of the slice", list.Len())
+		}
+		reached := 0
+		for i, one := range list.All() {
+			if one != want[i] || list.At(i) != one || i != reached {
+				t.Fatalf("node %d is another one", i)
+			}
+			if at, found := list.search(one.Node.ID); !found || at != i {
+				t.Fatalf("node %d is found at %d, %t", i, at, found)
+			}
+			reached++
+		}
+		if reached != count {
+			t.Fatalf("%d of %d nodes are met", reached, count)
+		}
+		for _, gone := range []string{"", "n", fmt.Sprintf("n%05d", 2*rapid.IntRange(0, count+1).Draw(t, "gap")+1), "z"} {
+			if at, found := list.search(gone); found {
+				t.Fatalf("%s is found at %d", gone, at)
+			}
+		}
+	})
+}
