@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"berth/coordinator/agents"
@@ -93,12 +94,14 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	<-watched
 }
 
-func (d *daemon) nodes() []string {
-	var ids []string
-	for _, node := range d.store.Snapshot().Nodes() {
-		ids = append(ids, node.ID)
+func (d *daemon) nodes() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for node := range d.store.Snapshot().SharedNodes() {
+			if !yield(node.ID) {
+				return
+			}
+		}
 	}
-	return ids
 }
 
 // register makes sure that the others can find the leader: its record exists and tells its present addresses, and so does

@@ -26,7 +26,16 @@ type estate struct {
 	others    []model.VM // that are on record, and that nothing else asks for
 }
 
-func (s *estate) Nodes() []model.Node                   { return slices.Clone(s.nodes) }
+func (s *estate) Nodes() []model.Node { return slices.Clone(s.nodes) }
+func (s *estate) SharedNodes() iter.Seq[*model.Node] {
+	return func(yield func(*model.Node) bool) {
+		for i := range s.nodes {
+			if !yield(&s.nodes[i]) {
+				return
+			}
+		}
+	}
+}
 func (s *estate) VMs() []model.VM                       { return []model.VM{s.vm} }
 func (s *estate) SharedVMs() iter.Seq[*model.VM]        { return sharedOf(s.VMs()) }
 func (s *estate) VMsMarked(mark model.Mark) []model.VM  { return markedOf(s.VMs(), mark) }

@@ -25,7 +25,7 @@ func (f *Follower) Look(s *Survey) []Found {
 	var all []Found
 	now, missing := map[string]string{}, map[string]time.Time{}
 	for vm := range s.SharedVMs() {
-		if vm.Operation != "" {
+		if _, was := f.missing[vm.ID]; vm.Operation != "" || !was && s.plain(vm) {
 			continue
 		}
 		as := *vm
@@ -82,7 +82,7 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 func (s *Survey) Seen() []model.VM {
 	var all []model.VM
 	for vm := range s.SharedVMs() {
-		if vm.Operation != "" {
+		if vm.Operation != "" || s.plain(vm) {
 			continue
 		}
 		if is, kept := s.whereabouts(vm), s.keeper(vm); is != vm.Whereabouts || kept != vm.Kept {

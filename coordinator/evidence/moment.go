@@ -22,6 +22,7 @@ import (
 type Records interface {
 	Node(id string) (model.Node, bool)
 	Nodes() []model.Node
+	SharedNodes() iter.Seq[*model.Node] // as SharedVMs
 	Clusters() []model.Resource
 	Resource(id string) (model.Resource, bool)
 	Resources(kind model.Kind) []model.Resource

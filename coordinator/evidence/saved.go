@@ -21,7 +21,7 @@ func (c Copy) endsMemory() string {
 // without it since. Empty: none does.
 func (s *Survey) keeper(vm *model.VM) string {
 	var keepers []string
-	for _, one := range s.all()[vm.ID] {
+	for _, one := range s.shownOf(vm.ID) {
 		if one.KeepsMemory() && !isLeft(vm, one.Node, &one.Domain) {
 			keepers = append(keepers, one.Node)
 		}

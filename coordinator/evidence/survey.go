@@ -59,10 +59,8 @@ func (s *Survey) hear(node *model.Node) *hearing {
 // everyone is all nodes, by name.
 func (s *Survey) everyone() []*hearing {
 	if s.nodes == nil {
-		nodes := s.Nodes()
-		s.nodes = make([]*hearing, 0, len(nodes))
-		for i := range nodes {
-			s.nodes = append(s.nodes, s.hear(&nodes[i]))
+		for node := range s.SharedNodes() {
+			s.nodes = append(s.nodes, s.hear(node))
 		}
 		slices.SortFunc(s.nodes, byName)
 	}
@@ -137,9 +135,43 @@ func (s *Survey) under(boot string) *hearing {
 	return s.nodes[at]
 }
 
+// shownOf is what the nodes that are believed show under a UUID, by their names. Nobody changes the list.
+func (s *Survey) shownOf(uuid string) []Copy {
+	if s.MayShow == nil || s.shown != nil {
+		return s.all()[uuid]
+	}
+	var shown []Copy
+	for _, one := range s.those(s.MayShow(uuid)) {
+		if domain := one.facts.Domain(uuid); domain != nil && one.worth == heard {
+			shown = append(shown, Copy{Node: one.node.ID, Name: one.node.Name, Domain: *domain})
+		}
+	}
+	return shown
+}
+
 // copies are those of a VM that nodes show, without those that are to be discarded.
 func (s *Survey) copies(vm *model.VM) []Copy {
-	return slices.DeleteFunc(slices.Clone(s.all()[vm.ID]), func(one Copy) bool { return isLeft(vm, one.Node, &one.Domain) })
+	return slices.DeleteFunc(slices.Clone(s.shownOf(vm.ID)), func(one Copy) bool { return isLeft(vm, one.Node, &one.Domain) })
+}
+
+// plain tells that a VM runs where it should, under its record's word in all that anybody looks at: nothing follows for it, and nothing
+// is to be kept. Nearly all VMs are so, and that is known of them without gathering what all nodes show.
+func (s *Survey) plain(vm *model.VM) bool {
+	if s.MayShow == nil || vm.Holder == "" || vm.Kept != "" || vm.Paused != (model.Stand{}) || len(vm.Discards) > 0 ||
+		vm.Drift != nil || vm.Bound != "" || vm.Condition != (model.Condition{}) || len(s.Removed) > 0 {
+		return false
+	}
+	holder := s.of(vm.Holder)
+	if holder == nil || holder.worth != heard || holder.facts.Boot == "" || vm.Whereabouts != (model.Whereabouts{Boot: holder.facts.Boot}) {
+		return false
+	}
+	domain := holder.facts.Domain(vm.ID)
+	if domain == nil || domain.State != model.DomainRunning || !domain.Managed || domain.Epoch != vm.Epoch || domain.Name != vm.Name ||
+		domain.Autostart || vm.Persistent && !domain.Persistent {
+		return false
+	}
+	shows := s.MayShow(vm.ID)
+	return len(shows) == 1 && shows[0] == vm.Holder && s.strayed(*vm, holder.node) == ""
 }
 
 // Shown is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.

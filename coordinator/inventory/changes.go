@@ -6,6 +6,7 @@ import "slices"
 type changes struct {
 	forgotten uint64   // how many there were before the first of nodes
 	nodes     []string // by ID; empty: everything is another
+	noted     func(node string)
 }
 
 // keptChanges is how many are kept at least.
@@ -13,6 +14,7 @@ const keptChanges = 1 << 15
 
 // note adds a node.
 func (c *changes) note(node string) {
+	c.noted(node)
 	if len(c.nodes) >= 2*keptChanges {
 		c.forgotten += keptChanges
 		c.nodes = slices.Delete(c.nodes, 0, keptChanges)

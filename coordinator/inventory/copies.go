@@ -21,7 +21,14 @@ type Duplicate struct {
 const copyGrace = time.Second
 
 // copies knows which nodes show a VM, those paused by a migration left out: within one, two are as they should be.
-type copies map[string]*holders
+type copies struct {
+	by   map[string]*holders // by UUID
+	many map[string]*holders // those with more than one node: what several looks a second are about
+}
+
+func newCopies() copies {
+	return copies{by: make(map[string]*holders), many: make(map[string]*holders)}
+}
 
 type holders struct {
 	name  string
@@ -69,17 +76,24 @@ func (n *node) counts(one *model.Domain) bool {
 }
 
 func (c copies) add(uuid, node, name string, now time.Time) {
-	held := c[uuid]
+	held := c.by[uuid]
 	if held == nil {
 		held = &holders{}
-		c[uuid] = held
+		c.by[uuid] = held
 	}
-	held.add(node, name, now)
+	if held.add(node, name, now); len(held.nodes) > 1 {
+		c.many[uuid] = held
+	}
 }
 
 func (c copies) remove(uuid, node string) {
-	if c[uuid].remove(node); len(c[uuid].nodes) == 0 {
-		delete(c, uuid)
+	held := c.by[uuid]
+	held.remove(node)
+	if len(held.nodes) == 0 {
+		delete(c.by, uuid)
+	}
+	if len(held.nodes) < 2 {
+		delete(c.many, uuid)
 	}
 }
 
@@ -104,8 +118,8 @@ func (h *holders) remove(node string) {
 // lasting are the duplicates that have lasted and were not told of before.
 func (c copies) lasting(now time.Time) []Duplicate {
 	var found []Duplicate
-	for uuid, held := range c {
-		if len(held.nodes) > 1 && !held.told && now.Sub(held.since) >= copyGrace {
+	for uuid, held := range c.many {
+		if !held.told && now.Sub(held.since) >= copyGrace {
 			held.told = true
 			found = append(found, held.duplicate(uuid))
 		}
@@ -123,8 +137,8 @@ func (s *Store) Duplicates() []Duplicate {
 	defer s.mu.RUnlock()
 	now := s.now()
 	var found []Duplicate
-	for uuid, held := range s.copies {
-		if len(held.nodes) > 1 && now.Sub(held.since) >= copyGrace {
+	for uuid, held := range s.copies.many {
+		if now.Sub(held.since) >= copyGrace {
 			found = append(found, held.duplicate(uuid))
 		}
 	}
@@ -146,7 +160,7 @@ func (s *Store) Copied() []string {
 func (s *Store) Shown(uuid string) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if held := s.copies[uuid]; held != nil {
+	if held := s.copies.by[uuid]; held != nil {
 		return slices.Clone(held.nodes)
 	}
 	return nil

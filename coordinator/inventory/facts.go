@@ -14,10 +14,34 @@ import (
 	"berth/shared/units"
 )
 
-// facts joins what is known of a node. The caller holds the lock.
+// told is what is known of a node, joined, for as long as nothing is heard of it and the passing of time changes nothing.
+type told struct {
+	facts       model.NodeFacts
+	from, until time.Time
+}
+
+// facts are what is known of a node. Several loops ask for those of all nodes, so they are joined once for as long as they last. The caller
+// holds the lock.
 func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 	n := s.nodes[id]
-	liveness, reason := s.liveness(n, now)
+	if n == nil {
+		return n.join(s.liveness(n, now))
+	}
+	last := n.told.Load()
+	if last == nil || now.Before(last.from) || !now.Before(last.until) {
+		last = &told{facts: n.join(s.liveness(n, now)), from: now, until: s.turns(n, now)}
+		n.told.Store(last)
+	}
+	facts := last.facts
+	if why := s.doubt(id, n); why != "" && facts.Liveness == model.Up {
+		// What it says may be another machine's word: it counts like that of a node whose libvirt cannot be asked.
+		facts.Liveness, facts.LivenessReason, facts.DomainsKnown = model.Degraded, why, false
+	}
+	return facts
+}
+
+// join makes the facts of a node, but for who doubts them; nil: nothing is known of it. The caller holds the store's lock.
+func (n *node) join(liveness model.Liveness, reason string) model.NodeFacts {
 	facts := model.NodeFacts{Liveness: liveness, LivenessReason: reason}
 	if n == nil {
 		return facts
@@ -55,10 +79,6 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		facts.CPUPressure = pressed(n.telemetry.GetCpuPressure())
 		facts.MemoryPressure, facts.IOPressure = pressed(n.telemetry.GetMemoryPressure()), pressed(n.telemetry.GetIoPressure())
 		facts.VCPUDelay = delay(n.telemetry.GetDomains())
-	}
-	if why := s.doubt(id, n); why != "" && liveness == model.Up {
-		// What it says may be another machine's word: it counts like that of a node whose libvirt cannot be asked.
-		facts.Liveness, facts.LivenessReason, facts.DomainsKnown = model.Degraded, why, false
 	}
 	return facts
 }

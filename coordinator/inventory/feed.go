@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -102,7 +103,7 @@ const watchEvery = time.Second
 
 // Watch publishes what only the passing of time shows: nodes that fall silent, copies of a VM that last. It works for the
 // nodes that the function names, and ends with the context.
-func (s *Store) Watch(ctx context.Context, nodes func() []string) {
+func (s *Store) Watch(ctx context.Context, nodes func() iter.Seq[string]) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
@@ -115,11 +116,11 @@ func (s *Store) Watch(ctx context.Context, nodes func() []string) {
 	}
 }
 
-func (s *Store) look(nodes []string) {
+func (s *Store) look(nodes iter.Seq[string]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	for _, id := range nodes {
+	for id := range nodes {
 		s.publishLiveness(id, now)
 	}
 	for _, found := range s.copies.lasting(now) {

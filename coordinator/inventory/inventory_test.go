@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -367,7 +368,7 @@ func TestSubscribersHearOfTransitions(t *testing.T) {
 		subscription := store.Subscribe()
 		defer subscription.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		go store.Watch(ctx, func() []string { return []string{"n1", "n2"} })
+		go store.Watch(ctx, func() iter.Seq[string] { return slices.Values([]string{"n1", "n2"}) })
 		var heard []string
 		drain := func() {
 			synctest.Wait()
@@ -422,7 +423,7 @@ func TestASlowSubscriberIsToldThatItMissedEvents(t *testing.T) {
 				t.Fatal("events were lost before the buffer was full")
 			}
 		}
-		store.look(nil)
+		store.look(slices.Values([]string(nil)))
 		if e := <-subscription.C; e.Kind != EventsLost {
 			t.Errorf("heard %+v, want that events were lost", e)
 		}
@@ -455,8 +456,8 @@ func TestLastingCopiesOfAVMAreFound(t *testing.T) {
 		if diff := cmp.Diff(want, store.Duplicates()); diff != "" {
 			t.Errorf("duplicates (-want +got):\n%s", diff)
 		}
-		store.look(nil)
-		store.look(nil)
+		store.look(slices.Values([]string(nil)))
+		store.look(slices.Values([]string(nil)))
 		told := 0
 		for len(subscription.C) > 0 {
 			if e := <-subscription.C; e.Kind == DuplicateFound && e.Duplicate.VM == "u1" {

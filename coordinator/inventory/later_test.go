@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,12 +31,23 @@ type site struct {
 	stored, refused int
 }
 
-// events is how many times something happens; each time, it is one to three things.
-const events = 6000
+// eventsOf is how many times something happens; each time, it is one to three things. EVENTS=100000 is the long form.
+func eventsOf(t *testing.T) int {
+	text := os.Getenv("EVENTS")
+	if text == "" {
+		return 6000
+	}
+	events, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("EVENTS=%s is no number", text)
+	}
+	return events
+}
 
 // A view that is made of an earlier one is the view that would be made anew, whatever has happened in between: in all that anybody
 // reads of it.
 func TestALaterViewIsTheOneMadeAnew(t *testing.T) {
+	events := eventsOf(t)
 	synctest.Test(t, func(t *testing.T) {
 		seed := uint64(rand.Int64())
 		t.Logf("seed %d", seed)
@@ -74,7 +87,7 @@ func TestALaterViewIsTheOneMadeAnew(t *testing.T) {
 			for _, one := range s.present(want) {
 				kinds[one]++
 			}
-			if what := cmp.Or(s.difference(got, want), s.showingDiffers(), s.settledDiffers(snapshot, now)); what != "" {
+			if what := cmp.Or(s.difference(got, want), s.showingDiffers(), s.settledDiffers(snapshot, now), s.factsDiffer(now)); what != "" {
 				t.Fatalf("after %d: %s", n, what)
 			}
 		}

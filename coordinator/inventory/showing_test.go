@@ -1,8 +1,10 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -12,7 +14,7 @@ import (
 
 // showingDiffers says of which domain or disk MayShow or WithDisk does not tell what a look at all nodes does; empty: of none.
 func (s *site) showingDiffers() string {
-	if what := s.disksDiffer(); what != "" {
+	if what := cmp.Or(s.disksDiffer(), s.copiesDiffer()); what != "" {
 		return what
 	}
 	wanted := map[string][]string{"nobody shows it": nil}
@@ -33,6 +35,31 @@ func (s *site) showingDiffers() string {
 		slices.Sort(nodes)
 		if want, got := slices.Compact(nodes), s.soft.MayShow(uuid); !slices.Equal(got, want) {
 			return fmt.Sprintf("%s may be on %v, and is said to be on %v", uuid, want, got)
+		}
+	}
+	return ""
+}
+
+// factsDiffer says of which node what is kept of its facts is not what is joined anew; empty: of none.
+func (s *site) factsDiffer(now time.Time) string {
+	for id, n := range s.soft.nodes {
+		if got, want := s.soft.Facts(id, now), n.join(s.soft.liveness(n, now)); !reflect.DeepEqual(got, want) {
+			return fmt.Sprintf("facts of %s:\n%+v\n%+v", id, got, want)
+		}
+	}
+	return ""
+}
+
+// copiesDiffer says which VM more than one node shows, or none, while the list of those says another thing.
+func (s *site) copiesDiffer() string {
+	for uuid, held := range s.soft.copies.by {
+		if several := len(held.nodes) > 1; several != (s.soft.copies.many[uuid] == held) {
+			return fmt.Sprintf("%s is shown by %v, and listed among those that several show: %t", uuid, held.nodes, !several)
+		}
+	}
+	for uuid := range s.soft.copies.many {
+		if s.soft.copies.by[uuid] == nil {
+			return uuid + " is listed among those that several show, and nobody does"
 		}
 	}
 	return ""

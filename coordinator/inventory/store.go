@@ -83,8 +83,9 @@ type node struct {
 	endings      map[string]model.Ending  // by UUID, of guests that are gone; lent to readers, so it is replaced and not changed
 	lastRuns     map[string]model.LastRun // the same of what they ran with
 	before       model.BootFacts
-	shown        []model.Domain    // the same for readers, sorted by UUID
-	lent         atomic.Bool       // a reader has shown: it does not change any more
+	shown        []model.Domain // the same for readers, sorted by UUID
+	lent         atomic.Bool    // a reader has shown: it does not change any more
+	told         atomic.Pointer[told]
 	counted      map[string]string // those among the copies: names by UUID
 }
 
@@ -98,6 +99,11 @@ type domain struct {
 func New(now func() time.Time, log hclog.Logger) *Store {
 	s := &Store{now: now, log: log}
 	s.views.store = s
+	s.changes.noted = func(id string) {
+		if n := s.nodes[id]; n != nil {
+			n.told.Store(nil)
+		}
+	}
 	s.Reset()
 	return s
 }
@@ -109,7 +115,7 @@ func (s *Store) Reset() {
 	defer s.mu.Unlock()
 	s.since = s.now()
 	s.nodes = make(map[string]*node)
-	s.copies, s.showing, s.withDisk, s.untold = make(copies), make(showing), make(showing), make(map[string]bool)
+	s.copies, s.showing, s.withDisk, s.untold = newCopies(), make(showing), make(showing), make(map[string]bool)
 	s.ran = make(map[string][]string)
 	s.progress = make(map[string]progress)
 	s.apart = nil
@@ -169,8 +175,8 @@ func (s *Store) Settled(snapshot *state.Snapshot, now time.Time) bool {
 			})
 		}
 	}
-	for id := range snapshot.NodeIDs() {
-		if !told(id) {
+	for node := range snapshot.SharedNodes() {
+		if !told(node.ID) {
 			return false
 		}
 	}

@@ -33,15 +33,12 @@ func (r Records) NodeByMachineID(id string) (model.Node, bool) {
 	return one(r.tables, string(Nodes), byMachine, id, cloneNode)
 }
 
-// NodeIDs walks the IDs of all nodes.
-func (r Records) NodeIDs() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for node := range each[model.Node](r.tables, string(Nodes), byID, "") {
-			if !yield(node.ID) {
-				return
-			}
-		}
-	}
+// SharedNodes walks all nodes, by ID. The records are the state's own, and nobody changes them.
+func (r Records) SharedNodes() iter.Seq[*model.Node] { return each[model.Node](r.tables, string(Nodes), byID, "") }
+
+// SharedNodesFrom is SharedNodes by name, of those that have this name or come after it.
+func (r Records) SharedNodesFrom(name string) iter.Seq[*model.Node] {
+	return since[model.Node](r.tables, string(Nodes), byName, name)
 }
 
 // HasNode tells whether there is a node with this ID.

@@ -495,7 +495,7 @@ var mainMutants = []mutant{
 	},
 	{
 		name: "boots-lose-no-vms", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("BootsAnewIsLost"),
-		is: "gone := f.lostByBoot(p, &node, &after)", becomes: "gone := f.lostByBoot(p, &node, &node)",
+		is: "gone := f.lostByBoot(p, node, &after)", becomes: "gone := f.lostByBoot(p, node, node)",
 	},
 	{
 		name: "start-on-host-after-host", file: "coordinator/operation/start.go", suite: inOperation.only("TwoHostsAtMost"),

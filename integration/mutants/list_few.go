@@ -22,4 +22,32 @@ var fewMutants = []mutant{
 		name: "only-the-first-disk-is-looked-for", file: "coordinator/evidence/disk_use.go", suite: inEvidence.only("ADiskInUse"),
 		is: "for i := range disks {", becomes: "for i := range disks[:1] {",
 	},
+	{
+		name: "a-part-of-the-nodes-is-written-in-place", file: "coordinator/view/nodes.go", suite: inView.only("AListOfNodes"),
+		is: "next.parts[part] = slices.Clone(l.parts[part])", becomes: "next.parts[part] = l.parts[part]",
+	},
+	{
+		name: "columns-forget-what-differed-before", file: "coordinator/view/later.go", suite: inInventory.only("ALaterView"),
+		is: "&touched{ids: ids, before: s.touched, count", becomes: "&touched{ids: ids, count",
+	},
+	{
+		name: "facts-outlast-silence", file: "coordinator/inventory/facts.go", suite: inInventory.only("ALaterView"),
+		is: " || !now.Before(last.until) {", becomes: " {",
+	},
+	{
+		name: "facts-outlast-a-report", file: "coordinator/inventory/store.go", suite: inInventory.only("ALaterView"),
+		is: "n.told.Store(nil)", becomes: "_ = n",
+	},
+	{
+		name: "a-copy-is-listed-for-good", file: "coordinator/inventory/copies.go", suite: inInventory.only("ALaterView"),
+		is: "if len(held.nodes) < 2 {", becomes: "if len(held.nodes) < 1 {",
+	},
+	{
+		name: "a-vm-with-two-copies-is-plain", file: "coordinator/evidence/survey.go", suite: inEvidence.only("ALookAtWhatIsOdd"),
+		is: "return len(shows) == 1 && ", becomes: "return len(shows) >= 1 && ",
+	},
+	{
+		name: "a-paused-vm-is-plain", file: "coordinator/evidence/survey.go", suite: inEvidence.only("ALookAtWhatIsOdd"),
+		is: "domain.State != model.DomainRunning || !domain.Managed", becomes: "!domain.Managed",
+	},
 }

@@ -47,7 +47,7 @@ var hostMutants = []mutant{
 	},
 	{
 		name: "a-clones-list-is-believed", file: "coordinator/inventory/facts.go", suite: inInventory.only("Doubted"),
-		is: `why != "" && liveness == model.Up {`, becomes: `why != "" && liveness == "" {`,
+		is: `why != "" && facts.Liveness == model.Up {`, becomes: `why != "" && facts.Liveness == "" {`,
 	},
 	{
 		name: "order-one-of-two-machines", file: "coordinator/agents/server.go", suite: inAgents.only("Held"),

@@ -99,8 +99,8 @@ func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
 		}
 	}
 	var nodes []evidence.Silence
-	for _, node := range p.Nodes() {
-		one := f.silence(p, node, p.Facts(node.ID))
+	for node := range p.SharedNodes() {
+		one := f.silence(p, *node, p.Facts(node.ID))
 		one.After, one.Waiting, one.Missing = model.DefaultFenceAfter, waits[node.ID], awaited[node.ID]
 		one.Domain, one.OffFor = cmp.Or(node.Rack(), pods[node.ClusterName()]), p.At.Sub(f.provenAt(node.ID))
 		if set, known := after[node.ClusterName()]; known {
@@ -328,8 +328,8 @@ const released = 64
 func (f *Fencer) Release(p evidence.Moment) []state.Command {
 	var commands []state.Command
 	var survey *evidence.Survey
-	for _, node := range p.Nodes() {
-		if !f.Off(p, &node) {
+	for node := range p.SharedNodes() {
+		if !f.Off(p, node) {
 			continue
 		}
 		vms := slices.DeleteFunc(p.VMsOn(node.ID), func(vm model.VM) bool { return vm.Operation != "" })
@@ -350,7 +350,7 @@ func (f *Fencer) Release(p evidence.Moment) []state.Command {
 			for _, vm := range some {
 				command.Expect = append(command.Expect, state.Expectation{Table: state.VMs, ID: vm.ID, Revision: vm.Revision})
 				if vm.HA {
-					f.lose(p, &vm, &node)
+					f.lose(p, &vm, node)
 				}
 				vm.Condition = model.Condition{
 					Kind: model.HolderOff, About: node.ID,
@@ -439,12 +439,12 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 	records, leveled := p.Records.(interface{ FeatureLevel() uint32 })
 	machines := !leveled || records.FeatureLevel() >= state.MachineLevel // what members would not keep is not noticed again and again
 	guarded := sync.OnceValue(p.Guarded)                                 // it looks at all VMs: only where watchdogs are
-	for _, node := range p.Nodes() {
+	for node := range p.SharedNodes() {
 		facts := p.Facts(node.ID)
 		if !facts.HeardAt.IsZero() && facts.Watchdog == 0 {
 			delete(f.disarmed, node.ID)
 		}
-		silence := f.silence(p, node, facts)
+		silence := f.silence(p, *node, facts)
 		watched := node.Watchdog > 0 || node.Fence.Method == model.FenceWatchdog
 		silence.Guarded = watched && guarded()[node.ID] && !f.disarmed[node.ID]
 		after, event := noticedNode(&silence, facts, machines)
@@ -453,10 +453,10 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 		} else if heard := f.heard[node.ID]; !heard.IsZero() {
 			f.fell[node.ID] = heard
 		}
-		if unnoticed(&after, &node) {
+		if unnoticed(&after, node) {
 			continue
 		}
-		gone := f.lostByBoot(p, &node, &after)
+		gone := f.lostByBoot(p, node, &after)
 		if len(all) == 0 || len(all[len(all)-1].Command.Nodes) == noticed || len(all[len(all)-1].Command.VMs)+len(gone) > released {
 			all = append(all, Notice{Command: state.Command{Key: f.newID(), Kind: "notice nodes", Caller: lead.Berth, At: p.At}})
 		}

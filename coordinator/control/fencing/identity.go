@@ -11,8 +11,10 @@ import (
 
 // checkDevices asks the devices which machines they switch, where it is time.
 func (c *Fencing) checkDevices(ctx context.Context, snapshot *state.Snapshot) {
-	for _, node := range snapshot.Nodes() {
-		c.check(ctx, node, identityEvery)
+	for node := range snapshot.SharedNodes() {
+		if node.Fence.Method == model.FenceCommand {
+			c.check(ctx, *node, identityEvery)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package fencing
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"berth/coordinator/model"
@@ -27,10 +28,9 @@ type power struct {
 type powers map[string]power
 
 // due is the node whose devices are to be asked next.
-func (all powers) due(nodes []model.Node, at time.Time) (next model.Node, due bool) {
+func (all powers) due(nodes iter.Seq[*model.Node], at time.Time) (next model.Node, due bool) {
 	var oldest time.Time
-	for i := range nodes {
-		node := &nodes[i]
+	for node := range nodes {
 		if node.Fence.Method != model.FenceCommand || node.Fenced() {
 			continue
 		}

@@ -15,7 +15,7 @@ func (c *Fencing) tryDevice(ctx context.Context, snapshot *state.Snapshot) {
 	if c.trial != nil || len(c.calls) > 0 {
 		return
 	}
-	node, due := c.fencer.powers.due(snapshot.Nodes(), c.Now())
+	node, due := c.fencer.powers.due(snapshot.SharedNodes(), c.Now())
 	if !due {
 		return
 	}

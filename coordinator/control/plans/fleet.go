@@ -34,11 +34,18 @@ func (p *Plans) fleet(snapshot *state.Snapshot, clusterName string) (*balance.Fl
 // FenceGrace to do so. Moves wait for that. Starts do not wait as long, because people wait for them.
 func (p *Plans) nodesReported(snapshot *state.Snapshot) bool {
 	at := p.Now()
-	return p.ViewComplete(snapshot) &&
-		(p.LedFor(at) >= evidence.FenceGrace || !slices.ContainsFunc(snapshot.Nodes(), func(node model.Node) bool {
-			facts := p.Inventory.Facts(node.ID, at)
-			return !node.Fenced() && (!facts.Inventory || !facts.Telemetry)
-		}))
+	if !p.ViewComplete(snapshot) {
+		return false
+	}
+	if p.LedFor(at) >= evidence.FenceGrace {
+		return true
+	}
+	for node := range snapshot.SharedNodes() {
+		if facts := p.Inventory.Facts(node.ID, at); !node.Fenced() && (!facts.Inventory || !facts.Telemetry) {
+			return false
+		}
+	}
+	return true
 }
 
 // callsWait tells whether people wait for the leader.

@@ -93,7 +93,7 @@ func (p *Plans) idleBecause(snapshot *state.Snapshot) string {
 	if p.callsWait() {
 		return "what people ask for goes first, and some of it waits"
 	}
-	for _, node := range snapshot.Nodes() {
+	for node := range snapshot.SharedNodes() {
 		if node.Fencing.Phase == model.FencingAsked {
 			return "the fence device of " + node.Name + " is being asked"
 		}
