@@ -60,11 +60,11 @@ const (
 )
 
 // nodeFilters is what a list of nodes can be narrowed by.
-func nodeFilters(nodes []model.Node) *answer.Filterable {
+func nodeFilters(p *answer.Moment) *answer.Filterable {
 	return &answer.Filterable{
 		What: "node", Bearer: "node", States: append(answer.Words(berthv1.NodeState_name, nodeState), stateMaintenance, stateDraining),
 		Fields: []string{answer.ByState, answer.ByLabel},
-		Labels: answer.LabelsOf(slices.Values(nodes), func(node model.Node) []string { return node.Labels }),
+		Labels: answer.LabelsOf(p.SharedNodes(), func(node *model.Node) []string { return node.Labels }),
 	}
 }
 
@@ -92,15 +92,14 @@ func (s *nodeCalls) ListNodes(
 	if err != nil {
 		return nil, err
 	}
-	nodes := p.Nodes()
-	slices.SortFunc(nodes, func(a, b model.Node) int { return cmp.Compare(a.Name, b.Name) })
-	filter, err := p.FilterOf(request.Msg.GetFilter(), nodeFilters(nodes))
+	filter, err := p.FilterOf(request.Msg.GetFilter(), nodeFilters(p))
 	if err != nil {
 		return nil, err
 	}
 	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked()}
-	response.Nodes, response.NextPageToken = answer.Pick(nodes, page, answer.Ascending, func(node model.Node) string { return node.Name },
-		func(node model.Node) (*berthv1.Node, bool) {
+	response.Nodes, response.NextPageToken = answer.PickFrom(p.SharedNodesFrom(page.After), page,
+		func(node *model.Node) string { return node.Name },
+		func(node *model.Node) (*berthv1.Node, bool) {
 			if !filter.Labelled(node.Labels) {
 				return nil, false
 			}

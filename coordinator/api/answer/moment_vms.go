@@ -27,9 +27,10 @@ func lives(state model.DomainState) bool {
 // LivingOn is Living as of now, and not of the view: for who waits for an end.
 func (p *Moment) LivingOn(uuid string) []string {
 	var found []string
-	for _, node := range p.Nodes() {
-		facts := p.Soft.Facts(node.ID, p.At)
-		if facts.Liveness == model.Unreachable || !facts.DomainsKnown {
+	for _, id := range p.Soft.MayShow(uuid) {
+		node, known := p.Node(id)
+		facts := p.Soft.Facts(id, p.At)
+		if !known || facts.Liveness == model.Unreachable || !facts.DomainsKnown {
 			continue
 		}
 		if domain := facts.Domain(uuid); domain != nil && lives(domain.State) {

@@ -51,6 +51,8 @@ type Inventory interface {
 	Inventory(node string) *berthv1.NodeInventory
 	Telemetry(node string) *berthv1.NodeTelemetry
 	Domains(node string) []*berthv1.Domain
+	// MayShow are the IDs of the nodes that list a domain of a UUID, ascending; others may be among them.
+	MayShow(uuid string) []string
 	// Progress is the last report on a running operation; nil if there is none.
 	Progress(operation string) *berthv1.MigrationStats
 	// Subscribe tells of what is seen from now on.
