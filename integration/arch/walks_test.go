@@ -8,7 +8,6 @@ import (
 // walkers are the files below that may copy the records of all VMs, with the reason.
 var walkers = map[string]string{
 	"coordinator/control/recovery/quarantine.go": "once after a restore: the word on each VM is looked at",
-	"coordinator/control/drifts/unused.go":       "once an order: a disk that is attached must not be another VM's",
 	"coordinator/api/answer/declared.go":         "once a change of what is declared: its rules look at all that is",
 	"coordinator/api/estates/resource.go":        "once a change of a pod's or a cluster's links: it concerns every VM",
 }
@@ -19,9 +18,10 @@ var readers = map[string]string{
 	"coordinator/api/answer/moment_groups.go": "a look at groups: where each VM is",
 	"coordinator/api/estates/ha_locks.go":     "a look at a shared pool whose locks do not reach: the VMs with ha in it",
 	"coordinator/api/node.go":                 "once a removal of a node: its disks must not be a VM's only ones",
+	"coordinator/control/drifts/unused.go":    "once an order: a disk that is attached must not be another VM's",
 	"coordinator/daemon/figures.go":           "a page for Prometheus has all VMs on it",
 	"coordinator/evidence/behind.go":          "a look at restarts where a VM waits for others",
-	"coordinator/evidence/follow.go":          "every five seconds: where each VM is, beside Berth",
+	"coordinator/evidence/follow.go":          "every five seconds: where each VM is, beside Berth; a look at one that is as it should be",
 	"coordinator/evidence/stamps.go":          "once a minute: times that have not come yet",
 	"coordinator/inventory/view.go":           "hands them to the view, which walks them where labels or disks make it",
 }

@@ -111,9 +111,9 @@ func Unused(
 				}
 			}
 		}
-		for _, other := range snapshot.VMs() {
+		for other := range snapshot.SharedVMs() {
 			near := other.LastNode == vm.LastNode || edit.Source.Path == ""
-			if other.ID != vm.ID && near && hasDisk(snapshot, &other, edit.Source) {
+			if other.ID != vm.ID && near && hasDisk(snapshot, other, edit.Source) {
 				return &lead.Error{
 					Code: lead.Conflict, Subject: "vm/" + other.Name,
 					Message:  fmt.Sprintf("disk %s is one of VM %q: two that write to it destroy what is on it", edit.Source.Text(), other.Name),
