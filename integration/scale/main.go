@@ -22,6 +22,7 @@ import (
 	"berth/coordinator/state"
 	"berth/integration/bench/report"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
 	"berth/shared/units"
 )
 
@@ -41,6 +42,7 @@ var figures = []figure{
 	{"VIEW", "the view for the next decision after one report, CPU", report.Seconds, 50e-6, takeView},
 	{"COLUMNS", "the same with the columns that it reads, CPU", report.Seconds, 0, takeColumns},
 	{"START", "a start to its end, CPU of the leader without log and network", report.Seconds, 1e-3, takeStart},
+	{"DISK", "the same of a VM with a disk", report.Seconds, 1e-3, takeDisk},
 	{"LOG", "bytes of log of a start", plainBytes, 2e3, takeLog},
 	{"PLAIN", "the same before its entries are packed", plainBytes, 0, takePlain},
 	{"SHARED", "bytes of log of each of 16 starts that share entries", plainBytes, 0, takeShared},
@@ -56,6 +58,7 @@ var figures = []figure{
 	{"SAVE", "a snapshot of the state, CPU", report.Seconds, 0, takeSave},
 	{"BYTES", "size of the snapshot", report.Megabytes, 60e6, takeBytes},
 	{"LOAD", "a restore of it, CPU", report.Seconds, 3, takeLoad},
+	{"ENROL", "enrolment of one node more, CPU", report.Seconds, 0.5e-3, takeEnrol},
 }
 
 func main() {
@@ -225,9 +228,13 @@ func takeColumns(_ context.Context, s *site) (float64, error) {
 }
 
 // start starts a VM and waits for its end.
-func (s *site) start(ctx context.Context, name string) error {
+func (s *site) start(ctx context.Context, name string, withDisk bool) error {
+	var disks []model.Disk
+	if withDisk {
+		disks = []model.Disk{{Path: "/srv/vms/" + name + ".qcow2", Format: "qcow2", Bus: "virtio"}}
+	}
 	started, err := s.control.StartVM(ctx, lifecycle.StartVM{
-		Name: name, VM: &model.VM{Name: name, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/boot/vmlinuz"}},
+		Name: name, VM: &model.VM{Name: name, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/boot/vmlinuz", Disks: disks}},
 		RequestID: name, Caller: "operator/scale",
 	})
 	if err != nil {
@@ -250,12 +257,19 @@ func (s *site) start(ctx context.Context, name string) error {
 }
 
 // takeStart takes starts in rounds: between them, which does not count, all nodes tell how they are, so that none is too old to be chosen.
-func takeStart(ctx context.Context, s *site) (float64, error) {
+func takeStart(ctx context.Context, s *site) (float64, error) { return s.starts(ctx, "start", false) }
+
+// takeDisk is the same of VMs that write to a disk, so that it has to be known that nobody else does.
+func takeDisk(ctx context.Context, s *site) (float64, error) {
+	return s.starts(ctx, "disk", true)
+}
+
+func (s *site) starts(ctx context.Context, what string, withDisk bool) (float64, error) {
 	const rounds, starts = 5, 20
 	sum := 0.0
 	for round := range rounds {
 		s.agents.reportAll()
-		took, err := cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint("start-", round, "-", i)) })
+		took, err := cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint(what, "-", round, "-", i), withDisk) })
 		if err != nil {
 			return 0, err
 		}
@@ -283,7 +297,7 @@ func (s *site) logged(ctx context.Context, name string) (packed, plain float64, 
 	s.agents.reportAll()
 	before, plainBefore := s.log.bytes, s.log.plain
 	for i := range starts {
-		if err := s.start(ctx, fmt.Sprint(name, "-", i)); err != nil {
+		if err := s.start(ctx, fmt.Sprint(name, "-", i), false); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -412,4 +426,33 @@ func takeLoad(_ context.Context, s *site) (float64, error) {
 		return 0, err
 	}
 	return cpu(1, func(int) error { _, err := state.Load(bytes.NewReader(out.Bytes())); return err })
+}
+
+// takeEnrol enrols machines that nothing is known of, with one token.
+func takeEnrol(ctx context.Context, s *site) (float64, error) {
+	const machines = 100
+	made, err := s.api.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: "agent", Uses: machines + 1}))
+	if err != nil {
+		return 0, err
+	}
+	token, err := pki.ParseToken(made.Msg.GetToken())
+	if err != nil {
+		return 0, err
+	}
+	requests := make([]*berthv1.EnrolRequest, machines+1)
+	for i := range requests {
+		name := fmt.Sprintf("new-%03d", i)
+		request, _, err := pki.NewRequest(name)
+		if err != nil {
+			return 0, err
+		}
+		requests[i] = &berthv1.EnrolRequest{
+			TokenSecret: token.Secret, Name: name, CsrPem: request, MachineId: "machine-" + name,
+			HostUuid: fmt.Sprintf("00000000-0000-4000-8000-%012d", i),
+		}
+	}
+	return cpu(machines, func(i int) error {
+		_, err := s.api.Enrol(ctx, connect.NewRequest(requests[i]))
+		return err
+	})
 }
