@@ -39,7 +39,7 @@ var designMutants = []mutant{
 	{
 		name: "a-spelling-that-is-no-longer-so", file: "coordinator/document/designs.go",
 		suite: suite{pkg: "./coordinator/estate"}.only("Since|OlderName"),
-		is:    " && canonical == value {", becomes: " && canonical != \"\" {",
+		is:    " && canonical == value {", becomes: " && canonical != value+\"?\" {",
 	},
 	{
 		name: "planner-of-the-policy", file: "coordinator/estate/search.go", suite: inConformance.only("TestConformance/dec9"),
