@@ -35,7 +35,7 @@ func TestRolesReachOnlyWhatTheyMay(t *testing.T) {
 		case "/berth.v1.EnrolmentService/Enrol":
 			return true
 		case "/berth.v1.MemberService/Join", "/berth.v1.MemberService/Report", "/berth.v1.MemberService/TakeAuthorities",
-			"/berth.v1.MemberService/FetchHistory",
+			"/berth.v1.MemberService/FetchHistory", "/berth.v1.MemberService/HandAuthorities",
 			"/berth.v1.MemberService/OpenSession": // a browser shows its link to a coordinator, and to nobody else
 			return role == pki.RolePeer
 		case "/berth.v1.AgentService/Session", "/berth.v1.AgentService/Tunnel", "/berth.v1.AgentService/CertifyHypervisor",
