@@ -193,7 +193,7 @@ func (h *Host) noteSocket(socket string) error {
 // that.
 func (h *Host) takenUp(restarted bool) error {
 	r, err := h.record()
-	if err != nil || !r.Written && !(restarted && r.Restart) {
+	if err != nil || !r.Written && (!restarted || !r.Restart) {
 		return err
 	}
 	r.Written = false

@@ -96,19 +96,27 @@ func TestWhatWasChangedSinceIsExportedAsItIs(t *testing.T) {
 		entry   string
 	}{
 		"a flag": {
-			model.KindGroup, Wanted{Settings: map[string]string{model.SettingNodesEnforcing: "true"}}, "groups",
+			model.KindGroup,
+			Wanted{Settings: map[string]string{model.SettingNodesEnforcing: "true"}},
+			"groups",
 			"{name: g, hosts_rule: {enabled: true, positive: true, enforcing: true}, vms_rule: {enabled: false, positive: true}, hosts: [hv1]}",
 		},
 		"a rule ended, another begun": {
-			model.KindGroup, Wanted{Settings: map[string]string{model.SettingNodesRule: "disabled", model.SettingVMsRule: "negative"}}, "groups",
+			model.KindGroup,
+			Wanted{Settings: map[string]string{model.SettingNodesRule: "disabled", model.SettingVMsRule: "negative"}},
+			"groups",
 			"{name: g, hosts_rule: {enabled: false}, vms_rule: {enabled: true, positive: false}, hosts: [hv1]}",
 		},
 		"unset": {
-			model.KindGroup, Wanted{Unset: []string{model.SettingNodesEnforcing, model.SettingVMsRule, model.MembersNodes}}, "groups",
+			model.KindGroup,
+			Wanted{Unset: []string{model.SettingNodesEnforcing, model.SettingVMsRule, model.MembersNodes}},
+			"groups",
 			"{name: g, hosts_rule: positive, vms_enforcing: false}",
 		},
 		"more members": {
-			model.KindGroup, Wanted{Members: map[string][]string{model.MembersNodes: {"hv1", "hv2"}}}, "groups",
+			model.KindGroup,
+			Wanted{Members: map[string][]string{model.MembersNodes: {"hv1", "hv2"}}},
+			"groups",
 			"{name: g, hosts_rule: {enabled: true, positive: true}, vms_rule: {enabled: false, positive: true}, hosts: [hv1, hv2]}",
 		},
 	} {

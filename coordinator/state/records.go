@@ -34,7 +34,9 @@ func (r Records) NodeByMachineID(id string) (model.Node, bool) {
 }
 
 // SharedNodes walks all nodes, by ID. The records are the state's own, and nobody changes them.
-func (r Records) SharedNodes() iter.Seq[*model.Node] { return each[model.Node](r.tables, string(Nodes), byID, "") }
+func (r Records) SharedNodes() iter.Seq[*model.Node] {
+	return each[model.Node](r.tables, string(Nodes), byID, "")
+}
 
 // SharedNodesFrom is SharedNodes by name, of those that have this name or come after it.
 func (r Records) SharedNodesFrom(name string) iter.Seq[*model.Node] {
