@@ -28,7 +28,7 @@ type result struct {
 // runAll runs some suites at a time, and prints each when it ends and a table at the end. It returns an error if one failed.
 //
 // Suites that compute keep the processors busy by themselves, so they run first, one at a time. Then come those that wait for
-// machines, one more at a time than there are processors. The two kinds never run side by side: a machine of a lab that gets no
+// machines, as many at a time as there are processors. The two kinds never run side by side: a machine of a lab that gets no
 // processor for seconds looks dead, as it should, and the daemons of all labs together take the processors away from whoever computes.
 // Suites that measure time are last.
 func runAll(ctx context.Context, w io.Writer, list []suite, processors int) error {
@@ -39,7 +39,7 @@ func runAll(ctx context.Context, w io.Writer, list []suite, processors int) erro
 		width int
 	}{
 		{func(s suite) bool { return !s.waits && !s.alone }, 1},
-		{func(s suite) bool { return s.waits }, processors + 1},
+		{func(s suite) bool { return s.waits }, max(2, processors)},
 		{func(s suite) bool { return s.alone }, 1},
 	} {
 		var running errgroup.Group

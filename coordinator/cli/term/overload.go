@@ -102,7 +102,7 @@ func (s *Session) tooLate(misses []miss) error {
 		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, why))
 	}
 	const next = "it may have been done all the same: look at what is there ('berth operation list --running') before you repeat it"
-	return Failf(rpc.Overloaded, next, "the coordinators are busy, or their disks hang:\n%s", strings.Join(lines, "\n"))
+	return Failf(rpc.Timeout, next, "the coordinators are busy, or their disks hang:\n%s", strings.Join(lines, "\n"))
 }
 
 // retryAfter is how long to wait before a request is repeated that was not taken on: as long as the answer says. It is repeated with

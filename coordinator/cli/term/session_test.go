@@ -218,7 +218,7 @@ func TestACoordinatorThatIsLateIsBusy(t *testing.T) {
 	}
 	w.Limit, w.Busy = 100*time.Millisecond, time.Second
 	said = w.Run("vm", "show", "web1")
-	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, "berth: the coordinators are busy, or their disks hang:\n  ") ||
+	if said.Exit != term.TimedOut || !strings.Contains(said.ErrOut, "berth: the coordinators are busy, or their disks hang:\n  ") ||
 		!strings.Contains(said.ErrOut, ": it has taken the request, and has not answered within 100ms\nnext step: ") {
 		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
 	}

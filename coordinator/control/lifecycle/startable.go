@@ -290,7 +290,7 @@ func untold(snapshot *state.Snapshot, vm model.VM) error {
 	restored := lead.RestoredAt(snapshot)
 	for _, id := range vm.Disks {
 		disk, known := snapshot.Resource(id)
-		if !known || disk.Volume != nil || !estate.IsVolume(&disk) || !disk.CreatedAt.Before(restored) {
+		if !known || disk.Volume != nil || !estate.IsVolume(&disk) || restored.IsZero() || disk.CreatedAt.After(restored) {
 			continue
 		}
 		return &lead.Error{
