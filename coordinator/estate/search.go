@@ -87,10 +87,10 @@ func (s *scopes) option(view *view.View, one Resolved, vm *model.VM, purpose pla
 		option.Request.CPU = view.CPUBaseline(one.Cluster)
 	}
 	if zone.ID != "" {
-		option.Threshold, option.Explicit = model.ZoneSettingsOf(&zone).CapacityThreshold, zone.Settings[model.SettingCapacityLimit] != ""
+		option.Threshold = model.ZoneSettingsOf(&zone).CapacityThreshold
 	}
 	if f, err := strconv.ParseFloat(one.Record.Settings[model.SettingCapacityLimit], 64); err == nil {
-		option.Threshold, option.Explicit = f, true
+		option.Threshold = f
 	}
 	return option, nil
 }

@@ -44,7 +44,6 @@ type Option struct {
 	Request   placement.Request
 	Policy    placement.Policy
 	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: none
-	Explicit  bool    // somebody has set the threshold: it counts for a VM that is bound to the cluster too
 }
 
 // Place decides in which cluster and on which node the VM goes. It tries the options in the planner's order until one
@@ -243,13 +242,11 @@ func (s *searching) fill(one *placement.Tried) bool {
 	return one.LeftOut != ""
 }
 
-// binds tells whether the threshold of a cluster counts for the VM, also where there is no other cluster. One that nobody has set does
-// not for a VM that is bound to the cluster. None counts for a VM that runs, that is restarted after a failure, or that can start
-// nowhere else than where its disk is.
+// binds tells whether the threshold of a cluster counts for the VM, also where there is no other cluster. None counts for a VM that runs,
+// that is restarted after a failure, or that can start nowhere else than where its disk is.
 func (s *searching) binds(option *Option) bool {
 	request := &option.Request
-	counts := option.Threshold > 0 && !request.Purpose.Moves() && !request.Restart && request.Home == ""
-	return counts && (option.Explicit || s.search.Bound == "")
+	return option.Threshold > 0 && !request.Purpose.Moves() && !request.Restart && request.Home == ""
 }
 
 // refused is the decision when no cluster has a node: the decision of the first cluster that was tried.

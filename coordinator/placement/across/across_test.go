@@ -236,7 +236,6 @@ func TestTheLastNodeComesFirst(t *testing.T) {
 func TestWhatBindsAVMIsSaid(t *testing.T) {
 	s := three()
 	s.search.Options, s.search.Bound = s.search.Options[:1], "vdc/x names cluster a"
-	s.search.Options[0].Threshold = 0.01 // nobody looks at it
 	d := s.decide(t)
 	if d.Outcome != placement.Placed || len(d.Tried) > 0 ||
 		!strings.HasPrefix(placement.Explain(d).Order, "no cluster is put in order: vdc/x names cluster a; ") {

@@ -6,20 +6,19 @@ import (
 	"berth/coordinator/placement"
 )
 
-// A threshold counts with one cluster too. One that nobody has set does not for a VM that is bound to the cluster, and none does for a
-// VM that is restarted, runs, or can start nowhere else than where its disk is.
+// A threshold counts with one cluster too, and for a VM that is bound to it. None does for a VM that is restarted, runs, or can start
+// nowhere else than where its disk is.
 func TestAThresholdCountsWithOneCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*Search)
 		refused bool
 	}{
-		"by default":                  {func(*Search) {}, true},
-		"bound":                       {func(s *Search) { s.Bound = "vdc/x names cluster a" }, false},
-		"bound, and set":              {func(s *Search) { s.Bound, s.Options[0].Explicit = "vdc/x names cluster a", true }, true},
-		"none":                        {func(s *Search) { s.Options[0].Threshold = 0 }, false},
-		"not reached":                 {func(s *Search) { s.Options[0].Threshold = 0.85 }, false},
-		"set, and the VM restarted":   {func(s *Search) { s.Options[0].Explicit, s.Options[0].Request.Restart = true, true }, false},
-		"set, and the VM on its disk": {func(s *Search) { s.Options[0].Explicit, s.Options[0].Request.Home = true, "a1" }, false},
+		"by default":            {func(*Search) {}, true},
+		"bound":                 {func(s *Search) { s.Bound = "vdc/x names cluster a" }, true},
+		"none":                  {func(s *Search) { s.Options[0].Threshold = 0 }, false},
+		"not reached":           {func(s *Search) { s.Options[0].Threshold = 0.85 }, false},
+		"the VM is restarted":   {func(s *Search) { s.Options[0].Request.Restart = true }, false},
+		"the VM is on its disk": {func(s *Search) { s.Options[0].Request.Home = "a1" }, false},
 	} {
 		s := three()
 		s.search.Options = s.search.Options[:1]
