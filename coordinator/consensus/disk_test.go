@@ -143,8 +143,8 @@ func (s slow) StoreLogs(logs []*raft.Log) error {
 	return s.around(func() error { return s.backend.StoreLogs(logs) })
 }
 
-// GetLog takes a moment to find nothing. A leader (Raft v1.8.0) that hands over while it replaces the end of its log asks again and again for
-// an entry that is gone, without a pause, until the replacement is on the disk; virtual time would stand still.
+// GetLog takes a moment to find nothing. A leader (Raft v1.8.0) that hands over while it replaces the end of its log asks again and
+// again for an entry that is gone, without a pause, until the replacement is on the disk; virtual time would stand still.
 func (s slow) GetLog(index uint64, into *raft.Log) error {
 	err := s.backend.GetLog(index, into)
 	if err != nil {

@@ -454,7 +454,7 @@ func schedule(t *testing.T, seed uint64, planted tooth, dir string) *observed {
 			text = strings.Join(of.trace[max(0, len(of.trace)-20):], "\n")
 			of.mu.Unlock()
 		}
-		panic(fmt.Sprintf("seed %d is not over after %s on the clock: its goroutines never all wait. What happened last:\n%s", seed, standstill, text))
+		panic(fmt.Sprintf("seed %d is not over after %s on the clock: its goroutines never all wait. Last:\n%s", seed, standstill, text))
 	})
 	play(t, func() { seen = carryOut(seed, planted, dir, begun.Store) })
 	watch.Stop()

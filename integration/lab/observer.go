@@ -19,10 +19,11 @@ type Observer struct {
 	done   sync.WaitGroup
 	stop   sync.Once
 
-	mu      sync.Mutex
-	runs    []*Run
-	errs    []error
-	planted map[string]bool // names of guests
+	mu       sync.Mutex
+	runs     []*Run
+	errs     []error
+	planted  map[string]bool // names of guests
+	followed sync.Map        // sockets of monitors: a QEMU that becomes a daemon is two processes for a moment, with one of them
 }
 
 // Run is an uninterrupted time in which a guest executed on a host.
@@ -68,7 +69,6 @@ func (l *Lab) Observe() *Observer {
 			}
 			select {
 			case <-ctx.Done():
-				tick.Stop()
 				return
 			case <-tick.C:
 			}
@@ -81,23 +81,29 @@ func (l *Lab) Observe() *Observer {
 func (o *Observer) watch(ctx context.Context, host *Host, process QEMU) {
 	seen := time.Now()
 	var m *monitor
+	socket := host.Path(monitorDir + "/" + process.UUID + ".sock")
 	err := await(ctx, "the monitor of "+process.Name, 5*time.Second, func() (bool, error) {
 		if !process.alive() {
 			return true, nil
 		}
 		var err error
-		m, err = dialMonitor(host.Path(monitorDir + "/" + process.UUID + ".sock"))
+		if m, err = dialMonitor(socket); err == nil {
+			o.followed.Store(socket, true)
+		}
 		return err == nil, err
 	})
 	if m == nil {
-		if err != nil && ctx.Err() == nil && process.alive() {
+		if _, followed := o.followed.Load(socket); err != nil && ctx.Err() == nil && process.alive() && !followed {
 			// What cannot be asked counts as running: a fault must not hide in a broken monitor.
 			o.begin(host, process, seen)
-			o.fail(fmt.Errorf("observe %s on %s: %w", process.Name, host.Name, err))
+			o.mu.Lock()
+			o.errs = append(o.errs, fmt.Errorf("observe %s on %s: %w", process.Name, host.Name, err))
+			o.mu.Unlock()
 		}
 		return
 	}
 	defer m.conn.Close()
+	defer o.followed.Delete(socket)
 	stop := context.AfterFunc(ctx, func() { m.conn.Close() })
 	defer stop()
 	if err := m.send("query-status"); err != nil {
@@ -142,12 +148,6 @@ func (o *Observer) end(run *Run, at time.Time) {
 	if run != nil {
 		run.To = at
 	}
-}
-
-func (o *Observer) fail(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.errs = append(o.errs, err)
 }
 
 // Runs are all times in which guests ran so far, oldest first.
