@@ -91,19 +91,20 @@ func test(part uint64, others []string) []suite {
 	}
 	return append(
 		list,
-		tests("race", slices.Concat([]string{"-race"}, concurrent)...),
+		tests("race", slices.Concat([]string{"-race", "-timeout", "40m"}, concurrent)...),
 		tests(
-			"development", "-count", "1", "./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
+			"development", "-count", "1", "-timeout", "40m",
+			"./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
 			"./integration/fuzz", "./integration/goals", "./integration/hostkeys", "./integration/loopback", "./integration/manual",
 			"./integration/mutants", "./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites",
 			"./integration/writer", "./packaging/...",
 		),
 		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
-		tests("drains", "-run", drains, "./coordinator/control"),
+		tests("drains", "-timeout", "40m", "-run", drains, "./coordinator/control"),
 		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
 		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz"}},
-		tests("unit", others...),
+		tests("unit", slices.Concat([]string{"-timeout", "40m"}, others)...),
 		tests("bench", "./integration/bench/...").exclusively(),
 	)
 }
