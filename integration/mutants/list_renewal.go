@@ -33,7 +33,7 @@ var renewalMutants = []mutant{
 	},
 	{
 		name: "a-host-tells-what-libvirt-has-not-taken-up", file: "agent/hostpki/renewal.go", suite: inHostKeys,
-		is: "if err != nil || r.Written {", becomes: "if err != nil {",
+		is: "if err != nil || r.Written {", becomes: "if _ = r; err != nil {",
 	},
 	{
 		name: "the-authority-before-signs-for-hosts", file: "coordinator/keyring/keyring.go", suite: suite{pkg: "./coordinator/keyring"},
