@@ -124,6 +124,31 @@ func (l *List) IDs() []string {
 	return ids
 }
 
+// OlderThan tells that a list is older than the files of a member, by which one authority signs and these are trusted: the member's state
+// is not up to date yet, or was restored, and then the leader makes the list what the files say.
+func (l *List) OlderThan(issuing string, trusted []string) bool {
+	if len(l.All) == 0 {
+		return false
+	}
+	own := l.Named(issuing)
+	if own == nil || own.State == Announced || l.In(Issuing) == nil {
+		return true
+	}
+	outgoing := l.In(Outgoing)
+	return own.State == Issuing && outgoing != nil && !slices.Contains(trusted, outgoing.ID)
+}
+
+// Lacking are the IDs of those that sign, or are to, and whose keys a member does not have.
+func (l *List) Lacking(has func(id string) bool) []string {
+	var ids []string
+	for _, is := range []State{Announced, Issuing} {
+		if one := l.In(is); one != nil && !has(one.ID) {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
 // become puts one into a state.
 func (l *List) become(one *Authority, is State, at time.Time) {
 	one.State, one.Since = is, at

@@ -88,7 +88,7 @@ func (d succession) followAuthorities(ctx context.Context) {
 
 func (d succession) followOnce(ctx context.Context) error {
 	list := authorities.Of(d.store.Snapshot())
-	if d.outdated(&list) {
+	if list.OlderThan(d.vault.Issuing().ID(), d.vault.IDs()) {
 		list = authorities.List{}
 	}
 	// What one lacks does not keep the others from what is here.
@@ -124,21 +124,6 @@ func (d succession) followCluster(list *authorities.List) error {
 	return nil
 }
 
-// outdated tells that a list is older than this member's files: its state is not up to date yet, or was restored, and then the leader
-// makes the list what the files say.
-func (d succession) outdated(list *authorities.List) bool {
-	if len(list.All) == 0 {
-		return false
-	}
-	own := d.vault.Issuing().ID()
-	is := list.Named(own)
-	if is == nil || is.State == authorities.Announced || list.In(authorities.Issuing) == nil {
-		return true
-	}
-	outgoing := list.In(authorities.Outgoing)
-	return is.State == authorities.Issuing && outgoing != nil && !slices.Contains(d.vault.IDs(), outgoing.ID)
-}
-
 // takeAuthorities gets the keys of authorities that are not here yet from the leader, and tells it which ones are.
 func (d succession) takeAuthorities(ctx context.Context, list *authorities.List) error {
 	own, err := d.bearer()
@@ -146,11 +131,7 @@ func (d succession) takeAuthorities(ctx context.Context, list *authorities.List)
 		return err
 	}
 	holds, lacks := d.holds(), d.hypervisors.LacksAny(authorities.OfHypervisors(d.store.Snapshot()))
-	for _, is := range []authorities.State{authorities.Announced, authorities.Issuing} {
-		if one := list.In(is); one != nil && d.vault.Held(one.ID) == nil {
-			lacks = append(lacks, one.ID)
-		}
-	}
+	lacks = append(lacks, list.Lacking(func(id string) bool { return d.vault.Held(id) != nil })...)
 	x, now := d.store.Snapshot(), time.Now()
 	_, trusts := authorities.Confirm(x, own, holds, now)
 	_, follows := authorities.Follow(x, own, authorities.Holding(holds), now)

@@ -247,31 +247,19 @@ func (r *Ring) Signer(purpose pki.Purpose, list *authorities.List) (signer *pki.
 	return signer, list.Trusted(), signer != nil
 }
 
-// outdated tells that a list is older than the files: its state is not up to date yet, or was restored, and then the leader makes the list
-// what the files say.
+// outdated tells that a list is older than the files.
 func (r *Ring) outdated(purpose pki.Purpose, list *authorities.List) bool {
 	issuing := r.Issuing(purpose)
 	if issuing == nil {
 		return false
 	}
-	own := list.Named(issuing.ID())
-	if own == nil || own.State == authorities.Announced || list.In(authorities.Issuing) == nil {
-		return true
-	}
-	ids, err := pki.AuthorityIDs(r.Trusted(purpose))
-	outgoing := list.In(authorities.Outgoing)
-	return err != nil || own.State == authorities.Issuing && outgoing != nil && !slices.Contains(ids, outgoing.ID)
+	trusted, err := pki.AuthorityIDs(r.Trusted(purpose))
+	return err != nil || list.OlderThan(issuing.ID(), trusted)
 }
 
 // Lacks are the IDs of the authorities of a list that sign, or are to, and whose keys are not here.
 func (r *Ring) Lacks(list *authorities.List) []string {
-	var ids []string
-	for _, is := range []authorities.State{authorities.Announced, authorities.Issuing} {
-		if one := list.In(is); one != nil && r.Held(one.ID) == nil {
-			ids = append(ids, one.ID)
-		}
-	}
-	return ids
+	return list.Lacking(func(id string) bool { return r.Held(id) != nil })
 }
 
 // LacksAny is Lacks for all lists.

@@ -40,8 +40,8 @@ var renewalMutants = []mutant{
 		is: "	signer = r.Held(is.ID)\n", becomes: "	signer = r.Issuing(purpose)\n",
 	},
 	{
-		name: "an-older-list-says-whom-hosts-trust", file: "coordinator/keyring/keyring.go", suite: suite{pkg: "./coordinator/keyring"},
-		is: "if own == nil || own.State == authorities.Announced ||", becomes: "if own == nil ||",
+		name: "an-older-list-says-whom-hosts-trust", file: "coordinator/authorities/list.go", suite: suite{pkg: "./coordinator/authorities"},
+		is: "if own == nil || own.State == Announced ||", becomes: "if own == nil ||",
 	},
 	{
 		name: "anybody-endorses-an-authority", file: "shared/pki/tls.go", suite: inPKI.only("WhoPins"),
