@@ -14,7 +14,7 @@ TOOL     := $(GO) tool -modfile=.tools/go.mod
 export GOFLAGS := $(GOFLAGS) -tags=libvirt_dlopen -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build generate lint check test lab lab-down demo chaos admin sim schedules explore mutants goals fuzz vuln bench scale packages acceptance clean
+.PHONY: help deps build generate lint check test labs lab lab-down demo chaos admin sim schedules explore mutants goals fuzz vuln bench scale packages acceptance clean
 
 help: ## list the targets
 	@echo "Berth places virtual machines on libvirt hosts. Targets:"
@@ -38,9 +38,12 @@ lint: ## check format, vet and linters
 check: ## what to run before a commit: format, vet, linters, laws and short unit tests; no root, no network, no lab
 	@$(GO) run ./integration/suites check
 
-test: deps build packages ## run what a release needs, on labs and in containers (root); ARGS='-only moves,unit' for a part
+test: deps build packages ## run what a change needs, with an eighth of the long suites (root); ARGS='-only moves,unit' for some
 	@integration/lab/install-deps.sh bin/lab $(CONTAINERS)
 	@$(GO) run ./integration/suites $(if $(SEED),-seed $(SEED)) $(ARGS) test
+
+labs: deps build ## run every test that needs a lab, an hour on two processors (root)
+	@$(GO) run ./integration/suites -whole -only chaos,admin,moves,lab,storage,hypervisor,keys,script test
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
 	@$(LABKIT) up

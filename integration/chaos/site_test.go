@@ -19,7 +19,7 @@ import (
 
 var (
 	long = flag.Bool("long", os.Getenv("RELEASE") == "1", "every fault at every moment; RELEASE=1 asks for it, too")
-	labs = flag.Int("labs", 4, "how many labs there are, and so how many tests at a time")
+	labs = flag.Int("labs", 2, "how many labs there are, and so how many tests at a time")
 )
 
 // idle has the labs that no test uses now. One that is nil has to be raised: it was not needed before, or a test has spoiled it.

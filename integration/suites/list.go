@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -21,25 +25,42 @@ type suite struct {
 var product = []string{"./agent/...", "./coordinator/...", "./shared/..."}
 
 // concurrent are those of them whose goroutines share memory. The race detector makes a test five to ten times as slow, so the
-// others are tested without it: the pure engines start no goroutine (integration/arch).
+// others are tested without it: the pure engines start no goroutine (integration/arch), and most nouns of the command line neither.
 var concurrent = []string{
 	"./agent/hypervisor/...", "./agent/jobs", "./agent/session", "./agent/tasks", "./agent/telemetry", "./agent/watchdog",
-	"./coordinator/agents", "./coordinator/api/...", "./coordinator/cli/...", "./coordinator/consensus", "./coordinator/control/...",
-	"./coordinator/daemon", "./coordinator/fence", "./coordinator/inventory", "./coordinator/state", "./shared/logging", "./shared/rpc",
+	"./coordinator/agents", "./coordinator/api/...", "./coordinator/cli/event", "./coordinator/cli/fieldform", "./coordinator/cli/follow",
+	"./coordinator/cli/node", "./coordinator/cli/plan", "./coordinator/cli/resource", "./coordinator/cli/term", "./coordinator/cli/vm",
+	"./coordinator/consensus", "./coordinator/control/...", "./coordinator/daemon", "./coordinator/fence", "./coordinator/inventory",
+	"./coordinator/state", "./shared/logging", "./shared/rpc",
 }
 
-// labs are the packages whose tests raise labs, the slowest first.
-var labs = []string{"chaos", "admin", "moves", "lab", "storage", "hypervisor", "keys", "script"}
+// labs are the packages whose tests raise labs, the slowest first. Tests of those that are long are played in parts.
+var labs = []struct {
+	name string
+	long bool
+}{
+	{"chaos", true}, {"admin", true}, {"moves", true}, {"lab", true}, {"storage", true}, {"hypervisor", false}, {"keys", false}, {"script", false},
+}
 
-// bounds keep the random administrator from taking a slow machine's whole time. It says which seeds it did not come to.
-var bounds = map[string][]string{"admin": {"WITHIN=10m"}}
+// bounds are of suites that would take a slow machine's whole time: how long the random administrator begins further seeds, who says
+// which ones were not begun; and that chaos has one lab, because another suite has one at the same time.
+var (
+	bounds    = map[string][]string{"admin": {"WITHIN=5m"}}
+	arguments = map[string][]string{"chaos": {"-labs", "1"}}
+)
 
-// Of the long suites a run plays one part, and `make goals` plays all.
+// Of the long suites a run plays one part.
 const (
 	parts     = 8
 	seeds     = 20000 // of integration/faults
 	schedules = 5000  // of faults on Raft members
 )
+
+// part is the one that is played: its number, from 0 on, and how many there are.
+type part struct{ index, of uint64 }
+
+// whole is all of the long suites.
+var whole = part{of: 1}
 
 // raft are the long tests of consensus. The race detector has them in small.
 const raft = "^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore)"
@@ -80,14 +101,23 @@ func check() []suite {
 	}
 }
 
-// test is what a release of a small change needs. Of each kind the list begins with what takes longest. The packages of the product
-// that are not concurrent are given.
-func test(part uint64, others []string) []suite {
+// test is what a change needs. Of each kind the list begins with what takes longest. The packages of the product that are not
+// concurrent are given, and the folder of the packages with labs.
+func test(p part, others []string, integration string) ([]suite, error) {
 	list := []suite{{name: "acceptance", command: []string{"go", "run", "./integration/acceptance"}, waits: true}}
 	for _, lab := range labs {
 		// They run what is in bin, which the cache of the go command does not look at.
-		// The time is for a slow machine: on a quick one the slowest takes a quarter of an hour.
-		list = append(list, tests(lab, "-count", "1", "-timeout", "75m", "./integration/"+lab).with(bounds[lab]...).waiting())
+		// The time is for a slow machine.
+		run := []string{"-count", "1", "-timeout", "75m"}
+		if lab.long {
+			names, err := named(filepath.Join(integration, lab.name))
+			if err != nil {
+				return nil, err
+			}
+			run = append(run, "-run", "^("+strings.Join(p.tests(names), "|")+")$")
+		}
+		run = append(append(run, "./integration/"+lab.name), arguments[lab.name]...)
+		list = append(list, tests(lab.name, run...).with(bounds[lab.name]...).waiting())
 	}
 	return append(
 		list,
@@ -99,14 +129,55 @@ func test(part uint64, others []string) []suite {
 			"./integration/mutants", "./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites",
 			"./integration/writer", "./packaging/...",
 		),
-		tests("faults", "-timeout", "40m", "./integration/faults").with(share("SEEDS", seeds, part)...),
-		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(share("SCHEDULES", schedules, part)...),
+		tests("faults", "-timeout", "40m", "./integration/faults").with(p.seeds("SEEDS", seeds)...),
+		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(p.seeds("SCHEDULES", schedules)...),
 		tests("drains", "-timeout", "40m", "-run", drains, "./coordinator/control"),
 		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
-		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz"}},
+		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz", "-share", fmt.Sprint(p.of)}},
 		tests("unit", slices.Concat([]string{"-timeout", "40m"}, others)...),
 		tests("bench", "./integration/bench/...").exclusively(),
-	)
+	), nil
+}
+
+// named are the tests of the package in a folder, in the order of its files.
+func named(folder string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no test is in %s", folder)
+	}
+	return names, nil
+}
+
+// tests are those of the names that the part has. Neighbours are in different parts: they take the same time, as a rule.
+func (p part) tests(names []string) []string {
+	var mine []string
+	for i, name := range names {
+		if uint64(i)%p.of == p.index {
+			mine = append(mine, name)
+		}
+	}
+	return mine
+}
+
+// seeds is the environment of a suite that plays the part of some seeds.
+func (p part) seeds(count string, of uint64) []string {
+	each := of / p.of
+	return []string{fmt.Sprintf("%s=%d", count, each), fmt.Sprintf("FIRST=%d", p.index*each+1)}
 }
 
 // tests runs tests of packages.
@@ -127,10 +198,4 @@ func (s suite) waiting() suite {
 func (s suite) exclusively() suite {
 	s.alone = true
 	return s
-}
-
-// share is the environment of one part of a long suite.
-func share(count string, of, part uint64) []string {
-	each := of / parts
-	return []string{fmt.Sprintf("%s=%d", count, each), fmt.Sprintf("FIRST=%d", part*each+1)}
 }

@@ -1,7 +1,7 @@
 // Suites runs the suites of `make check` and `make test` side by side, prints what the failed ones print, and ends with a table
 // of the time that each took. Random tests draw from a seed that it prints. It is the same in every run, so that a change is
 // judged by what it changed, and not by luck: `make explore` and `make goals` look for what no seed has shown yet. Which part of the
-// long suites a run of `make test` plays follows from the commit.
+// long suites a run of `make test` plays follows from the commit; -whole plays all of them, as `make labs` does with what needs labs.
 package main
 
 import (
@@ -22,16 +22,17 @@ import (
 func main() {
 	seed := flag.Uint64("seed", 0, "of random tests; given, it also chooses the part of the long suites that is played")
 	only := flag.String("only", "", "comma-separated names of suites; default: all")
+	all := flag.Bool("whole", false, "play the long suites whole, and not the part that follows from the commit")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, flag.Arg(0), *only, *seed); err != nil {
+	if err := run(ctx, flag.Arg(0), *only, *seed, *all); err != nil {
 		fmt.Fprintln(os.Stderr, "suites:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, list, only string, seed uint64) error {
+func run(ctx context.Context, list, only string, seed uint64, all bool) error {
 	var chosen []suite
 	switch list {
 	case "check":
@@ -39,23 +40,28 @@ func run(ctx context.Context, list, only string, seed uint64) error {
 		chosen = check()
 		fmt.Printf("random tests draw from seed %d\n", seed)
 	case "test":
-		part := seed % parts
+		p := part{index: seed % parts, of: parts}
 		if seed == 0 {
-			seed, part = 1, commit(ctx)%parts
+			seed, p.index = 1, commit(ctx)%parts
+		}
+		if all {
+			p = whole
 		}
 		rest, err := others(ctx)
 		if err != nil {
 			return err
 		}
-		chosen = test(part, rest)
+		if chosen, err = test(p, rest, "integration"); err != nil {
+			return err
+		}
 		fmt.Printf(
-			"random tests draw from seed %d; part %d of %d of the long suites: %s of integration/faults, %s of Raft\n",
-			seed, part+1, parts, strings.Join(share("SEEDS", seeds, part), " "), strings.Join(share("SCHEDULES", schedules, part), " "),
+			"random tests draw from seed %d; part %d of %d of the long suites: of labs, %s of integration/faults, %s of Raft\n",
+			seed, p.index+1, p.of, strings.Join(p.seeds("SEEDS", seeds), " "), strings.Join(p.seeds("SCHEDULES", schedules), " "),
 		)
 	default:
 		return errors.New("say which list to run: check or test")
 	}
-	chosen, err := named(chosen, only)
+	chosen, err := pick(chosen, only)
 	if err != nil {
 		return err
 	}
@@ -76,8 +82,8 @@ func commit(ctx context.Context) uint64 {
 	return max(1, number)
 }
 
-// named are the suites with these names.
-func named(list []suite, only string) ([]suite, error) {
+// pick returns the suites with these names.
+func pick(list []suite, only string) ([]suite, error) {
 	if only == "" {
 		return list, nil
 	}

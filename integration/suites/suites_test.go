@@ -31,7 +31,11 @@ func TestFailuresAreShownAndEndTheRun(t *testing.T) {
 // A package with tests that no suite runs would never fail.
 func TestEveryPackageWithTestsIsRun(t *testing.T) {
 	run := make([]string, 0, 50)
-	for _, s := range test(0, product) {
+	list, err := test(whole, product, "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
 		if s.command[1] == "test" {
 			run = append(run, s.command[2:]...)
 		}
@@ -53,12 +57,30 @@ func TestEveryPackageWithTestsIsRun(t *testing.T) {
 	}
 }
 
-// All parts together play each seed once.
+// All parts together play each seed and each test of a lab once.
 func TestPartsAreWhole(t *testing.T) {
+	for _, lab := range labs {
+		names, err := named("../" + lab.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var played []string
+		for i := range uint64(parts) {
+			mine := part{i, parts}.tests(names)
+			if lab.long && len(mine) == 0 {
+				t.Errorf("%s: part %d has no test, so it would run all", lab.name, i)
+			}
+			played = append(played, mine...)
+		}
+		slices.Sort(played)
+		if slices.Sort(names); !slices.Equal(played, names) {
+			t.Errorf("%s: %s\nbut there are\n%s", lab.name, played, names)
+		}
+	}
 	if seeds%parts != 0 || schedules%parts != 0 {
 		t.Errorf("%d seeds or %d schedules do not make %d parts", seeds, schedules, parts)
 	}
-	if last := strings.Join(share("SEEDS", seeds, parts-1), " "); last != "SEEDS=2500 FIRST=17501" {
+	if last := strings.Join(part{parts - 1, parts}.seeds("SEEDS", seeds), " "); last != "SEEDS=2500 FIRST=17501" {
 		t.Error(last)
 	}
 }
@@ -84,10 +106,10 @@ func TestNoPackageIsLeftOut(t *testing.T) {
 }
 
 func TestOnlyKnownSuitesAreChosen(t *testing.T) {
-	if some, err := named(check(), "lint,unit"); err != nil || len(some) != 2 || some[1].name != "unit" {
+	if some, err := pick(check(), "lint,unit"); err != nil || len(some) != 2 || some[1].name != "unit" {
 		t.Errorf("%v, %v", some, err)
 	}
-	if _, err := named(check(), "lint,nothing"); err == nil || !strings.Contains(err.Error(), "unit") {
+	if _, err := pick(check(), "lint,nothing"); err == nil || !strings.Contains(err.Error(), "unit") {
 		t.Errorf("%v", err)
 	}
 }
