@@ -62,11 +62,15 @@ type part struct{ index, of uint64 }
 // whole is all of the long suites.
 var whole = part{of: 1}
 
-// raft are the long tests of consensus. The race detector has them in small.
+// raft are the long tests of consensus.
 const raft = "^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore)"
 
-// drains are the long tests of random drains. The race detector has them in small.
-const drains = "^TestRandomDrains"
+// decisions are the long tests of what a leader decides, by itself and beside the simulator.
+const decisions = "^Test(RandomDrains|TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
+
+// alone are those of both that share no memory which shorter tests do not share as well: processes that are killed, and a leader that
+// decides the same thing again and again. They are not tried with the race detector.
+const alone = "^Test(AKilledMember|AMemberWhoseDisk|ADamagedStore|TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
 
 // others are the packages of the product that are not concurrent.
 func others(ctx context.Context) ([]string, error) {
@@ -121,7 +125,7 @@ func test(p part, others []string, integration string) ([]suite, error) {
 	}
 	return append(
 		list,
-		tests("race", slices.Concat([]string{"-race", "-timeout", "40m"}, concurrent)...),
+		tests("race", slices.Concat([]string{"-race", "-timeout", "40m", "-skip", alone}, concurrent)...),
 		tests(
 			"development", "-count", "1", "-timeout", "40m",
 			"./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
@@ -131,7 +135,7 @@ func test(p part, others []string, integration string) ([]suite, error) {
 		),
 		tests("faults", "-timeout", "40m", "./integration/faults").with(p.seeds("SEEDS", seeds)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(p.seeds("SCHEDULES", schedules)...),
-		tests("drains", "-timeout", "40m", "-run", drains, "./coordinator/control"),
+		tests("decisions", "-timeout", "40m", "-run", decisions, "./coordinator/control"),
 		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
 		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz", "-share", fmt.Sprint(p.of)}},
 		tests("unit", slices.Concat([]string{"-timeout", "40m"}, others)...),

@@ -105,6 +105,15 @@ func TestNoPackageIsLeftOut(t *testing.T) {
 	}
 }
 
+// What the race detector leaves out is run without it.
+func TestWhatIsNotRacedIsRun(t *testing.T) {
+	for name := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(alone, "^Test("), ")"), "|") {
+		if !strings.Contains(raft+decisions, name) {
+			t.Errorf("no suite runs %s", name)
+		}
+	}
+}
+
 func TestOnlyKnownSuitesAreChosen(t *testing.T) {
 	if some, err := pick(check(), "lint,unit"); err != nil || len(some) != 2 || some[1].name != "unit" {
 		t.Errorf("%v, %v", some, err)
