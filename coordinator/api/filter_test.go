@@ -99,7 +99,7 @@ func TestListsAreNarrowed(t *testing.T) {
 		{"node", &berthv1.Filter{States: []string{"maintenance", "up"}}, "hv1 hv2"},
 		{"node", &berthv1.Filter{States: []string{"draining", "fenced"}}, ""},
 		{"operation", &berthv1.Filter{Nodes: []string{"hv2"}, Customers: []string{"acme"}, States: []string{"running"}}, "o1"},
-		{"operation", &berthv1.Filter{States: []string{"done", "failed"}}, ""},
+		{"operation", &berthv1.Filter{States: []string{"done", "failed", "cancelled"}}, ""},
 		{"operation", &berthv1.Filter{Groups: []string{"front"}}, ""},
 		{"decision", &berthv1.Filter{Labels: []string{"web"}}, "01"},
 		{"decision", &berthv1.Filter{Customers: []string{"acme"}}, "02 01"},
@@ -161,6 +161,9 @@ func TestHistoryIsNarrowed(t *testing.T) {
 		{ID: "o3", Kind: operation.Stop, VM: "v9", VMName: "gone", Source: "n2", Caller: "berth"},
 	} {
 		op.Phase, op.Result, op.CreatedAt, op.EndedAt = operation.Ended, operation.Done, hour(i+1), hour(i+1)
+		if op.Kind == operation.Stop {
+			op.Cancel, op.Result = true, operation.Failed
+		}
 		m.update(op)
 		m.propose(state.Command{
 			Kind: "test",
@@ -242,6 +245,8 @@ func TestHistoryIsNarrowed(t *testing.T) {
 		{"operations decisions events", &berthv1.Filter{Labels: []string{"web"}}, "2 1"},
 		{"operations decisions events", &berthv1.Filter{Customers: []string{"acme"}, Since: at(2)}, "2"},
 		{"operations", &berthv1.Filter{Kinds: []string{"start", "stop"}}, "3 1"},
+		{"operations", &berthv1.Filter{States: []string{"cancelled"}}, "3"},
+		{"operations", &berthv1.Filter{States: []string{"failed"}}, ""},
 		{"decisions", &berthv1.Filter{Kinds: []string{"drain"}}, "3"},
 		{"events", &berthv1.Filter{Kinds: []string{"vm"}}, "3 2 1"},
 		{"events", &berthv1.Filter{Kinds: []string{"vm.start", "node"}}, "5 4 1"},

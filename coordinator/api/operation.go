@@ -24,6 +24,9 @@ const progressEvery = 500 * time.Millisecond
 // operationResult begins the names of the results of operations in the protocol.
 const operationResult = "OPERATION_RESULT_"
 
+// cancelled is the state of an operation that failed because somebody has cancelled it.
+const cancelled = string(operation.OutcomeCancelled)
+
 // ListOperations answers with the newest operations.
 func (s *planCalls) ListOperations(
 	ctx context.Context, request *connect.Request[berthv1.ListOperationsRequest],
@@ -41,7 +44,7 @@ func (s *planCalls) ListOperations(
 		operations = slices.DeleteFunc(operations, func(op operation.Operation) bool { return !op.Live() })
 	}
 	filter, err := p.FilterOf(request.Msg.GetFilter(),
-		p.Happened("operation", answer.Words(berthv1.OperationResult_name, operationResult), operation.KindNames()))
+		p.Happened("operation", append(answer.Words(berthv1.OperationResult_name, operationResult), cancelled), operation.KindNames()))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +54,11 @@ func (s *planCalls) ListOperations(
 			return nil, false
 		}
 		message := s.live(&op)
-		return message, filter.Is(answer.Word(message.GetResult().String(), operationResult))
+		word := answer.Word(message.GetResult().String(), operationResult)
+		if message.GetCancelled() {
+			word = cancelled
+		}
+		return message, filter.Is(word)
 	}
 	query := filter.Query()
 	if query.Before, err = page.InPast(); err != nil {

@@ -141,6 +141,30 @@ func TestEachScreenShowsWhatTheAPISaysAndTheCommandThatDoes(t *testing.T) {
 	}
 }
 
+// What somebody has cancelled is not shown as a failure.
+func TestCancelledIsNotShownAsFailed(t *testing.T) {
+	h := newHall(t)
+	op := clitest.CannedOperation("migrate", clitest.Failed)
+	op.Cancelled = true
+	h.fake.OnHistory = func(*berthv1.ListHistoryRequest) (*berthv1.ListHistoryResponse, error) {
+		return &berthv1.ListHistoryResponse{SchemaVersion: "1", Entries: []*berthv1.HistoryEntry{
+			{Index: 1, What: &berthv1.HistoryEntry_Operation{Operation: op}},
+		}}, nil
+	}
+	h.fake.OnGetOp = func(*berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error) {
+		return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: op}, nil
+	}
+	h.fake.OnGetVM = func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error) {
+		return &berthv1.GetVMResponse{SchemaVersion: "1", Vm: &berthv1.VM{Name: "web1"}, Operation: op}, nil
+	}
+	for _, path := range []string{"/operations/op1", "/events?of=operations", "/vms/web1"} {
+		answer, body := h.ask(http.MethodGet, path, "good", nil)
+		if answer.StatusCode != http.StatusOK || !strings.Contains(body, "cancelled") || strings.Contains(body, "failed") {
+			t.Errorf("%s: %d\n%s", path, answer.StatusCode, body)
+		}
+	}
+}
+
 func TestNothingIsShownBeforeLogin(t *testing.T) {
 	h := newHall(t)
 	for path := range screens {

@@ -992,7 +992,11 @@ func TestACancelledMigrationLeavesTheVMWhereItIs(t *testing.T) {
 		if op.Result != operation.Failed || after.Holder != vm.Holder || after.Operation != "" {
 			t.Errorf("operation %+v, vm %+v", op, after)
 		}
-		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, ""); !isCode(err, lead.Conflict) {
+		if ended, failed := w.told("vm.migrate-cancelled"), w.told("vm.migrate-failed"); len(ended) != 1 || len(failed) > 0 {
+			t.Errorf("what somebody has cancelled is told as %v, and as a failure: %v", ended, failed)
+		}
+		if _, err := w.CancelOperation(t.Context(), moved.Operation.ID, ""); !isCode(err, lead.Conflict) ||
+			!strings.Contains(err.Error(), "has ended already (cancelled)") {
 			t.Errorf("cancelling what has ended: %v", err)
 		}
 	})

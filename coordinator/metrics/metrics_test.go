@@ -108,6 +108,8 @@ func history(totals *Totals, seen *view.View) {
 	failed := *migrated
 	failed.Result, failed.Migration = operation.Failed, &operation.MigrationStats{DataProcessed: units.GiB}
 	totals.Ended(&failed)
+	failed.Cancel = true
+	totals.Ended(&failed)
 	totals.Ended(&operation.Operation{Kind: operation.Start, Result: operation.Done, EndedAt: noon})
 	totals.Ended(&operation.Operation{Kind: operation.Start, Result: operation.Done, EndedAt: noon.Add(-2 * time.Hour)})
 }

@@ -93,7 +93,7 @@ func (t *Totals) Ended(op *operation.Operation) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.operations[[2]string{string(op.Kind), string(op.Result)}]++
+	t.operations[[2]string{string(op.Kind), op.Outcome()}]++
 	if op.Kind != operation.Migrate || op.Migration == nil {
 		return
 	}

@@ -205,6 +205,17 @@ type MigrationStats struct {
 // Live tells whether the operation still holds its VM and its reservation.
 func (o *Operation) Live() bool { return o.Phase != Ended }
 
+// Cancelled tells whether the operation came to nothing after somebody had asked for its end. What was done all the same is done.
+func (o *Operation) Cancelled() bool { return o.Cancel && o.Result == Failed }
+
+// Outcome is the word for how the operation ended, as people have it: who has cancelled one does not read that it failed.
+func (o *Operation) Outcome() string {
+	if o.Cancelled() {
+		return string(OutcomeCancelled)
+	}
+	return string(o.Result)
+}
+
 // Reservation is what the operation holds on the node that is to have the VM, or has it larger, if anything.
 func (o *Operation) Reservation() (model.Reservation, bool) {
 	there := o.Kind == Resize

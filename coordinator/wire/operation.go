@@ -33,7 +33,7 @@ func Operation(op operation.Operation) *berthv1.Operation {
 		PlanId:     op.Plan,
 
 		Doing:       op.Doing(),
-		Cancelled:   op.Cancel && op.Result == operation.Failed,
+		Cancelled:   op.Cancelled(),
 		CopyStorage: op.CopyStorage,
 		Resolution:  op.Resolution,
 		ResolvedBy:  op.ResolvedBy,

@@ -3,6 +3,10 @@ package main
 // liveMutants break what people do to guests that run.
 var liveMutants = []mutant{
 	{
+		name: "a-cancelled-operation-failed", file: "coordinator/operation/operation.go", suite: inControl.only("ACancelledMigration"),
+		is: "return o.Cancel && o.Result == Failed", becomes: "return o.Cancel && o.Result == Parked",
+	},
+	{
 		name: "a-guest-is-resumed-beside-another", file: "coordinator/api/guests/act.go", suite: inAPI.only("NotResumedBesideAnother"),
 		is: "case vm.Holder != \"\" && len(others) > 0:", becomes: "case vm.Holder != \"\" && len(others) > 99:",
 	},

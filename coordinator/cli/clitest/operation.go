@@ -13,7 +13,7 @@ import (
 // operationFake answers about operations.
 type operationFake struct {
 	OnListOps func(*berthv1.ListOperationsRequest) (*berthv1.ListOperationsResponse, error)
-	getOp     func(*berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error)
+	OnGetOp   func(*berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error)
 	OnWatchOp func(context.Context, *berthv1.WatchOperationRequest, func(*berthv1.WatchOperationResponse) error) error
 	cancelOp  func(*berthv1.CancelOperationRequest) (*berthv1.CancelOperationResponse, error)
 	resolveOp func(*berthv1.ResolveOperationRequest) (*berthv1.ResolveOperationResponse, error)
@@ -21,7 +21,7 @@ type operationFake struct {
 
 func (f *operationFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListOperationsProcedure, &f.OnListOps)
-	unary(l, berthv1connect.BerthServiceGetOperationProcedure, &f.getOp)
+	unary(l, berthv1connect.BerthServiceGetOperationProcedure, &f.OnGetOp)
 	serverStream(l, berthv1connect.BerthServiceWatchOperationProcedure, &f.OnWatchOp)
 	unary(l, berthv1connect.BerthServiceCancelOperationProcedure, &f.cancelOp)
 	unary(l, berthv1connect.BerthServiceResolveOperationProcedure, &f.resolveOp)
@@ -36,7 +36,7 @@ func cannedOperationAnswers() operationFake {
 				SchemaVersion: "1", Operations: []*berthv1.Operation{CannedOperation("migrate", Running), CannedOperation("start", Done), stuck},
 			}, nil
 		},
-		getOp: func(r *berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error) {
+		OnGetOp: func(r *berthv1.GetOperationRequest) (*berthv1.GetOperationResponse, error) {
 			switch r.GetId() {
 			case "parked":
 				return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: CannedParked()}, nil

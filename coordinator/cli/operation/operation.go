@@ -51,7 +51,7 @@ func listCommand(a *term.App) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&running, "running", false, "only those that have not ended")
 	list.VMFlags(cmd, a, "from or to", "VMs of ")
-	list.StateFlags(cmd, a, "VMs", "running", "done", "failed", "parked")
+	list.StateFlags(cmd, a, "VMs", "running", "done", "failed", "cancelled", "parked")
 	list.PastFlags(cmd, a, "only those of `KIND`, for instance start, migrate", operation.KindNames()...)
 	list.Flag(cmd,
 		term.ByText("name", (*berthv1.Operation).GetVm),

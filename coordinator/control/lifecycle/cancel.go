@@ -25,7 +25,7 @@ func (o *Operations) CancelOperation(ctx context.Context, id, caller string) (op
 		case !op.Live():
 			return op, &lead.Error{
 				Code: lead.Conflict, Subject: "operation/" + id, Operation: id,
-				Message: fmt.Sprintf("operation %s has ended already (%s)", id, op.Result), NextStep: "nothing is left to cancel",
+				Message: fmt.Sprintf("operation %s has ended already (%s)", id, op.Outcome()), NextStep: "nothing is left to cancel",
 			}
 		case op.Bound() != operation.Bound{} && (!op.TakesBack() || o.Heard(op.Source)):
 			bound := op.Bound()

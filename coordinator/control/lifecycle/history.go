@@ -66,7 +66,10 @@ func clearingNode(op operation.Operation) string {
 }
 
 func endEvent(op operation.Operation) (kind, message string) {
-	if op.Result == operation.Failed {
+	switch {
+	case op.Cancelled():
+		return fmt.Sprintf("vm.%s-cancelled", op.Kind), op.Message
+	case op.Result == operation.Failed:
 		return fmt.Sprintf("vm.%s-failed", op.Kind), op.Message
 	}
 	return op.Ended()

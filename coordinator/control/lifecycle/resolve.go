@@ -96,7 +96,7 @@ func hindered(snapshot *state.Snapshot, op operation.Operation, vm model.VM, obs
 		)
 		refuse.NextStep = fmt.Sprintf("see 'berth operation show %s'", op.ID)
 		if !op.Live() {
-			refuse.Message = fmt.Sprintf("operation %s has ended (%s): there is nothing to decide", op.ID, op.Result)
+			refuse.Message = fmt.Sprintf("operation %s has ended (%s): there is nothing to decide", op.ID, op.Outcome())
 		}
 	case operation.KeepsUnknown:
 		refuse.Code, refuse.Message, refuse.NextStep = lead.Invalid, "whose copy is to be kept is not said", "give --keep source, target or none"
