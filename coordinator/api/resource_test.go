@@ -301,3 +301,19 @@ func TestResources(t *testing.T) {
 		}
 	})
 }
+
+// Another word for what is set already is a change: an export writes it as it was given last.
+func TestAPlannerIsExportedAsItWasGiven(t *testing.T) {
+	d := newDeclarer(t)
+	d.add("zone", "fra", nil, map[string]string{"planner": "first-fit"})
+	for _, word := range []string{"FirstFitPlanner", "first-fit"} {
+		changed, err := d.change(&berthv1.ChangeResourceRequest{Kind: "zone", Name: "fra", Settings: map[string]string{"planner": word}})
+		if err != nil || changed.GetSettings()["planner"] != "first-fit" {
+			t.Errorf("%s: shown is %v, %v", word, changed, err)
+		}
+		answer, err := d.client.ExportEstate(t.Context(), connect.NewRequest(&berthv1.ExportEstateRequest{}))
+		if err != nil || !strings.Contains(string(answer.Msg.GetDocument()), "planner: "+word+"\n") {
+			t.Errorf("%s: exported is %v, %s", word, err, answer.Msg.GetDocument())
+		}
+	}
+}

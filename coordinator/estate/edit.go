@@ -15,7 +15,7 @@ import (
 // underscores. What is not named stays as it is.
 type Wanted struct {
 	Links    map[string]string   // names of what it links to
-	Settings map[string]string   // as people write them
+	Settings map[string]string   // as people write them; an export writes a word of the designs as it was given
 	Lists    map[string][]string // whole lists; an empty one is unset
 	Members  map[string][]string // whole lists of names of VMs or nodes; an empty one is unset
 	Unset    []string            // links, settings and lists
@@ -59,6 +59,7 @@ func Edit(now State, r model.Resource, wanted Wanted) (model.Resource, error) {
 		return model.Resource{}, schema.Problems(e.problems)
 	}
 	r.Links, r.Settings, r.Lists, r.Members = cloned(r.Links), cloned(r.Settings), cloned(r.Lists), cloned(r.Members)
+	r.Spelled = cloned(r.Spelled)
 	for _, name := range slices.Sorted(maps.Keys(wanted.Links)) {
 		e.link(&r, fieldName(name), wanted.Links[name])
 	}
@@ -75,7 +76,7 @@ func Edit(now State, r model.Resource, wanted Wanted) (model.Resource, error) {
 		e.unset(&r, fieldName(name))
 	}
 	r.Links, r.Settings = canonicalLinks(r.Kind, r.Links), nilIfEmpty(r.Settings)
-	r.Lists, r.Members = nilIfEmpty(r.Lists), nilIfEmpty(r.Members)
+	r.Lists, r.Members, r.Spelled = nilIfEmpty(r.Lists), nilIfEmpty(r.Members), nilIfEmpty(r.Spelled)
 	if err := schema.Problems(e.problems); err != nil {
 		return model.Resource{}, err
 	}
@@ -179,6 +180,12 @@ func (e *editor) setting(r *model.Resource, name, value string) {
 		return
 	}
 	r.Settings[name] = canonical
+	switch form := e.form.Settings[at]; {
+	case form.IsAlias(value):
+		r.Spelled[name] = value
+	case r.Kind != model.KindGroup: // whose fields are spelled, not their values
+		delete(r.Spelled, name)
+	}
 }
 
 func (e *editor) list(r *model.Resource, name string, words []string) {
@@ -236,6 +243,9 @@ func (e *editor) unset(r *model.Resource, name string) {
 	}
 	delete(r.Links, name)
 	delete(r.Settings, name)
+	if r.Kind != model.KindGroup {
+		delete(r.Spelled, name)
+	}
 	delete(r.Lists, name)
 	delete(r.Members, name)
 }

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"berth/coordinator/model"
+	"berth/coordinator/schema"
 )
 
 // declaredIn is one entry of a document, as whoever reads YAML has it.
@@ -148,8 +150,47 @@ func TestAnotherPlannerHasNoOlderName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	edited.Spelled = zone.Spelled // as earlier releases have left it
 	text := export(t, now.withResource(edited), false)
 	if strings.Contains(text, "FirstFitPlanner") || !strings.Contains(text, "planner: user-dispersing") {
 		t.Errorf("exported is\n%s", text)
+	}
+}
+
+// What is added or set by a word of the designs is exported by it, as what a document has declared; our own word is our own again.
+func TestWhatIsSetIsExportedAsItWasGiven(t *testing.T) {
+	for _, kind := range []model.Kind{model.KindOffer, model.KindZone, model.KindPolicy} {
+		now := town(t)
+		planner := func(word string) Wanted {
+			wanted := Wanted{Settings: map[string]string{model.SettingPlanner: word}}
+			if kind == model.KindOffer {
+				wanted.Settings["for"] = "vm"
+			}
+			return wanted
+		}
+		r, err := NewResource(now, kind, "g", planner("FirstFitPlanner"), "g", time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := []string{"FirstFitPlanner", "first-fit", "FirstFitPlanner", "UserDispersingPlanner", "first-fit"}
+		if kind == model.KindOffer {
+			words = words[:3] // its planner is for good, but not the word for it
+		}
+		for _, word := range words {
+			before := now.withResource(r)
+			if r, err = Edit(before, r, planner(word)); err != nil {
+				t.Fatal(err)
+			}
+			text := export(t, before.withResource(r), false)
+			if form, _ := schema.FormOf(kind); declaredIn(t, text, form.Plural, "g")[model.SettingPlanner] != word {
+				t.Errorf("%s set to %s is exported as\n%s", kind, word, text)
+			}
+		}
+		if kind == model.KindOffer {
+			continue
+		}
+		if r, err = Edit(now.withResource(r), r, Wanted{Unset: []string{model.SettingPlanner}}); err != nil || len(r.Spelled) > 0 {
+			t.Errorf("%s without a planner is spelled %v, %v", kind, r.Spelled, err)
+		}
 	}
 }

@@ -339,7 +339,7 @@ func placing(kind model.Kind) bool {
 
 // sameResource tells whether a change changed nothing.
 func sameResource(a, b model.Resource) bool {
-	return maps.Equal(a.Links, b.Links) && maps.Equal(a.Settings, b.Settings) &&
+	return maps.Equal(a.Links, b.Links) && maps.Equal(a.Settings, b.Settings) && maps.Equal(a.Spelled, b.Spelled) &&
 		slices.Equal(a.Keys, b.Keys) && slices.Equal(a.NodeKeys, b.NodeKeys) && maps.EqualFunc(a.Lists, b.Lists, slices.Equal)
 }
 

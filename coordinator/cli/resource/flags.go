@@ -118,6 +118,9 @@ func (d *declaration) read(cmd *cobra.Command) (said saidOf, err error) {
 			if said.settings[setting.Name], err = setting.Canonical(value.Text); err != nil {
 				return saidOf{}, term.Usage(cmd, err)
 			}
+			if setting.IsAlias(value.Text) { // an export writes it as it was given
+				said.settings[setting.Name] = value.Text
+			}
 		}
 	}
 	said.lists, err = d.lists.read(cmd, d.form)

@@ -148,3 +148,20 @@ func TestImportingAnImage(t *testing.T) {
 		}
 	}
 }
+
+// A word of the designs goes to the coordinators as it was given, and one of nobody's goes nowhere.
+func TestAPlannerIsSentAsItWasGiven(t *testing.T) {
+	f := clitest.Steady()
+	w, _ := clitest.NewSite(t, f)
+	w.Run("offer", "add", "spread", "--for", "vm", "--planner", "UserDispersingPlanner")
+	w.Run("zone", "set", "fra", "--planner", "FirstFitPlanner")
+	w.Run("zone", "set", "fra", "--planner", "first-fit")
+	added, changed := clitest.Asked[berthv1.AddResourceRequest](f), clitest.Asked[berthv1.ChangeResourceRequest](f)
+	if len(added) != 1 || added[0].GetSettings()["planner"] != "UserDispersingPlanner" || len(changed) != 2 ||
+		changed[0].GetSettings()["planner"] != "FirstFitPlanner" || changed[1].GetSettings()["planner"] != "first-fit" {
+		t.Errorf("asked for %v and %v", added, changed)
+	}
+	if said := w.Run("zone", "set", "fra", "--planner", "SecondFitPlanner"); said.Exit != term.WrongUsage {
+		t.Errorf("exit %d, %q", said.Exit, said.ErrOut)
+	}
+}
