@@ -158,33 +158,3 @@ func maintenanceWords(a *term.App) cobra.CompletionFunc {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 }
-
-func removeCommand(a *term.App) *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use: "delete NODE", Aliases: []string{"remove"},
-		Short: "Forget a node that holds no VM, and refuse its agent from then on", Args: term.Arguments(1, "NODE"),
-		Long: `Forget a node that holds no VM, and refuse its agent from then on. The host and what runs on it are not touched. With a
-new token the host can join again, as a new node.`,
-		Example: `  berth node delete node3
-  berth node delete node3 --yes`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			question := fmt.Sprintf("Forget node/%s? Its agent is refused from then on; to come back, the host has to join again.", args[0])
-			if err := term.Confirm(cmd, yes, question); err != nil {
-				return err
-			}
-			answer, err := term.AskOnce(a, cmd, term.Client.RemoveNode,
-				&berthv1.RemoveNodeRequest{Node: args[0], RequestId: term.RequestID()})
-			if err != nil {
-				return err
-			}
-			return a.Print(cmd, term.Result{
-				Message: answer, Names: []string{"node/" + args[0]},
-				Text: func(p *term.Page, _ bool) { p.Line("node/%s removed; its agent is refused from now on", args[0]) },
-			})
-		},
-		ValidArgsFunction: term.CompleteFirst(a.NodeNames()),
-	}
-	term.ConfirmFlag(cmd, &yes)
-	return cmd
-}

@@ -19,13 +19,22 @@ func ConfirmFlag(cmd *cobra.Command, yes *bool) {
 
 // Confirm asks before something that cannot be taken back. Where nobody can be asked, --yes has to stand on the line.
 func Confirm(cmd *cobra.Command, yes bool, question string) error {
+	return ConfirmWhat(cmd, yes, func() (string, error) { return question, nil })
+}
+
+// ConfirmWhat is Confirm with a question that names what is at stake: it is looked up only where somebody is asked.
+func ConfirmWhat(cmd *cobra.Command, yes bool, question func() (string, error)) error {
 	if yes {
 		return nil
 	}
 	if !IsTerminal(cmd.InOrStdin()) {
 		return Usagef(cmd, "this cannot be taken back and there is no terminal to ask on: repeat it with --yes")
 	}
-	return AskFirst(cmd, question)
+	asked, err := question()
+	if err != nil {
+		return err
+	}
+	return AskFirst(cmd, asked)
 }
 
 // AskFirst asks on the terminal that the command was typed on.

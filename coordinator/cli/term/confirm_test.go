@@ -1,10 +1,10 @@
 package term_test
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/coordinator/cli/clitest"
 	"berth/coordinator/cli/term"
@@ -39,10 +39,12 @@ func TestAnInterruptAnswersTheQuestion(t *testing.T) {
 	w, _ := clitest.NewSite(t, f)
 	_, w.In = clitest.OpenTerminal(t) // nobody types anything
 	ctx, interrupt := context.WithCancel(t.Context())
-	time.AfterFunc(200*time.Millisecond, interrupt)
-	said := w.RunContext(ctx, "node", "delete", "node1")
-	if said.Exit != term.Interrupted || !strings.HasSuffix(said.ErrOut, "[y/N] \nberth: interrupted: nothing was changed\n") {
-		t.Errorf("exit %d, %q", said.Exit, said.ErrOut)
+	defer interrupt()
+	var out bytes.Buffer
+	errOut := clitest.Until{Word: "[y/N] ", Then: interrupt}
+	exit := w.RunTo(ctx, &out, &errOut, "node", "delete", "node1")
+	if exit != term.Interrupted || !strings.HasSuffix(errOut.String(), "[y/N] \nberth: interrupted: nothing was changed\n") {
+		t.Errorf("exit %d, %q", exit, errOut.String())
 	}
 	if len(clitest.Asked[berthv1.RemoveNodeRequest](f)) > 0 {
 		t.Error("the node was removed")
