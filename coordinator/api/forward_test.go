@@ -20,6 +20,7 @@ import (
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/rpc"
+	"berth/shared/units"
 )
 
 // Three members; every call is made at one that does not lead.
@@ -191,7 +192,16 @@ func TestTheLeaderDies(t *testing.T) {
 
 func TestWithoutAQuorum(t *testing.T) {
 	c := newCloud(t, 3)
-	last := c.follower()
+	lead, last := c.leader(), c.follower()
+	lead.addNode("n1", "hv1")
+	lead.addNode("n2", "hv2")
+	lead.stand()
+	lead.reportIdle("n1", 64*units.GiB)
+	last.stand()
+	seen, err := last.operator().Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+	if err != nil || seen.Msg.GetNodesUp() != 1 || seen.Msg.HeardSeconds != nil {
+		t.Fatalf("with a leader: %v, %v", seen, err)
+	}
 	for _, m := range c.members {
 		if m != last {
 			m.kill()
@@ -203,16 +213,21 @@ func TestWithoutAQuorum(t *testing.T) {
 	})
 	client := last.operator()
 	began := time.Now()
-	_, err := client.ListNodes(t.Context(), connect.NewRequest(&berthv1.ListNodesRequest{}))
+	_, err = client.ListNodes(t.Context(), connect.NewRequest(&berthv1.ListNodesRequest{}))
 	wantRefusal(t, err, rpc.NoLeader, "")
 	if took := time.Since(began); took > gate.LeaderPatience+2*time.Second {
 		t.Errorf("it took %s to say so", took)
 	}
 	_, err = client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
 	wantRefusal(t, err, rpc.NoLeader, "")
+	later := last.now().Add(40 * time.Second)
+	last.stands.Store(&later)
 	status, err := client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{Stale: true}))
 	if err != nil || !status.Msg.GetStale() || status.Msg.GetLeader() != "" || len(status.Msg.GetMembers()) != 3 {
 		t.Fatalf("the stale status: %v, %v", status, err)
+	}
+	if known := status.Msg; known.GetNodesUp() != 1 || known.GetNodesTotal() != 2 || known.GetHeardSeconds() != 40 {
+		t.Errorf("what was up is told as %v", known)
 	}
 	if !slices.ContainsFunc(status.Msg.GetProblems(), func(line string) bool { return strings.Contains(line, "no leader") }) {
 		t.Errorf("its problems: %q", status.Msg.GetProblems())
