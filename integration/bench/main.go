@@ -22,8 +22,10 @@ import (
 	"syscall"
 	"time"
 
+	"berth/coordinator/view"
 	"berth/integration/bench/figures"
 	"berth/integration/bench/report"
+	"berth/integration/bench/softrules"
 	"berth/integration/lab"
 )
 
@@ -48,6 +50,10 @@ var sections = []section{
 		return figures.Measure(ctx, b.rounds(3, 20))
 	}},
 	{[]string{"P6"}, measureSequence},
+	{[]string{"P1g", "P6g"}, func(ctx context.Context, b *bench) ([]report.Row, error) {
+		columns := func(nodes int) *view.Columns { return grouped(newCrowd(nodes)) }
+		return softrules.Measure(ctx, softrules.Site{Columns: columns, Request: newcomer(group), At: decidedAt}, b.rounds(1, 10))
+	}},
 	{[]string{"P7"}, measureCustomers},
 	{[]string{"EXPLAIN"}, measureExplanation},
 	{[]string{"SHAPE"}, measureShape},
