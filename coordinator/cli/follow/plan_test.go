@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,42 @@ func TestAnInterruptStopsADrain(t *testing.T) {
 	clitest.Golden(t, "node-drain-interrupted.golden", out.String()+clitest.ErrSection(errOut.String()))
 	if sent := clitest.Asked[berthv1.CancelPlanRequest](f); len(sent) != 1 || sent[0].GetAbort() || sent[0].GetId() != "3nqk7d2m0p1ab" {
 		t.Errorf("the coordinator was asked %v", sent)
+	}
+}
+
+// A terminal shows an interrupt as ^C in the line of a bar. What is said then stands in a line of its own, from its beginning.
+func TestAnInterruptAtABarIsAnsweredInALineOfItsOwn(t *testing.T) {
+	tty, shown := clitest.Terminal(t)
+	f := clitest.Steady()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	cancelled := make(chan struct{})
+	f.OnWatchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, send clitest.SendPlan) error {
+		err := errors.Join(send(clitest.DrainOf("running", "moved", "moving", "waiting")), shown.Await(ctx, "web1 -> node3"))
+		if err != nil {
+			return err
+		}
+		interrupt()
+		select {
+		case <-cancelled:
+			return send(clitest.DrainOf("cancelled", "moved", "moved", "left"))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	f.OnCancelPlan = func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {
+		defer close(cancelled)
+		plan := clitest.DrainOf("cancelled", "moved", "moving", "left")
+		plan.EndedAt = nil // what copies is let end
+		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
+	}
+	w, _ := clitest.NewSite(t, f)
+	exit := w.RunTo(ctx, io.Discard, tty, "node", "drain", "node1", "--yes")
+	_ = tty.Close()
+	<-shown.Done
+	before, _, said := strings.Cut(shown.String(), "note: stopping: ")
+	if exit != term.Interrupted || !said || !strings.HasSuffix(before, "\r\x1b[K") {
+		t.Errorf("exit %d, the screen at the end: %q", exit, before[max(0, len(before)-500):])
 	}
 }
 
