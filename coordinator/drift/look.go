@@ -209,11 +209,12 @@ func (l *Look) Bound(vm model.VM) model.VM {
 }
 
 // Wrote binds a VM whose start has ended to the node that alone has a disk of it: a guest writes at once, and the next order may come
-// before anybody has looked at it. So does one whose start has failed as far as anybody knows, because its host was lost: where nobody
-// tells then which pools there are, the VM is bound, and free again once somebody does.
+// before anybody has looked at it. So does one whose start has failed as far as anybody knows, because its host was lost. Where nobody
+// tells yet which pools there are, the VM is bound, and free again once somebody does: a new leader may hear that a start has ended
+// before the node has told anything else, and the guest may be gone when it does.
 func (l *Look) Wrote(next *operation.Next) {
 	facts := l.Facts(next.Wrote)
-	if failed := next.VM.Holder != next.Wrote; failed && !facts.PoolsKnown {
+	if !facts.PoolsKnown {
 		facts = l.around(next.Wrote)
 		facts.PoolsKnown = true
 	}

@@ -8,7 +8,6 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
-	"berth/integration/faults/bound"
 	"berth/integration/faults/drive"
 	"berth/integration/faults/plant"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -347,8 +346,8 @@ func (m leader) Came(vm *model.VM) {
 
 // Wrote implements drive.Leader.
 func (m leader) Wrote(next *operation.Next) {
-	if m.world.fencing {
-		bound.Wrote(m.world.Site, m.view(), next, m.keeper.factsOf)
+	if m.world.fencing && m.world.Local[next.VM.ID] {
+		lookOf(m.keeper).Wrote(next)
 	}
 }
 

@@ -27,13 +27,14 @@ type rules struct {
 	spare     map[string]string // by disk: the host whose copy of it is one too many
 	reboots   map[string]int    // by VM: the operations that were to restart its guest, less the times that it was asked
 	restarted map[string]bool   // VMs whose guest has since the last one of these has begun
+	doubted   map[string]uint64 // by VM: the epoch of a copy that nobody knows to be the guest, because the host of its source died
 }
 
 func newRules(w *World) *rules {
 	return &rules{
 		World: w, down: downtime.Down{}, ran: map[string]bool{}, void: map[[2]string]uint64{},
 		excused: map[string]bool{}, unheard: map[string]bool{}, reboots: map[string]int{},
-		restarted: map[string]bool{}, spare: map[string]string{},
+		restarted: map[string]bool{}, spare: map[string]string{}, doubted: map[string]uint64{},
 	}
 }
 
@@ -42,6 +43,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	was, known := before.Operation(op.ID)
 	r.Note("phase", string(op.Kind), op.ID, string(op.Phase)+" "+string(op.Result))
 	r.checkSpare(op)
+	if op.Phase == operation.Discarding && op.Leftover == op.Target && r.available[op.VM] && r.sourceDied(op) {
+		r.doubted[op.VM] = op.Epoch
+	}
 	switch {
 	case !known:
 		r.result.Operations++
@@ -183,9 +187,8 @@ func (r *rules) Ends(d *machine.Domain, kind string) {
 	if r.IsStopping(d.UUID, d.At) || r.excused[d.UUID] || r.shelf.Torn[d.UUID] {
 		return
 	}
-	op, live := r.store.Snapshot().LiveOperationOf(d.UUID)
-	if live && r.available[d.UUID] && r.sourceDied(&op) {
-		return // nobody knows whether the copy on the target is the guest: it is restarted from its disks
+	if r.doubted[d.UUID] == d.Epoch && d.Epoch > 0 {
+		return // it is restarted from its disks; and the copy may stay until its node answers, long after the migration has ended
 	}
 	if !d.IsWhole() {
 		return

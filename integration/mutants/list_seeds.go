@@ -71,6 +71,10 @@ var seedMutants = []mutant{
 		is: "\t\tfacts.PoolsKnown = true\n", becomes: "",
 	},
 	{
+		name: "a-start-binds-when-pools-are-known", file: "coordinator/drift/look.go", suite: inControl.only("EndOfAStartBinds"),
+		is: "if !facts.PoolsKnown {\n\t\tfacts = l.around", becomes: "if next.VM.Holder != next.Wrote && !facts.PoolsKnown {\n\t\tfacts = l.around",
+	},
+	{
 		name: "a-guest-that-ends-at-once-never-ran", file: "agent/jobs/start.go", suite: inJobs.only("StartFails"),
 		is: "failed.result.Domain.EndedHere = true", becomes: "failed.result.Domain.EndedHere = false",
 	},

@@ -5,7 +5,6 @@ import (
 
 	"berth/coordinator/drift"
 	"berth/coordinator/model"
-	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/machine"
 )
@@ -31,16 +30,6 @@ func Settled(site *machine.Site, snapshot *state.Snapshot, facts func(node strin
 		}
 	}
 	return before, after
-}
-
-// Wrote binds the VM of a step to the node that alone has a disk of it, as control does.
-func Wrote(site *machine.Site, snapshot *state.Snapshot, next *operation.Next, facts func(node string) model.NodeFacts) {
-	if !site.Local[next.VM.ID] {
-		return
-	}
-	told := facts(next.Wrote)
-	told.PoolsKnown = told.PoolsKnown || next.VM.Holder != next.Wrote
-	next.Bind(bind(snapshot, next.VM, next.Wrote, &told))
 }
 
 // bind is the record of a VM with the node that alone has a disk of it: the one that it runs on or may have run on, or none.
