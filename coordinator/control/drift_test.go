@@ -299,6 +299,45 @@ func TestAVMIsBoundToTheNodeThatAloneHasItsDisk(t *testing.T) {
 	})
 }
 
+// A disk that somebody changes beside Berth while its node tells no pools binds the VM as well: by the pools of another node, or as soon as
+// one tells them.
+func TestADiskBindsAVMThoughNoPoolsAreTold(t *testing.T) {
+	const elsewhere = "/var/tmp/copy.qcow2"
+	for _, nobody := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, obedient)
+			defer w.lose()
+			w.put(model.Resource{ID: "p1", Kind: model.KindPool, Name: "srv", Settings: map[string]string{
+				model.SettingScope: string(model.PoolShared),
+			}})
+			for _, one := range w.Store.Snapshot().Nodes() {
+				w.facts.change(one.ID, func(f *model.NodeFacts) {
+					f.Pools = append(f.Pools, model.PoolFacts{Name: "srv", Active: true, Path: "/srv"})
+				})
+			}
+			vm := w.withImage(diskAt("vda", image))
+			if vm.Bound != "" {
+				t.Fatalf("its disk is in a shared pool, and it is bound to %q", vm.Bound)
+			}
+			if nobody {
+				w.knowPools(false)
+			} else {
+				w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.PoolsKnown, f.Pools = false, nil })
+			}
+			w.changedTo(vm, diskAt("vda", elsewhere))
+			time.Sleep(2 * time.Second)
+			if is := w.guest(vm.ID); len(is.Edits()) != 1 || !nobody && is.Bound != vm.Holder {
+				t.Fatalf("nobody tells pools %t: its record has %+v, and it is bound to %q", nobody, is.Edits(), is.Bound)
+			}
+			w.knowPools(true)
+			time.Sleep(2 * time.Second)
+			if is := w.guest(vm.ID); is.Bound != vm.Holder || len(w.told("vm.bound")) != 1 {
+				t.Errorf("nobody told pools %t: it is bound to %q, which is told %d times", nobody, is.Bound, len(w.told("vm.bound")))
+			}
+		})
+	}
+}
+
 // A guest writes to its disk at once, and the next order may come before anybody has looked at it: the end of its start binds it. A new
 // leader may hear of that end before it hears anything else of the node, and the guest may be gone when it does.
 func TestTheEndOfAStartBindsAVM(t *testing.T) {

@@ -38,6 +38,9 @@ type Found struct {
 	Ask string
 	// Again tells that nothing can be said now: an operation works on the VM, or its node does not tell. The change is not forgotten.
 	Again bool
+	// Unsure tells that nobody says which pools there are, so it is not known whether a node alone has a disk of the VM. It is looked at
+	// again, also when what was found is stored.
+	Unsure bool
 }
 
 // Settle looks at a VM of which a node has told devices that are news.
@@ -50,11 +53,14 @@ func (l *Look) Settle(told model.ToldDevices) Found {
 	case vm.Operation != "" && op.Kind != operation.Reboot: // which leaves the guest where it is, with what it has, and takes minutes
 		found.Again = true
 	default:
-		if node := l.runsOn(&vm); node == "" {
+		node := l.runsOn(&vm)
+		if node == "" {
 			found.VM = l.atRest(l.ran(vm, vm.LastNode, told))
 		} else {
 			l.seen(&found, node, told)
 		}
+		wrote := cmp.Or(node, vm.LastNode)
+		found.Unsure = found.VM.Bound == "" && wrote != "" && !l.pools(wrote).PoolsKnown
 	}
 	return found
 }
@@ -176,13 +182,23 @@ func (l *Look) compare(vm model.VM, node string, live []model.Device) model.VM {
 		edits = Judged(edits, baseline, admission.Permitted(l.Records, l.Facts, record.ClusterName()))
 	}
 	after, _ := After(vm, edits, node, l.At)
-	return l.Bind(after, node, &facts)
+	return l.Bind(after, node, l.pools(node))
 }
 
 // atRest is the record of a stopped VM: somebody may have moved its disks, or declared the pool that they are in.
 func (l *Look) atRest(vm model.VM) model.VM {
 	facts := l.around(vm.Bound)
 	return l.Bind(vm, vm.Bound, &facts)
+}
+
+// pools are the facts of a node, with the pools of another one of its cluster while it tells none: libvirt may read a slow pool.
+func (l *Look) pools(node string) *model.NodeFacts {
+	facts := l.Facts(node)
+	if !facts.PoolsKnown {
+		near := l.around(node)
+		facts.Pools, facts.PoolsKnown = near.Pools, near.PoolsKnown
+	}
+	return &facts
 }
 
 // around are facts of a node that has told its pools, in the cluster of a node that may be silent.
@@ -204,8 +220,7 @@ func (l *Look) Bound(vm model.VM) model.VM {
 	if node == "" {
 		return vm
 	}
-	facts := l.Facts(node)
-	return l.Bind(vm, node, &facts)
+	return l.Bind(vm, node, l.pools(node))
 }
 
 // Wrote binds a VM whose start has ended to the node that alone has a disk of it: a guest writes at once, and the next order may come
@@ -213,12 +228,9 @@ func (l *Look) Bound(vm model.VM) model.VM {
 // tells yet which pools there are, the VM is bound, and free again once somebody does: a new leader may hear that a start has ended
 // before the node has told anything else, and the guest may be gone when it does.
 func (l *Look) Wrote(next *operation.Next) {
-	facts := l.Facts(next.Wrote)
-	if !facts.PoolsKnown {
-		facts = l.around(next.Wrote)
-		facts.PoolsKnown = true
-	}
-	next.Bind(l.Bind(next.VM, next.Wrote, &facts))
+	facts := l.pools(next.Wrote)
+	facts.PoolsKnown = true
+	next.Bind(l.Bind(next.VM, next.Wrote, facts))
 }
 
 // Bind is the record of a VM with the node that alone has a disk of it, or alone is to have its document. What is not known leaves it

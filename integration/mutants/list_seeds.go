@@ -68,11 +68,15 @@ var seedMutants = []mutant{
 	},
 	{
 		name: "a-failed-start-binds-when-pools-are-known", file: "coordinator/drift/look.go", suite: inControl.only("MayHaveRunBinds"),
-		is: "\t\tfacts.PoolsKnown = true\n", becomes: "",
+		is: "\tfacts.PoolsKnown = true\n", becomes: "",
 	},
 	{
 		name: "a-start-binds-when-pools-are-known", file: "coordinator/drift/look.go", suite: inControl.only("EndOfAStartBinds"),
-		is: "if !facts.PoolsKnown {\n\t\tfacts = l.around", becomes: "if next.VM.Holder != next.Wrote && !facts.PoolsKnown {\n\t\tfacts = l.around",
+		is: "\tfacts.PoolsKnown = true\n", becomes: "\tfacts.PoolsKnown = facts.PoolsKnown || next.VM.Holder != next.Wrote\n",
+	},
+	{
+		name: "what-was-unsure-is-not-looked-at-again", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("ThoughNoPools"),
+		is: "return d.Try(ctx, command) && !found.Unsure", becomes: "return d.Try(ctx, command)",
 	},
 	{
 		name: "a-guest-that-ends-at-once-never-ran", file: "agent/jobs/start.go", suite: inJobs.only("StartFails"),

@@ -87,7 +87,8 @@ func (d *Drifts) look(snapshot *state.Snapshot) *drift.Look {
 	}
 }
 
-// settle looks at one VM. It is false if the VM is to be looked at again: an operation works on it, or nothing was stored.
+// settle looks at one VM. It is false if the VM is to be looked at again: an operation works on it, nothing was stored, or not all of what
+// follows is known.
 func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told model.ToldDevices) bool {
 	look := d.look(snapshot)
 	found := look.Settle(told)
@@ -103,14 +104,14 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told mode
 	}
 	before, after := &found.Before, &found.VM
 	if found.Again || reflect.DeepEqual(*after, *before) {
-		return !found.Again
+		return !found.Again && !found.Unsure
 	}
 	command := state.Command{
 		Key: d.NewID(), Kind: "follow vm", Caller: lead.Berth, At: d.Now(),
 		Expect: []state.Expectation{{Table: state.VMs, ID: before.ID, Revision: before.Revision}},
 		VMs:    []model.VM{*after}, Events: drift.Events(before, after, d.Now(), lead.Berth),
 	}
-	return d.Try(ctx, command)
+	return d.Try(ctx, command) && !found.Unsure
 }
 
 // Last is the record of a VM that is about to be stopped, with what its node shows of its devices now.

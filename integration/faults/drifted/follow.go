@@ -62,7 +62,7 @@ func (f *Follower) ask(found drift.Found, told model.ToldDevices) {
 // settle stores what follows from a look.
 func (f *Follower) settle(found drift.Found, told model.ToldDevices) {
 	done := func(stored bool) {
-		if stored && reflect.DeepEqual(f.due[told.VM], told) {
+		if stored && !found.Unsure && reflect.DeepEqual(f.due[told.VM], told) {
 			delete(f.due, told.VM)
 		}
 	}
