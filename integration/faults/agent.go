@@ -74,7 +74,7 @@ func (h *host) live() {
 		return
 	}
 	l.jobs, h.Agent = opened, l
-	machine.TellRuns(h.Machine)
+	machine.TellRuns(h.Machine, h.old)
 	l.dial()
 }
 

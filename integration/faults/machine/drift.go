@@ -1,8 +1,12 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"berth/agent/hypervisor"
 	"berth/integration/faults/script"
@@ -30,17 +34,17 @@ func Change(h *Machine, vm string, what script.What) bool {
 	}
 	const root, extra = "vda", "vdb"
 	h.changes++
-	path := d.Disks()[root]
-	made := fmt.Sprintf("%s/%s.%d", WideFolder, vm, h.changes)
+	file := d.Disks()[root]
+	made := fmt.Sprintf("%s/%s.%d", path.Dir(cmp.Or(file, WideFolder+"/")), vm, h.changes)
 	edit := domxml.DeviceEdit{Kind: domxml.DiskDevice, Key: root}
 	switch has := d.Disks()[extra] != ""; {
-	case what == script.VirshSnapshot && path != "":
-		h.backing[made] = path
-		edit.XML = d.rewritten(root, path, made)
-	case what == script.VirshPivot && path != "":
-		edit.XML = d.rewritten(root, path, made)
-	case what == script.VirshCommit && h.backing[path] != "":
-		edit.XML = d.rewritten(root, path, h.backing[path])
+	case what == script.VirshSnapshot && file != "":
+		h.backing[made] = file
+		edit.XML = d.rewritten(root, file, made)
+	case what == script.VirshPivot && file != "":
+		edit.XML = d.rewritten(root, file, made)
+	case what == script.VirshCommit && h.backing[file] != "":
+		edit.XML = d.rewritten(root, file, h.backing[file])
 	case what == script.VirshAttach && !has:
 		disk, err := domxml.NewDisk(domxml.Disk{Path: made, Format: "qcow2"}, func(target string) bool { return target != extra })
 		if err != nil {
@@ -63,6 +67,7 @@ func Change(h *Machine, vm string, what script.What) bool {
 	h.Note(string(what), h.ID, vm, fmt.Sprint(read.Devices[0].Source.Path))
 	d.xml, d.Devices, d.Sources = xml, read.Devices, read.Sources
 	writeWide(h, d)
+	writeLocal(h, d)
 	tellRun(h, d, false)
 	h.changed(d)
 	return true
@@ -88,9 +93,63 @@ func tellRun(h *Machine, d *Domain, found bool) {
 	}
 }
 
-// TellRuns lets an agent that begins know what the guests run with.
-func TellRuns(h *Machine) {
+// TellRuns lets an agent that begins know what the guests run with. One of an earlier release does not ask for those that have ended.
+func TellRuns(h *Machine, old bool) {
+	if !old {
+		tellLast(h)
+	}
 	for _, d := range h.Sorted() {
 		tellRun(h, d, true)
 	}
+}
+
+// lastWords are what a guest ran with last that has ended here, as the service keeps them that passes on what libvirt writes down.
+type lastWords struct {
+	of *Domain
+}
+
+// lastHeard is how long an agent has to live after an end until nobody keeps what the guest ran with.
+const lastHeard = time.Minute
+
+// keepLast keeps what a guest ran with that has just ended, or left. It ends with the machine's power, as the guests do.
+func keepLast(h *Machine, d *Domain) {
+	if !h.Drifts || !d.Managed || d.Forgotten {
+		return
+	}
+	if !h.On {
+		h.last = nil
+		return
+	}
+	h.last = append(h.last, &lastWords{of: d})
+	dropLast(h)
+}
+
+// dropLast forgets what is kept now, if the agent that lives now does so a while later.
+func dropLast(h *Machine) {
+	if !h.hasAgent() {
+		return
+	}
+	agent, told := h.Agent, len(h.last)
+	until := h.last[max(told-1, 0):told]
+	h.After(lastHeard, func() {
+		if agent.IsDead() || len(until) == 0 {
+			return
+		}
+		if at := slices.Index(h.last, until[0]); at >= 0 {
+			h.last = slices.Clone(h.last[at+1:])
+		}
+	})
+}
+
+// tellLast lets an agent that begins know what guests ran with last that have ended, before it tells anybody that they are gone. Those that
+// have left by a migration ran on.
+func tellLast(h *Machine) {
+	for _, one := range h.last {
+		if d := one.of; d.Reason != "migrated" {
+			h.Agent.Saw(hypervisor.Event{
+				UUID: d.UUID, Name: d.Name, Kind: hypervisor.EventRan, Ran: &hypervisor.Ran{Epoch: d.Epoch, Devices: d.Devices, Ended: true},
+			})
+		}
+	}
+	dropLast(h)
 }

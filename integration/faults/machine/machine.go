@@ -37,6 +37,7 @@ type Machine struct {
 	Domains   map[string]*Domain
 	left      map[string]*Domain // as they were when they were here last
 	saved     saved
+	last      []*lastWords
 	completed map[string]hypervisor.Job
 	Agent     Agent  // nil: none has run yet
 	Begin     func() // begins a life of the agent
@@ -238,6 +239,7 @@ func (h *Machine) remove(d *Domain, reason string) {
 	h.Set(d, hypervisor.Absent, reason)
 	delete(h.Domains, d.UUID)
 	h.left[d.UUID] = d
+	keepLast(h, d)
 	if d.move != nil {
 		d.move.lostDomain(d)
 	}
