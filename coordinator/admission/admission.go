@@ -22,8 +22,8 @@ type Records interface {
 // Facts are those of a node, by its ID.
 type Facts func(node string) model.NodeFacts
 
-// Permitted is what may be put onto the hosts of a cluster. Empty: of every cluster, so that what all of them permit is. It can be joined
-// with what an identity has.
+// Permitted is what may be put onto the hosts of a cluster, by whoever may do that. Empty: of every cluster, so that what all of them
+// permit is.
 func Permitted(records Records, facts Facts, cluster string) guard.Permitted {
 	var clusters []model.Resource
 	for _, one := range clustersOf(records) {

@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/admission"
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
@@ -15,6 +16,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/wire"
+	"berth/shared/domxml/guard"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 )
@@ -43,7 +45,7 @@ func (s *vmCalls) AdoptVMs(
 	}
 	wanted := adoption.AdoptVMs{
 		Domains: message.GetDomains(), All: message.GetAll(), DryRun: message.GetDryRun(), RequestID: message.GetRequestId(),
-		Caller: gate.CallerOf(ctx).String(),
+		Caller: gate.CallerOf(ctx).String(), Lacks: admission.Without(guard.Permissions(), p.Held(ctx)),
 	}
 	if wanted.Node, err = nodeID(p, message.GetNode()); err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func (s *vmCalls) ChangeVM(
 		if changes = estate.VMFields(now, before, vm); len(changes) == 0 {
 			return state.Command{}, answer.ErrUnchanged
 		}
-		if err := p.AdmitVM(&vm, &before.Spec); err != nil {
+		if err := p.AdmitVM(ctx, &vm, &before.Spec); err != nil {
 			return state.Command{}, err
 		}
 		if touchesHA(changes) {

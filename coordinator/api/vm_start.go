@@ -124,7 +124,7 @@ func (s *vmCalls) startOn(
 	if err := s.mayBeHA(p, &wanted); err != nil {
 		return started, err
 	}
-	if err := admitted(p, &wanted); err != nil {
+	if err := admitted(ctx, p, &wanted); err != nil {
 		return started, err
 	}
 	return answer.WhenLeading(ctx, s.Source, func() (lifecycle.Started, error) { return s.Control.StartVM(ctx, wanted) })
@@ -155,7 +155,7 @@ func (s *vmCalls) AddVM(
 	if err := s.mayBeHA(p, &wanted); err != nil {
 		return nil, err
 	}
-	if err := admitted(p, &wanted); err != nil {
+	if err := admitted(ctx, p, &wanted); err != nil {
 		return nil, err
 	}
 	added, err := answer.WhenLeading(ctx, s.Source, func() (lifecycle.Added, error) { return s.Control.AddVM(ctx, lifecycle.AddVM(wanted)) })
@@ -175,11 +175,11 @@ func (s *vmCalls) AddVM(
 }
 
 // admitted refuses a new VM that puts something onto a host which its cluster does not permit. One that exists was judged when it was made.
-func admitted(p *answer.Moment, wanted *lifecycle.StartVM) error {
+func admitted(ctx context.Context, p *answer.Moment, wanted *lifecycle.StartVM) error {
 	if _, exists := p.VMByName(wanted.Name); wanted.VM == nil || exists {
 		return nil
 	}
-	return p.AdmitVM(wanted.VM, nil)
+	return p.AdmitVM(ctx, wanted.VM, nil)
 }
 
 // describe completes and checks the request for a new VM. An administrator's XML says name, UUID and size itself.

@@ -198,6 +198,7 @@ func goldenCommands() map[string][]string {
 		"session-revoke":        {"session", "revoke", "4c9k"},
 		"token-revoke":          {"token", "revoke", "0a1b2c3d"},
 		"identity-revoke":       {"identity", "revoke", "operator/alice", "--reason", "laptop lost", "--yes"},
+		"identity-set":          {"identity", "set", "operator/alice", "--permit", "host-devices,host-paths"},
 		"identity-confirm":      {"identity", "confirm", "node/node3"},
 		"events":                {"events"},
 		"events-by-kind":        {"events", "--sort", "kind"},

@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/shared/domxml/guard"
 	"berth/shared/units"
 )
 
@@ -490,5 +491,31 @@ func TestResolveOperation(t *testing.T) {
 			t.Errorf("repeated: %v", err)
 		}
 		refusedAs(t, "once more", resolve("none"), lead.Conflict, "has ended (done)")
+	})
+}
+
+// Whoever may not put something onto a host does not adopt it either, where other nodes would be given it.
+func TestNobodyAdoptsWhatItMayNotPutOntoAHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.foreign("n1", uuidA, "db")
+		w.foreign("n1", uuidB, "web")
+		w.facts.describe(uuidB, document(uuidB, "web", "<hostdev mode='subsystem' type='usb'/>"))
+		adopt := func(lacks ...guard.Permission) map[string]adoption.AdoptedVM {
+			rows, err := w.AdoptVMs(t.Context(), adoption.AdoptVMs{All: true, DryRun: true, Caller: "operator/bob", Lacks: lacks})
+			if err != nil || len(rows) != 2 {
+				t.Fatalf("%+v, %v", rows, err)
+			}
+			return map[string]adoption.AdoptedVM{rows[0].Name: rows[0], rows[1].Name: rows[1]}
+		}
+		if rows := adopt(guard.HostPaths); rows["web"].Problem != "" || rows["db"].Problem != "" {
+			t.Errorf("without what they do not need: %+v", rows)
+		}
+		rows := adopt(guard.HostDevices)
+		if web := rows["web"]; !strings.Contains(web.Problem, "operator/bob may not do that") || !strings.Contains(web.Problem, "hostdev") ||
+			!strings.Contains(web.NextStep, "berth identity set operator/bob") || rows["db"].Problem != "" {
+			t.Errorf("without: %+v", rows)
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/cli/clientconfig"
 	"berth/coordinator/keyring"
+	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
@@ -111,7 +112,7 @@ func makeOperator(ctx context.Context, home place, address, path, name, operator
 	defer client.CloseIdleConnections()
 	made, err := berthv1connect.NewBerthServiceClient(client, "https://"+address).CreateToken(ctx,
 		connect.NewRequest(&berthv1.CreateTokenRequest{
-			Purpose: pki.PurposeOperator, Name: operator, TtlSeconds: enrolTimeout.Seconds(),
+			Purpose: pki.PurposeOperator, Name: operator, TtlSeconds: enrolTimeout.Seconds(), Permit: model.PermitAll,
 		}))
 	if err != nil {
 		return err

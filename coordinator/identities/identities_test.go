@@ -71,6 +71,27 @@ func TestACertificateCountsOnlyWithItsKeyOnRecord(t *testing.T) {
 	s.want(Unknown, bearer(pki.RoleOperator, "o1", ""), noon)
 }
 
+// The first operator has every permission, so that there is one who can give them. Of those of before nobody has said which.
+func TestPermissionsBeginWithTheFounder(t *testing.T) {
+	s := newSite(t)
+	admin, coordinator, late := bearer(pki.RoleOperator, "o1", "k1"), bearer(pki.RolePeer, "m1", "k2"), bearer(pki.RoleOperator, "o2", "k3")
+	s.begin(admin, coordinator)
+	if command, due := Found(s.Snapshot(), []pki.Bearer{admin, late}, noon); due {
+		s.Apply(command)
+	}
+	for id, want := range map[string]string{"o1": model.PermitAll, "m1": "", "o2": model.PermitAll} {
+		if identity, known := s.Snapshot().Identity(id); !known || identity.Permit != want {
+			t.Errorf("%s has %q, want %q", id, identity.Permit, want)
+		}
+	}
+	old := newSite(t)
+	old.begin()
+	old.record(admin)
+	if identity, _ := old.Snapshot().Identity("o1"); identity.Permit != "" {
+		t.Errorf("one of an earlier release has %q", identity.Permit)
+	}
+}
+
 func TestARevocationEndsAllRights(t *testing.T) {
 	s := newSite(t)
 	admin, node := bearer(pki.RoleOperator, "o1", "k-admin"), bearer(pki.RoleAgent, "n1", "k-n1")

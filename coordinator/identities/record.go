@@ -36,11 +36,7 @@ func Begin(x *state.Snapshot, founders []pki.Bearer, at time.Time) (state.Comman
 			At: at, Kind: "identity.records", Subject: "cluster", Message: "identities are on record from now on: " + what,
 		}},
 	}
-	for _, who := range founders {
-		if _, known := x.Identity(who.ID); !known {
-			Put(&command, New(who, at))
-		}
-	}
+	found(x, &command, founders, at)
 	// Operators who were let in a moment ago have no other record.
 	for _, token := range x.Tokens() {
 		if token.Purpose != model.PurposeOperator {
@@ -63,12 +59,23 @@ func Begin(x *state.Snapshot, founders []pki.Bearer, at time.Time) (state.Comman
 // Found is the change that writes down founders who were made after records began. False: there are none.
 func Found(x *state.Snapshot, founders []pki.Bearer, at time.Time) (state.Command, bool) {
 	command := state.Command{Kind: "record founders"}
-	for _, who := range founders {
-		if _, known := x.Identity(who.ID); !known {
-			Put(&command, New(who, at))
-		}
-	}
+	found(x, &command, founders, at)
 	return command, len(command.Identities) > 0
+}
+
+// found adds the founders that are not on record. The operator among them is root of the first coordinator: it has all permissions, so that
+// there is somebody who can give them.
+func found(x *state.Snapshot, command *state.Command, founders []pki.Bearer, at time.Time) {
+	for _, who := range founders {
+		if _, known := x.Identity(who.ID); known {
+			continue
+		}
+		identity := New(who, at)
+		if identity.Kind == model.IdentityOperator {
+			identity.Permit = model.PermitAll
+		}
+		Put(command, identity)
+	}
 }
 
 // New is the record of somebody who has just got a certificate.

@@ -34,6 +34,7 @@ type Identity struct {
 	// Libvirt and QEMU are how far a node or coordinator follows while an authority of libvirt, or of QEMU, is replaced.
 	Libvirt AuthorityUse `json:"libvirt,omitzero"`
 	QEMU    AuthorityUse `json:"qemu,omitzero"`
+	Permit  string       `json:"permit,omitempty"` // an operator's permissions, as SettingPermit; empty: nobody has said which
 }
 
 // AuthorityUse is what a node or coordinator has said of the authorities of libvirt, or of QEMU, by their IDs.

@@ -36,6 +36,8 @@ type Token struct {
 
 	Uses int        `json:"uses,omitempty"` // how often it may be used; 0: once
 	Used []TokenUse `json:"used,omitempty"` // of a token for several uses, the first one first
+
+	Permit string `json:"permit,omitempty"` // permissions of the operators that it makes; empty: none
 }
 
 // Event is one line of the replicated history. Index is the Raft index of the change it tells of.

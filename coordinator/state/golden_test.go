@@ -436,6 +436,7 @@ func goldenCommands() []Command {
 			Hash: "abc", Purpose: model.PurposeAgent, Name: "alpha", CreatedBy: "operator/admin",
 			ExpiresAt: noon.Add(time.Hour), UsedBy: "n1", UsedAt: noon,
 			Uses: 2, Used: []model.TokenUse{{ID: "n0", Name: "alpha0", At: noon}, {ID: "n1", Name: "alpha", At: noon}},
+			Permit: "host-paths",
 		}},
 		Resources: estate,
 	}
@@ -490,6 +491,7 @@ func goldenCommands() []Command {
 			Identities: []model.Identity{
 				{
 					ID: "op1", Kind: model.IdentityOperator, Name: "alice", Role: "operator", CreatedAt: noon, Unconfirmed: "restored",
+					Permit: "host-devices",
 					Trusts: "0b", Libvirt: model.AuthorityUse{Trusts: "0c"}, QEMU: model.AuthorityUse{Trusts: "0d", By: "0d"}, Keys: []model.PublicKey{
 						{Hash: "aa", ValidUntil: noon.Add(time.Hour), AddedAt: noon, Authority: "0a"}, {Hash: "bb", AddedAt: noon},
 					},

@@ -119,6 +119,20 @@ func TestABackupBringsNobodyBackWhoWasRevokedSince(t *testing.T) {
 	}
 }
 
+func TestABackupBringsNoPermissionBack(t *testing.T) {
+	m := newMember(t)
+	alice := operatorOf("o1", "alice", "aa")
+	alice.Permit = "host-devices,host-paths"
+	m.stored(putIdentity(0, alice))
+	x := restoredOn(t, m, func(m *member) {
+		alice.Permit = "host-paths"
+		m.stored(putIdentity(1, alice))
+	})
+	if is, _ := x.Identity("o1"); is.Permit != "host-paths" {
+		t.Errorf("alice has %s", is.Permit)
+	}
+}
+
 func TestWhoOnlyABackupKnowsWaitsToBeConfirmed(t *testing.T) {
 	m := newMember(t)
 	m.stored(Command{

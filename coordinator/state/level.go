@@ -29,8 +29,8 @@ import (
 //     how large a VM was started, and what of its record was changed since;
 //     who has paused a VM;
 //     what Prefer made of soft rules in a decision;
-//     how often a token may be used,
-//     identities, which one has caused an event, and sessions of the console;
+//     how often a token may be used, and which permissions it gives,
+//     identities and their permissions, which one has caused an event, and sessions of the console;
 //     entries that are packed, and records of which only what changes is in the log.
 const FeatureLevel = 3
 
@@ -202,8 +202,8 @@ func (c *Command) neededByRecords() (level uint32, what string) {
 		}
 	}
 	for i := range c.Tokens {
-		if c.Tokens[i].Uses > 1 && TokenUsesLevel > level {
-			level, what = TokenUsesLevel, "a token for several uses"
+		if (c.Tokens[i].Uses > 1 || c.Tokens[i].Permit != "") && TokenUsesLevel > level {
+			level, what = TokenUsesLevel, "a token for several uses, or with permissions"
 		}
 	}
 	if len(c.Identities) > 0 && IdentityLevel > level {

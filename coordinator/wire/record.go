@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"berth/coordinator/consensus"
@@ -28,6 +29,9 @@ func Identity(i model.Identity) *berthv1.Identity {
 	message := &berthv1.Identity{
 		Id: i.ID, Kind: string(i.Kind), Name: i.Name, Role: i.Role, CreatedAt: timestamp(i.CreatedAt), ValidUntil: timestamp(i.ValidUntil()),
 		RevokedAt: timestamp(i.Revoked.At), RevokedBy: i.Revoked.By, RevokedReason: i.Revoked.Reason, Unconfirmed: i.Unconfirmed,
+	}
+	if i.Kind == model.IdentityOperator {
+		message.Permit = cmp.Or(i.Permit, model.PermitUnsaid)
 	}
 	for _, key := range i.Keys {
 		message.Keys = append(message.Keys, &berthv1.IdentityKey{

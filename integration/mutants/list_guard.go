@@ -25,7 +25,33 @@ var guardMutants = []mutant{
 	},
 	{
 		name: "a-document-is-edited-past-the-guard", file: "coordinator/api/guests/document.go", suite: inAPI.only("HoweverItComes"),
-		is: "if err := p.AdmitVM(&after, &before); err != nil {", becomes: "if err := p.AdmitVM(&after, &after.Spec); err != nil {",
+		is:      "if err := p.AdmitVM(ctx, &after, &before); err != nil {",
+		becomes: "if err := p.AdmitVM(ctx, &after, &after.Spec); err != nil {",
+	},
+	{
+		name: "permissions-of-a-cluster-are-everybodys", file: "coordinator/api/answer/admit.go", suite: inAPI.only("DoesNotPutOntoAHost"),
+		is:      "held, _ := guard.Split(p.Held(ctx))\n\tpermitted.Permissions",
+		becomes: "held := guard.Permissions()\n\tpermitted.Permissions",
+	},
+	{
+		name: "an-operator-gives-what-it-does-not-have", file: "coordinator/api/answer/admit.go", suite: inAPI.only("GivesWhatItDoesNotHave"),
+		is: "lacks := admission.Without(given, p.Held(ctx))\n\tif len(lacks) == 0 {", becomes: "lacks := given\n\tif len(lacks) < 99 {",
+	},
+	{
+		name: "a-token-outlives-its-makers-permission", file: "coordinator/api/members/permit.go", suite: inAPI.only("WhatItsTokenGives"),
+		is: "if held == guard.All {", becomes: "if held != \"\" {",
+	},
+	{
+		name: "an-operator-is-let-in-with-everything", file: "coordinator/api/members/permit.go", suite: inAPI.only("WhatItsTokenGives"),
+		is: "return guard.None\n\t}\n\trole, name", becomes: "return token.Permit\n\t}\n\trole, name",
+	},
+	{
+		name: "folders-are-nobodys-permission", file: "coordinator/admission/held.go", suite: suite{pkg: "./coordinator/admission"},
+		is: "if widens && ", becomes: "if !widens && ",
+	},
+	{
+		name: "an-adoption-asks-for-no-permission", file: "coordinator/control/adoption/describe.go", suite: inControl.only("NobodyAdopts"),
+		is: "found := admission.New(bound, all)", becomes: "found := admission.New(all, bound)",
 	},
 	{
 		name: "what-needs-a-permission-binds-nothing", file: "coordinator/binding/binding.go", suite: suite{pkg: "./coordinator/binding"},

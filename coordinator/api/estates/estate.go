@@ -36,7 +36,7 @@ func (s *ResourceCalls) ApplyEstate(
 		if len(found) > 0 {
 			return state.Command{}, refusal.Problems("estate", found)
 		}
-		if err := admitted(p, plan); err != nil {
+		if err := admitted(ctx, p, plan); err != nil {
 			return state.Command{}, err
 		}
 		response.Changes, response.Warnings = wire.Changes(plan.Changes), groupWarnings(p, plan)
@@ -60,7 +60,7 @@ func (s *ResourceCalls) ApplyEstate(
 
 // admitted refuses a document that declares what not all of its clusters permit. What clusters permit is what they did before the document:
 // whoever may apply it says so first.
-func admitted(p *answer.Moment, plan estate.Plan) error {
+func admitted(ctx context.Context, p *answer.Moment, plan estate.Plan) error {
 	for i := range plan.Changes {
 		change := &plan.Changes[i]
 		var err error
@@ -70,13 +70,13 @@ func admitted(p *answer.Moment, plan estate.Plan) error {
 			if old, known := p.VM(change.VM.ID); known {
 				before = &old.Spec
 			}
-			err = p.AdmitVM(change.VM, before)
+			err = p.AdmitVM(ctx, change.VM, before)
 		case change.Resource != nil:
 			var before *model.Resource
 			if old, known := p.Resource(change.Resource.ID); known {
 				before = &old
 			}
-			err = p.AdmitResource(before, change.Resource)
+			err = p.AdmitResource(ctx, before, change.Resource)
 		}
 		if err != nil {
 			return err

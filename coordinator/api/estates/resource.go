@@ -173,7 +173,7 @@ func (s *ResourceCalls) AddResource(
 		if err != nil {
 			return state.Command{}, refusal.Unsound(subject, fmt.Sprintf("see 'berth %s add --help'", form.Kind), err)
 		}
-		if err := p.AdmitResource(nil, &made); err != nil {
+		if err := p.AdmitResource(ctx, nil, &made); err != nil {
 			return state.Command{}, err
 		}
 		made.ID = resourceID(made, made.ID)
@@ -293,7 +293,7 @@ func (s *ResourceCalls) changeResource(
 		if before.Revision == 0 {
 			made.after.CreatedAt = p.At
 		}
-		if err := p.AdmitResource(&before, &made.after); err != nil {
+		if err := p.AdmitResource(ctx, &before, &made.after); err != nil {
 			return state.Command{}, err
 		}
 		subject := string(before.Kind) + "/" + before.Name

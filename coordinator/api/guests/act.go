@@ -47,7 +47,7 @@ func (s *ActCalls) ActOnVMs(
 	ctx context.Context, request *connect.Request[berthv1.ActOnVMsRequest],
 ) (*connect.Response[berthv1.ActOnVMsResponse], error) {
 	message := request.Msg
-	ask := askedBy(message)
+	ask := askedBy(ctx, message)
 	switch n := len(message.GetVms()); {
 	case ask == nil:
 		return nil, refusal.Invalid(
@@ -135,7 +135,7 @@ func (s *ActCalls) act(ctx context.Context, p *answer.Moment, vm *model.VM, ask 
 }
 
 // askedBy is what a call asks for; nil: nothing.
-func askedBy(message *berthv1.ActOnVMsRequest) asked {
+func askedBy(ctx context.Context, message *berthv1.ActOnVMsRequest) asked {
 	switch message.GetAction().(type) {
 	case *berthv1.ActOnVMsRequest_Pause:
 		return pause
@@ -145,13 +145,13 @@ func askedBy(message *berthv1.ActOnVMsRequest) asked {
 		return reset
 	case *berthv1.ActOnVMsRequest_Attach:
 		if wanted := message.GetAttach().GetNewDisk(); wanted != nil {
-			return attachNew(wanted, len(message.GetVms()))
+			return attachNew(ctx, wanted, len(message.GetVms()))
 		}
-		return attach(message.GetAttach())
+		return attach(ctx, message.GetAttach())
 	case *berthv1.ActOnVMsRequest_Detach:
-		return detach(message.GetDetach())
+		return detach(ctx, message.GetDetach())
 	case *berthv1.ActOnVMsRequest_Media:
-		return medium(message.GetMedia())
+		return medium(ctx, message.GetMedia())
 	case *berthv1.ActOnVMsRequest_Stop:
 		return stop(message.GetStop())
 	case *berthv1.ActOnVMsRequest_Reboot:

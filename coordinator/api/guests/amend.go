@@ -2,6 +2,7 @@ package guests
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -21,9 +22,9 @@ import (
 )
 
 // attach gives a VM a disk or a network interface.
-func attach(action *berthv1.AttachAction) asked {
+func attach(ctx context.Context, action *berthv1.AttachAction) asked {
 	return func(p *answer.Moment, vm *model.VM) (lifecycle.ActOnVM, error) {
-		return amended(p, vm, operation.Attach, func(g *drift.Guest) (model.DeviceEdit, error) {
+		return amended(ctx, p, vm, operation.Attach, func(g *drift.Guest) (model.DeviceEdit, error) {
 			if _, network := action.GetDevice().(*berthv1.AttachAction_Network); network {
 				if err := networkThere(p, vm, action.GetNetwork()); err != nil {
 					return model.DeviceEdit{}, err
@@ -60,9 +61,9 @@ func networkThere(p *answer.Moment, vm *model.VM, network string) error {
 }
 
 // detach takes a device from a VM. A MAC address has colons, and a target has none.
-func detach(action *berthv1.DetachAction) asked {
+func detach(ctx context.Context, action *berthv1.DetachAction) asked {
 	return func(p *answer.Moment, vm *model.VM) (lifecycle.ActOnVM, error) {
-		return amended(p, vm, operation.Detach, func(g *drift.Guest) (model.DeviceEdit, error) {
+		return amended(ctx, p, vm, operation.Detach, func(g *drift.Guest) (model.DeviceEdit, error) {
 			kind := domxml.DiskDevice
 			if strings.Contains(action.GetDevice(), ":") {
 				kind = domxml.InterfaceDevice
@@ -73,9 +74,9 @@ func detach(action *berthv1.DetachAction) asked {
 }
 
 // medium changes what is in a drive of a VM.
-func medium(action *berthv1.MediaAction) asked {
+func medium(ctx context.Context, action *berthv1.MediaAction) asked {
 	return func(p *answer.Moment, vm *model.VM) (lifecycle.ActOnVM, error) {
-		return amended(p, vm, operation.Media, func(g *drift.Guest) (model.DeviceEdit, error) {
+		return amended(ctx, p, vm, operation.Media, func(g *drift.Guest) (model.DeviceEdit, error) {
 			source := model.DiskSource{Path: action.GetPath(), Pool: action.GetPool(), Volume: action.GetVolume()}
 			switch file, volume := source.Path, source.Pool+source.Volume; {
 			case file != "" && (volume != "" || !path.IsAbs(file) || len(file) > model.MaxPathLength):
@@ -98,7 +99,7 @@ var errMedium = fmt.Errorf(
 
 // amended makes the request for a change of one device.
 func amended(
-	p *answer.Moment, vm *model.VM, kind operation.Kind, change func(*drift.Guest) (model.DeviceEdit, error),
+	ctx context.Context, p *answer.Moment, vm *model.VM, kind operation.Kind, change func(*drift.Guest) (model.DeviceEdit, error),
 ) (lifecycle.ActOnVM, error) {
 	wanted, subject := lifecycle.ActOnVM{Kind: kind}, "vm/"+vm.Name
 	guest := drift.Guest{VM: vm}
@@ -133,7 +134,7 @@ func amended(
 			"VM %q has %s in its drive %s already", vm.Name, edit.Is, edit.Key)
 	}
 	if edit.Is != "" && edit.XML != "" {
-		if err := p.AdmitDevice(vm, edit.XML); err != nil {
+		if err := p.AdmitDevice(ctx, vm, edit.XML); err != nil {
 			return wanted, err
 		}
 	}

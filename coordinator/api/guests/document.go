@@ -107,7 +107,7 @@ func (s *DocumentCalls) SetVMDocument(
 			return state.Command{}, err
 		}
 		response.Vm, response.Waits = vm.Name, vm.Holder != ""
-		after, changes, err := documented(p, vm, message)
+		after, changes, err := documented(ctx, p, vm, message)
 		if err != nil {
 			return state.Command{}, err
 		}
@@ -135,7 +135,9 @@ func (s *DocumentCalls) SetVMDocument(
 }
 
 // documented is a VM with another document, and what of its record changes with that; nothing: it has that document.
-func documented(p *answer.Moment, vm model.VM, message *berthv1.SetVMDocumentRequest) (model.VM, []estate.FieldChange, error) {
+func documented(
+	ctx context.Context, p *answer.Moment, vm model.VM, message *berthv1.SetVMDocumentRequest,
+) (model.VM, []estate.FieldChange, error) {
 	subject, wanted := "vm/"+vm.Name, message.GetXml()
 	if op, live := p.LiveOperationOf(vm.ID); live {
 		return vm, nil, refusal.New(rpc.Busy, subject, fmt.Sprintf("wait for it with 'berth operation watch %s'", op.ID),
@@ -171,7 +173,7 @@ func documented(p *answer.Moment, vm model.VM, message *berthv1.SetVMDocumentReq
 	if err != nil {
 		return vm, nil, refusal.Invalid(subject, "mend the document", err)
 	}
-	if err := p.AdmitVM(&after, &before); err != nil {
+	if err := p.AdmitVM(ctx, &after, &before); err != nil {
 		return vm, nil, err
 	}
 	if vm.Holder == "" {

@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/admission"
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/drift"
@@ -89,6 +90,11 @@ func (s *DeviceCalls) settleDrift(
 		if vm.Drift == nil && !adopted {
 			return state.Command{}, refusal.New(rpc.Conflict, subject, "see 'berth vm show "+vm.Name+"'",
 				"nobody has changed the devices of VM %q beside Berth", vm.Name)
+		}
+		if told == keeps {
+			if err := p.MayGive(ctx, subject, admission.Asked(&vm)); err != nil {
+				return state.Command{}, err
+			}
 		}
 		after, err := settle(vm)
 		if err != nil {

@@ -2,6 +2,7 @@ package guests
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ import (
 )
 
 // attachNew gives a VM a disk that is made for it. One name is of one disk, so several VMs get names of their own.
-func attachNew(wanted *berthv1.NewDisk, vms int) asked {
+func attachNew(ctx context.Context, wanted *berthv1.NewDisk, vms int) asked {
 	return func(p *answer.Moment, vm *model.VM) (request lifecycle.ActOnVM, err error) {
 		request.Kind = operation.Attach
 		subject := "vm/" + vm.Name
@@ -45,7 +46,7 @@ func attachNew(wanted *berthv1.NewDisk, vms int) asked {
 				Pool: model.PoolSettingsOf(&pool).Source, Volume: model.VolumeName(disk.ID, model.DiskFormat), Format: model.DiskFormat,
 				Bus: cmp.Or(wanted.GetBus(), schema.DefaultBus),
 			}
-			request, err = amended(p, vm, operation.Attach, func(g *drift.Guest) (model.DeviceEdit, error) { return g.AttachDisk(device) })
+			request, err = amended(ctx, p, vm, operation.Attach, func(g *drift.Guest) (model.DeviceEdit, error) { return g.AttachDisk(device) })
 		}
 		request.NewDisk = disk
 		return request, err

@@ -70,7 +70,7 @@ func (s *Calls) Enrol(
 			return state.Command{}, refused(try, err)
 		}
 		token.Use(try.id, request.Msg.GetName(), p.At)
-		if err := keep(ctx, p, &command, certificate); err != nil {
+		if err := keep(ctx, p, &command, certificate, &token); err != nil {
 			return state.Command{}, err
 		}
 		command.Tokens = []model.Token{token}

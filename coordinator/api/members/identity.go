@@ -25,7 +25,7 @@ import (
 const maxReason = 256
 
 // keep adds to an enrolment the record of who is enrolled. Without it the certificate would be good for nothing.
-func keep(ctx context.Context, p *answer.Moment, command *state.Command, certificate []byte) error {
+func keep(ctx context.Context, p *answer.Moment, command *state.Command, certificate []byte, token *model.Token) error {
 	if p.FeatureLevel() < state.IdentityLevel {
 		return nil // it is recorded at its first call, once all coordinators know of records
 	}
@@ -53,6 +53,13 @@ func keep(ctx context.Context, p *answer.Moment, command *state.Command, certifi
 	if before, known := p.Identity(who.ID); known { // a node whose certificate has ended
 		before.Keys = identity.Keys
 		identity = before
+	}
+	if who.Role == pki.RoleOperator {
+		identity.Permit = permitOfToken(p, token)
+		if identity.Permit != model.PermitNone {
+			command.Events = append(command.Events, p.Event(ctx, "identity.permitted", identities.Subject(&identity),
+				"may put onto hosts: %s; %s gave that with a token", permitText(identity.Permit), token.CreatedBy))
+		}
 	}
 	identities.Put(command, identity)
 	return nil

@@ -63,6 +63,9 @@ func (s *Calls) CreateToken(
 	made.Hash = hash
 	p, err := s.Propose(ctx, "", func(p *answer.Moment) (state.Command, error) {
 		made.ExpiresAt = p.At.Add(life)
+		if err := givenByToken(ctx, p, &made, message.GetPermit()); err != nil {
+			return state.Command{}, err
+		}
 		command := state.Command{
 			Kind:   "create token",
 			Expect: []state.Expectation{{Table: state.Tokens, ID: hash}},
@@ -170,7 +173,7 @@ func revokedText(token *model.Token) string {
 func tokenMessage(token *model.Token) *berthv1.Token {
 	message := &berthv1.Token{
 		Id: tokenID(token), Purpose: string(token.Purpose), Name: token.Name, Uses: int32(max(1, token.Uses)), UsesLeft: int32(token.Left()),
-		ExpiresAt: timestamppb.New(token.ExpiresAt), CreatedBy: token.CreatedBy,
+		ExpiresAt: timestamppb.New(token.ExpiresAt), CreatedBy: token.CreatedBy, Permit: token.Permit,
 	}
 	for _, use := range token.Used {
 		message.UsedBy = append(message.UsedBy, use.Name)
@@ -199,6 +202,9 @@ func tokenText(token *model.Token, life time.Duration) string {
 	}
 	if token.Name != "" {
 		whom += " named " + token.Name
+	}
+	if token.Permit != "" {
+		whom += ", who may put onto hosts " + permitText(token.Permit)
 	}
 	return fmt.Sprintf("for %s, for %s", whom, life)
 }

@@ -11,17 +11,18 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/cli/term"
+	"berth/shared/domxml/guard"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // IdentityCommand is the noun identity.
 func IdentityCommand(a *term.App) *cobra.Command {
-	return term.Noun("identity COMMAND", "See and revoke whose certificates count", `
+	return term.Noun("identity COMMAND", "See and revoke whose certificates count, and say what operators may", `
 An identity is a coordinator, a node or an operator that may speak to the cluster. Its certificate counts only as long
 as its key is on record here: a certificate alone, also one that was signed by the cluster's own authority, makes
 nobody. Certificates are good for 30 days and renew themselves. NAME is a name, KIND/NAME where several have it
 (operator/alice), or an ID.`,
-		identityListCommand(a), identityShowCommand(a), identityRevokeCommand(a), identityConfirmCommand(a))
+		identityListCommand(a), identityShowCommand(a), identitySetCommand(a), identityRevokeCommand(a), identityConfirmCommand(a))
 }
 
 // identityNames completes with kind/name of those that count.
@@ -51,7 +52,8 @@ func identityListCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List whose certificates count", Args: term.Arguments(0),
 		Long: `List whose certificates count. "unconfirmed" came back with a backup, and may have been revoked since that was made:
-confirm or revoke it. "not-seen" is on record and has not called since records began.`,
+confirm or revoke it. "not-seen" is on record and has not called since records began. PERMIT is what an operator may put
+onto hosts of clusters that permit it too; "unsaid" is all, as before it could be said ('berth identity set').`,
 		Example: `  berth identity list
   berth identity list --all -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,13 +73,13 @@ confirm or revoke it. "not-seen" is on record and has not called since records b
 }
 
 func identityTable(p *term.Page, a *term.App, all []*berthv1.Identity, wide bool) {
-	headings := []string{"IDENTITY", "STANDING", "VALID-UNTIL"}
+	headings := []string{"IDENTITY", "STANDING", "VALID-UNTIL", "PERMIT"}
 	if wide {
 		headings = append(headings, "KEYS", "REVOKED-BY", "ID")
 	}
 	rows := make([][]string, 0, len(all))
 	for _, i := range all {
-		row := []string{identityRef(i), standing(i), until(a, i)}
+		row := []string{identityRef(i), standing(i), until(a, i), cmp.Or(i.GetPermit(), term.None)}
 		if wide {
 			row = append(row, fmt.Sprint(len(i.GetKeys())), cmp.Or(i.GetRevokedBy(), term.None), i.GetId())
 		}
@@ -121,6 +123,9 @@ func identityText(p *term.Page, a *term.App, i *berthv1.Identity) {
 	fields := [][2]string{
 		{"identity", identityRef(i)}, {"ID", i.GetId()}, {"role", i.GetRole()}, {"standing", standing(i)}, {"created", a.At(i.GetCreatedAt())},
 	}
+	if i.GetPermit() != "" {
+		fields = append(fields, [2]string{"permit", i.GetPermit()})
+	}
 	if i.GetUnconfirmed() != "" {
 		fields = append(fields, [2]string{"unconfirmed", i.GetUnconfirmed()})
 	}
@@ -137,6 +142,49 @@ func identityText(p *term.Page, a *term.App, i *berthv1.Identity) {
 		p.Blank()
 		p.Table([]string{"KEY", "ADDED", "VALID-UNTIL"}, rows)
 	}
+}
+
+func identitySetCommand(a *term.App) *cobra.Command {
+	var permit string
+	cmd := &cobra.Command{
+		Use: "set NAME --permit LIST", Short: "Say what an operator may put onto hosts", Args: term.Arguments(1, "NAME"),
+		Long: term.Wrap(`Say which permissions an operator has: all, none, or a list with commas between, instead of those that it had. They
+let it give documents, paths, bridges and devices beyond what needs no permission, in clusters that permit the same ('berth cluster set NAME
+--permit'). It counts from the next call on. An operator gives only what it has, and nothing to itself. Whoever is root of a coordinator has
+all ('berth init', 'berth coordinator login').
+
+Permissions: `+guard.Listed(guard.Permissions())+`. 'berth cluster set --help' says what each lets through.`, helpWidth),
+		Example: `  berth identity set operator/alice --permit host-devices,host-paths
+  berth identity set operator/alice --permit none`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if permit == "" {
+				return term.Usagef(cmd, "--permit is missing: all, none, or a list of permissions")
+			}
+			answer, err := term.AskOnce(a, cmd, term.Client.SetIdentity, &berthv1.SetIdentityRequest{
+				Identity: args[0], Permit: permit, RequestId: term.RequestID(),
+			})
+			if err != nil {
+				return err
+			}
+			return told(a, cmd, answer, answer.GetIdentity(), "may put onto hosts: "+answer.GetIdentity().GetPermit())
+		},
+		ValidArgsFunction: identityNames(a),
+	}
+	permitFlag(cmd, &permit)
+	return cmd
+}
+
+// helpWidth is how wide the words of help are where the terminal is not known.
+const helpWidth = 118
+
+// permitFlag is what an operator may put onto hosts.
+func permitFlag(cmd *cobra.Command, permit *string) {
+	cmd.Flags().StringVar(permit, "permit", "", "what it may put onto hosts: all, none, or a `LIST` of permissions with commas between")
+	words := []string{guard.All, guard.None}
+	for _, one := range guard.Permissions() {
+		words = append(words, string(one))
+	}
+	term.Complete(cmd, "permit", term.CompleteFixed(words...))
 }
 
 func identityRevokeCommand(a *term.App) *cobra.Command {

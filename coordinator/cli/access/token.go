@@ -31,9 +31,9 @@ of the cluster's authority, so that its user speaks to the right cluster.`,
 
 func tokenCreateCommand(a *term.App) *cobra.Command {
 	var (
-		purpose, name string
-		ttl           time.Duration
-		uses          int32
+		purpose, name, permit string
+		ttl                   time.Duration
+		uses                  int32
 	)
 	cmd := &cobra.Command{
 		Use: "add --for agent|coordinator|operator", Aliases: []string{"create"},
@@ -41,23 +41,27 @@ func tokenCreateCommand(a *term.App) *cobra.Command {
 		Args:  term.Arguments(0),
 		Long: `Make a token and print the line to run on the other machine: 'berth-agent join' for a hypervisor, 'berth coordinator
 join' for a further coordinator, 'berth login' for a person. The token works once, or --uses times. It is shown here and
-nowhere else. The line hands it over on standard input, because other accounts see what is on a command line.`,
+nowhere else. The line hands it over on standard input, because other accounts see what is on a command line.
+An operator may put onto hosts what needs a permission only as --permit says ('berth identity set --help').`,
 		Example: `  berth token add --for agent
   berth token add --for agent --uses 20 --name 'hv*'
-  berth token add --for operator --name alice --ttl 10m`,
+  berth token add --for operator --name alice --ttl 10m
+  berth token add --for operator --name bob --permit host-devices`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case purpose == "":
 				return term.Usagef(cmd, "--for is missing: %s", strings.Join(purposes, ", "))
 			case !slices.Contains(purposes, purpose):
 				return term.Usagef(cmd, "--for %s: use %s", purpose, strings.Join(purposes, ", "))
+			case permit != "" && purpose != pki.PurposeOperator:
+				return term.Usagef(cmd, "--permit is for operators only, and this token is for %s", purpose)
 			case uses < 1 || uses > model.MaxTokenUses:
 				return term.Usagef(cmd, "--uses %d: want 1 to %d", uses, model.MaxTokenUses)
 			case ttl < time.Second || ttl > maxTokenLife:
 				return term.Usagef(cmd, "--ttl %s: want 1s to %s", ttl, term.Span(maxTokenLife))
 			}
 			return tokenCreate(a, cmd, &berthv1.CreateTokenRequest{
-				Purpose: purpose, Name: name, TtlSeconds: ttl.Seconds(), Uses: uses,
+				Purpose: purpose, Name: name, TtlSeconds: ttl.Seconds(), Uses: uses, Permit: permit,
 			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -67,6 +71,7 @@ nowhere else. The line hands it over on standard input, because other accounts s
 	cmd.Flags().Int32Var(&uses, "uses", 1, "`HOW` often it is good")
 	term.Complete(cmd, "uses", cobra.NoFileCompletions)
 	cmd.Flags().DurationVar(&ttl, "ttl", maxTokenLife, "`DURATION` that it is good for, at most 1h")
+	permitFlag(cmd, &permit)
 	term.Complete(cmd, "for", term.CompleteFixed(purposes...))
 	term.Complete(cmd, "name", cobra.NoFileCompletions)
 	term.Complete(cmd, "ttl", cobra.NoFileCompletions)
@@ -139,14 +144,15 @@ restored snapshot brings no token back.`,
 	}
 }
 
-var tokenHeadings = []string{"ID", "FOR", "NAME", "LEFT", "EXPIRES", "MADE-BY", "USED-BY"}
+var tokenHeadings = []string{"ID", "FOR", "NAME", "LEFT", "EXPIRES", "PERMIT", "MADE-BY", "USED-BY"}
 
 func tokenRows(a *term.App, tokens []*berthv1.Token) [][]string {
 	rows := make([][]string, 0, len(tokens))
 	for _, token := range tokens {
 		left := strconv.Itoa(int(token.GetUsesLeft())) + " of " + strconv.Itoa(int(token.GetUses()))
 		rows = append(rows, []string{
-			token.GetId(), token.GetPurpose(), cmp.Or(token.GetName(), term.None), left, a.At(token.GetExpiresAt()), token.GetCreatedBy(),
+			token.GetId(), token.GetPurpose(), cmp.Or(token.GetName(), term.None), left, a.At(token.GetExpiresAt()),
+			cmp.Or(token.GetPermit(), term.None), token.GetCreatedBy(),
 			cmp.Or(strings.Join(token.GetUsedBy(), ","), term.None),
 		})
 	}

@@ -27,6 +27,7 @@ type memberFake struct {
 	identity    func(*berthv1.GetIdentityRequest) (*berthv1.GetIdentityResponse, error)
 	revokeToken func(*berthv1.RevokeTokenRequest) (*berthv1.RevokeTokenResponse, error)
 	revoke      func(*berthv1.RevokeIdentityRequest) (*berthv1.RevokeIdentityResponse, error)
+	setIdentity func(*berthv1.SetIdentityRequest) (*berthv1.SetIdentityResponse, error)
 	confirm     func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error)
 
 	offerSession  func(*berthv1.OfferSessionRequest) (*berthv1.OfferSessionResponse, error)
@@ -68,6 +69,7 @@ func (f *memberFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceRotateAuthorityProcedure, &f.OnRotate)
 	unary(l, berthv1connect.BerthServiceRevokeIdentityProcedure, &f.revoke)
 	unary(l, berthv1connect.BerthServiceConfirmIdentityProcedure, &f.confirm)
+	unary(l, berthv1connect.BerthServiceSetIdentityProcedure, &f.setIdentity)
 	unary(l, berthv1connect.BerthServiceOfferSessionProcedure, &f.offerSession)
 	unary(l, berthv1connect.BerthServiceListSessionsProcedure, &f.sessions)
 	unary(l, berthv1connect.BerthServiceRevokeSessionProcedure, &f.revokeSession)
@@ -116,7 +118,7 @@ func cannedMemberAnswers() memberFake {
 				},
 				{
 					Id: "9f8e7d6c", Purpose: "operator", Uses: 1, UsesLeft: 1, ExpiresAt: timestamppb.New(noon.Add(time.Hour)),
-					CreatedBy: "operator/admin",
+					CreatedBy: "operator/admin", Permit: "host-paths",
 				},
 			}}, nil
 		},
@@ -147,6 +149,11 @@ func cannedMemberAnswers() memberFake {
 		revokeSession: func(*berthv1.RevokeSessionRequest) (*berthv1.RevokeSessionResponse, error) {
 			return &berthv1.RevokeSessionResponse{SchemaVersion: "1", Session: cannedSessions()[0]}, nil
 		},
+		setIdentity: func(r *berthv1.SetIdentityRequest) (*berthv1.SetIdentityResponse, error) {
+			identity := cannedIdentities()[2]
+			identity.Permit = r.GetPermit()
+			return &berthv1.SetIdentityResponse{SchemaVersion: "1", Identity: identity}, nil
+		},
 		confirm: func(*berthv1.ConfirmIdentityRequest) (*berthv1.ConfirmIdentityResponse, error) {
 			return &berthv1.ConfirmIdentityResponse{SchemaVersion: "1", Identity: cannedIdentities()[1]}, nil
 		},
@@ -162,10 +169,10 @@ func cannedIdentities() []*berthv1.Identity {
 	all := []*berthv1.Identity{
 		{Id: "m1", Kind: "coordinator", Name: "coord1", Role: "peer", CreatedAt: made, Keys: key("11aa")},
 		{Id: "n3", Kind: "node", Name: "node3", Role: "agent", CreatedAt: made, Keys: key("22bb"), Unconfirmed: "restored from a backup"},
-		{Id: "o1", Kind: "operator", Name: "alice", Role: "operator", CreatedAt: made, Keys: key("33cc")},
+		{Id: "o1", Kind: "operator", Name: "alice", Role: "operator", CreatedAt: made, Keys: key("33cc"), Permit: "host-devices"},
 		{
 			Id: "o2", Kind: "operator", Name: "bob", Role: "operator", CreatedAt: made, Keys: key("44dd"), RevokedAt: timestamppb.New(noon),
-			RevokedBy: "operator/alice", RevokedReason: "left",
+			Permit: "none", RevokedBy: "operator/alice", RevokedReason: "left",
 		},
 	}
 	for _, one := range all {

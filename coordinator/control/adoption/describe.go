@@ -60,6 +60,9 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 	if err != nil {
 		return vm, "", problemf(fmt.Sprintf("see 'virsh dumpxml %s' on %s", model.Argument(one.Domain.Name), one.Name), "%v", err)
 	}
+	if err := mayGive(request, &vm, permitted, found); err != nil {
+		return vm, "", err
+	}
 	if len(found) > 0 {
 		vm.Needs, vm.Bound = guard.Join(guard.Needs(found)), one.Node
 		note = fmt.Sprintf("it stays on its node, because no other one is to be given its document: %s; let it through with 'berth vm accept %s'",
@@ -77,6 +80,25 @@ func (a *Adoption) described(ctx context.Context, request AdoptVMs, one evidence
 			"libvirt pool of its folder on each and declare that with 'berth pool add NAME --cluster %s --scope shared'", local, node.ClusterName())
 	}
 	return vm, note, nil
+}
+
+// mayGive refuses a document with what the cluster permits and the caller may not put onto a host: other nodes would be given it. What the
+// cluster does not permit binds the VM, whoever adopts it.
+func mayGive(request AdoptVMs, vm *model.VM, permitted guard.Permitted, bound []guard.Finding) error {
+	permitted.Permissions = admission.Less(permitted.Permissions, request.Lacks)
+	all, err := admission.Spec(&vm.Spec, permitted)
+	if err != nil {
+		return err
+	}
+	found := admission.New(bound, all)
+	if len(found) == 0 {
+		return nil
+	}
+	needs := guard.Needs(found)
+	with := admission.Less(guard.Permissions(), admission.Less(request.Lacks, needs))
+	return problemf(fmt.Sprintf("have an operator adopt it who has %s, or have such a one let %s do it: 'berth identity set %s --permit %s'",
+		guard.Listed(needs), request.Caller, request.Caller, guard.Join(with)),
+		"other nodes would be given its document, and %s may not do that: %s", request.Caller, textOf(found))
 }
 
 // inherited completes the record of a domain that becomes a VM with what it inherits where it runs.

@@ -1,6 +1,9 @@
 package adoption
 
-import "berth/coordinator/operation"
+import (
+	"berth/coordinator/operation"
+	"berth/shared/domxml/guard"
+)
 
 // AdoptVMs asks for domains that run and are not Berth's to be taken under management. No guest is touched: a mark is written
 // into the domain's metadata, and a record is made of what it is.
@@ -12,6 +15,7 @@ type AdoptVMs struct {
 	DryRun    bool
 	RequestID string
 	Caller    string
+	Lacks     []guard.Permission // those that the caller does not have
 }
 
 // AdoptedVM is what became of one domain.

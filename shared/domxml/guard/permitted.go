@@ -7,8 +7,7 @@ import (
 	"unicode"
 )
 
-// Permitted is what somebody may put onto a host, and the places that need no permission. Those that an identity has are joined with those
-// of its cluster: what is in either list is let through.
+// Permitted is what somebody may put onto a host, and the places that need no permission.
 type Permitted struct {
 	Permissions []Permission
 	Folders     []string // what is in them may be a disk, a medium or a kernel

@@ -11025,6 +11025,7 @@ type CreateTokenRequest struct {
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                                 // bind to a host or operator name, or to names of a pattern (* any characters, ? one); empty binds to none
 	TtlSeconds    float64                `protobuf:"fixed64,3,opt,name=ttl_seconds,json=ttlSeconds,proto3" json:"ttl_seconds,omitempty"` // at most 3600; 0 means 3600
 	Uses          int32                  `protobuf:"varint,4,opt,name=uses,proto3" json:"uses,omitempty"`                                // how often it is good, at most 500; 0 means once
+	Permit        string                 `protobuf:"bytes,5,opt,name=permit,proto3" json:"permit,omitempty"`                             // permissions of the operators that it makes: all, none or a list; empty means none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11085,6 +11086,13 @@ func (x *CreateTokenRequest) GetUses() int32 {
 		return x.Uses
 	}
 	return 0
+}
+
+func (x *CreateTokenRequest) GetPermit() string {
+	if x != nil {
+		return x.Permit
+	}
+	return ""
 }
 
 type CreateTokenResponse struct {
@@ -11385,6 +11393,9 @@ type Identity struct {
 	RevokedBy     string                 `protobuf:"bytes,9,opt,name=revoked_by,json=revokedBy,proto3" json:"revoked_by,omitempty"`
 	RevokedReason string                 `protobuf:"bytes,10,opt,name=revoked_reason,json=revokedReason,proto3" json:"revoked_reason,omitempty"`
 	Unconfirmed   string                 `protobuf:"bytes,11,opt,name=unconfirmed,proto3" json:"unconfirmed,omitempty"` // why it waits to be confirmed or revoked; empty: it does not
+	// Permit is what an operator may put onto hosts of clusters that permit it too: all, none, a list with commas between, or unsaid: all,
+	// as long as nobody has said what.
+	Permit        string `protobuf:"bytes,12,opt,name=permit,proto3" json:"permit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11492,6 +11503,13 @@ func (x *Identity) GetRevokedReason() string {
 func (x *Identity) GetUnconfirmed() string {
 	if x != nil {
 		return x.Unconfirmed
+	}
+	return ""
+}
+
+func (x *Identity) GetPermit() string {
+	if x != nil {
+		return x.Permit
 	}
 	return ""
 }
@@ -12621,6 +12639,118 @@ func (x *ConfirmIdentityResponse) GetIdentity() *Identity {
 	return nil
 }
 
+type SetIdentityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      string                 `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"` // name, KIND/NAME or ID of an operator
+	Permit        string                 `protobuf:"bytes,2,opt,name=permit,proto3" json:"permit,omitempty"`     // all, none or a list of permissions with commas between, instead of what it had
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetIdentityRequest) Reset() {
+	*x = SetIdentityRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[193]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetIdentityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetIdentityRequest) ProtoMessage() {}
+
+func (x *SetIdentityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[193]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetIdentityRequest.ProtoReflect.Descriptor instead.
+func (*SetIdentityRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+}
+
+func (x *SetIdentityRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *SetIdentityRequest) GetPermit() string {
+	if x != nil {
+		return x.Permit
+	}
+	return ""
+}
+
+func (x *SetIdentityRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type SetIdentityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Identity      *Identity              `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetIdentityResponse) Reset() {
+	*x = SetIdentityResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[194]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetIdentityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetIdentityResponse) ProtoMessage() {}
+
+func (x *SetIdentityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[194]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetIdentityResponse.ProtoReflect.Descriptor instead.
+func (*SetIdentityResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+}
+
+func (x *SetIdentityResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *SetIdentityResponse) GetIdentity() *Identity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
 // Session is what a browser has instead of a certificate.
 type Session struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -12639,7 +12769,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12651,7 +12781,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12664,7 +12794,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *Session) GetId() string {
@@ -12739,7 +12869,7 @@ type OfferSessionRequest struct {
 
 func (x *OfferSessionRequest) Reset() {
 	*x = OfferSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12751,7 +12881,7 @@ func (x *OfferSessionRequest) String() string {
 func (*OfferSessionRequest) ProtoMessage() {}
 
 func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12764,7 +12894,7 @@ func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionRequest.ProtoReflect.Descriptor instead.
 func (*OfferSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *OfferSessionRequest) GetReadOnly() bool {
@@ -12786,7 +12916,7 @@ type OfferSessionResponse struct {
 
 func (x *OfferSessionResponse) Reset() {
 	*x = OfferSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12798,7 +12928,7 @@ func (x *OfferSessionResponse) String() string {
 func (*OfferSessionResponse) ProtoMessage() {}
 
 func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12811,7 +12941,7 @@ func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionResponse.ProtoReflect.Descriptor instead.
 func (*OfferSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *OfferSessionResponse) GetSchemaVersion() string {
@@ -12852,7 +12982,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12864,7 +12994,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12877,7 +13007,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *ListSessionsRequest) GetLimit() int32 {
@@ -12905,7 +13035,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12917,7 +13047,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12930,7 +13060,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
 }
 
 func (x *ListSessionsResponse) GetSchemaVersion() string {
@@ -12964,7 +13094,7 @@ type RevokeSessionRequest struct {
 
 func (x *RevokeSessionRequest) Reset() {
 	*x = RevokeSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12976,7 +13106,7 @@ func (x *RevokeSessionRequest) String() string {
 func (*RevokeSessionRequest) ProtoMessage() {}
 
 func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12989,7 +13119,7 @@ func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
 func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
 }
 
 func (x *RevokeSessionRequest) GetId() string {
@@ -13016,7 +13146,7 @@ type RevokeSessionResponse struct {
 
 func (x *RevokeSessionResponse) Reset() {
 	*x = RevokeSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13028,7 +13158,7 @@ func (x *RevokeSessionResponse) String() string {
 func (*RevokeSessionResponse) ProtoMessage() {}
 
 func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13041,7 +13171,7 @@ func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
 func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *RevokeSessionResponse) GetSchemaVersion() string {
@@ -13072,7 +13202,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13084,7 +13214,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13097,7 +13227,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *OpenSessionRequest) GetId() string {
@@ -13152,7 +13282,7 @@ type OpenSessionResponse struct {
 
 func (x *OpenSessionResponse) Reset() {
 	*x = OpenSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13164,7 +13294,7 @@ func (x *OpenSessionResponse) String() string {
 func (*OpenSessionResponse) ProtoMessage() {}
 
 func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13177,7 +13307,7 @@ func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionResponse.ProtoReflect.Descriptor instead.
 func (*OpenSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *OpenSessionResponse) GetSchemaVersion() string {
@@ -13212,7 +13342,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13224,7 +13354,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13237,7 +13367,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -13332,7 +13462,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13344,7 +13474,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13357,7 +13487,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -13457,7 +13587,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13469,7 +13599,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13482,7 +13612,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -13530,7 +13660,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13542,7 +13672,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13555,7 +13685,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -13581,7 +13711,7 @@ type TakeAuthoritiesRequest struct {
 
 func (x *TakeAuthoritiesRequest) Reset() {
 	*x = TakeAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13593,7 +13723,7 @@ func (x *TakeAuthoritiesRequest) String() string {
 func (*TakeAuthoritiesRequest) ProtoMessage() {}
 
 func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13606,7 +13736,7 @@ func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
 }
 
 func (x *TakeAuthoritiesRequest) GetHolds() []string {
@@ -13627,7 +13757,7 @@ type TakeAuthoritiesResponse struct {
 
 func (x *TakeAuthoritiesResponse) Reset() {
 	*x = TakeAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13639,7 +13769,7 @@ func (x *TakeAuthoritiesResponse) String() string {
 func (*TakeAuthoritiesResponse) ProtoMessage() {}
 
 func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13652,7 +13782,7 @@ func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
 }
 
 func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -13678,7 +13808,7 @@ type HandAuthoritiesRequest struct {
 
 func (x *HandAuthoritiesRequest) Reset() {
 	*x = HandAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13690,7 +13820,7 @@ func (x *HandAuthoritiesRequest) String() string {
 func (*HandAuthoritiesRequest) ProtoMessage() {}
 
 func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13703,7 +13833,7 @@ func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*HandAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *HandAuthoritiesRequest) GetLacks() []string {
@@ -13724,7 +13854,7 @@ type HandAuthoritiesResponse struct {
 
 func (x *HandAuthoritiesResponse) Reset() {
 	*x = HandAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13736,7 +13866,7 @@ func (x *HandAuthoritiesResponse) String() string {
 func (*HandAuthoritiesResponse) ProtoMessage() {}
 
 func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13749,7 +13879,7 @@ func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*HandAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 func (x *HandAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -13787,7 +13917,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13799,7 +13929,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13812,7 +13942,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -13914,7 +14044,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13926,7 +14056,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13939,7 +14069,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 type ImportImageRequest struct {
@@ -13952,7 +14082,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13964,7 +14094,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13977,7 +14107,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -14009,7 +14139,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14021,7 +14151,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14034,7 +14164,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -14096,7 +14226,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14108,7 +14238,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14121,7 +14251,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -14149,7 +14279,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14161,7 +14291,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14174,7 +14304,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -14208,7 +14338,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14220,7 +14350,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14233,7 +14363,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -14262,7 +14392,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14274,7 +14404,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14287,7 +14417,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -14329,7 +14459,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14341,7 +14471,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14354,7 +14484,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -14397,7 +14527,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14409,7 +14539,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14422,7 +14552,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
 }
 
 func (x *Pool) GetName() string {
@@ -14510,7 +14640,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14522,7 +14652,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14535,7 +14665,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -14590,7 +14720,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14602,7 +14732,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14615,7 +14745,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -14641,7 +14771,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14653,7 +14783,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14666,7 +14796,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -14727,7 +14857,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14739,7 +14869,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14752,7 +14882,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -14777,7 +14907,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14789,7 +14919,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14802,7 +14932,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -14867,7 +14997,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14879,7 +15009,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14892,7 +15022,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -14934,7 +15064,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14946,7 +15076,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14959,7 +15089,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -14992,7 +15122,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15004,7 +15134,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15017,7 +15147,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -15043,7 +15173,7 @@ type AddWebhookRequest struct {
 
 func (x *AddWebhookRequest) Reset() {
 	*x = AddWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15055,7 +15185,7 @@ func (x *AddWebhookRequest) String() string {
 func (*AddWebhookRequest) ProtoMessage() {}
 
 func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15068,7 +15198,7 @@ func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookRequest.ProtoReflect.Descriptor instead.
 func (*AddWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
 }
 
 func (x *AddWebhookRequest) GetName() string {
@@ -15138,7 +15268,7 @@ type AddWebhookResponse struct {
 
 func (x *AddWebhookResponse) Reset() {
 	*x = AddWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15150,7 +15280,7 @@ func (x *AddWebhookResponse) String() string {
 func (*AddWebhookResponse) ProtoMessage() {}
 
 func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15163,7 +15293,7 @@ func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookResponse.ProtoReflect.Descriptor instead.
 func (*AddWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
 }
 
 func (x *AddWebhookResponse) GetSchemaVersion() string {
@@ -15197,7 +15327,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15209,7 +15339,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15222,7 +15352,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
 }
 
 func (x *ListWebhooksRequest) GetLimit() int32 {
@@ -15250,7 +15380,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15262,7 +15392,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15275,7 +15405,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
 }
 
 func (x *ListWebhooksResponse) GetSchemaVersion() string {
@@ -15308,7 +15438,7 @@ type GetWebhookRequest struct {
 
 func (x *GetWebhookRequest) Reset() {
 	*x = GetWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15320,7 +15450,7 @@ func (x *GetWebhookRequest) String() string {
 func (*GetWebhookRequest) ProtoMessage() {}
 
 func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15333,7 +15463,7 @@ func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
 func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
 }
 
 func (x *GetWebhookRequest) GetName() string {
@@ -15354,7 +15484,7 @@ type GetWebhookResponse struct {
 
 func (x *GetWebhookResponse) Reset() {
 	*x = GetWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15366,7 +15496,7 @@ func (x *GetWebhookResponse) String() string {
 func (*GetWebhookResponse) ProtoMessage() {}
 
 func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15379,7 +15509,7 @@ func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
 func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
 }
 
 func (x *GetWebhookResponse) GetSchemaVersion() string {
@@ -15412,7 +15542,7 @@ type TestWebhookRequest struct {
 
 func (x *TestWebhookRequest) Reset() {
 	*x = TestWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15424,7 +15554,7 @@ func (x *TestWebhookRequest) String() string {
 func (*TestWebhookRequest) ProtoMessage() {}
 
 func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15437,7 +15567,7 @@ func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
 func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
 }
 
 func (x *TestWebhookRequest) GetName() string {
@@ -15460,7 +15590,7 @@ type TestWebhookResponse struct {
 
 func (x *TestWebhookResponse) Reset() {
 	*x = TestWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15472,7 +15602,7 @@ func (x *TestWebhookResponse) String() string {
 func (*TestWebhookResponse) ProtoMessage() {}
 
 func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15485,7 +15615,7 @@ func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
 func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
 }
 
 func (x *TestWebhookResponse) GetSchemaVersion() string {
@@ -15533,7 +15663,7 @@ type DeleteWebhookRequest struct {
 
 func (x *DeleteWebhookRequest) Reset() {
 	*x = DeleteWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15545,7 +15675,7 @@ func (x *DeleteWebhookRequest) String() string {
 func (*DeleteWebhookRequest) ProtoMessage() {}
 
 func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15558,7 +15688,7 @@ func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
 }
 
 func (x *DeleteWebhookRequest) GetName() string {
@@ -15585,7 +15715,7 @@ type DeleteWebhookResponse struct {
 
 func (x *DeleteWebhookResponse) Reset() {
 	*x = DeleteWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15597,7 +15727,7 @@ func (x *DeleteWebhookResponse) String() string {
 func (*DeleteWebhookResponse) ProtoMessage() {}
 
 func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15610,7 +15740,7 @@ func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
 }
 
 func (x *DeleteWebhookResponse) GetSchemaVersion() string {
@@ -15638,7 +15768,7 @@ type RetryDeliveriesRequest struct {
 
 func (x *RetryDeliveriesRequest) Reset() {
 	*x = RetryDeliveriesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[238]
+	mi := &file_berth_v1_api_proto_msgTypes[240]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15650,7 +15780,7 @@ func (x *RetryDeliveriesRequest) String() string {
 func (*RetryDeliveriesRequest) ProtoMessage() {}
 
 func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[238]
+	mi := &file_berth_v1_api_proto_msgTypes[240]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15663,7 +15793,7 @@ func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{240}
 }
 
 func (x *RetryDeliveriesRequest) GetName() string {
@@ -15697,7 +15827,7 @@ type RetryDeliveriesResponse struct {
 
 func (x *RetryDeliveriesResponse) Reset() {
 	*x = RetryDeliveriesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[239]
+	mi := &file_berth_v1_api_proto_msgTypes[241]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15709,7 +15839,7 @@ func (x *RetryDeliveriesResponse) String() string {
 func (*RetryDeliveriesResponse) ProtoMessage() {}
 
 func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[239]
+	mi := &file_berth_v1_api_proto_msgTypes[241]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15722,7 +15852,7 @@ func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{241}
 }
 
 func (x *RetryDeliveriesResponse) GetSchemaVersion() string {
@@ -16609,13 +16739,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05nodes\x18\x03 \x01(\x05R\x05nodes\x12\x10\n" +
-	"\x03vms\x18\x04 \x01(\x05R\x03vms\"w\n" +
+	"\x03vms\x18\x04 \x01(\x05R\x03vms\"\x8f\x01\n" +
 	"\x12CreateTokenRequest\x12\x18\n" +
 	"\apurpose\x18\x01 \x01(\tR\apurpose\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1f\n" +
 	"\vttl_seconds\x18\x03 \x01(\x01R\n" +
 	"ttlSeconds\x12\x12\n" +
-	"\x04uses\x18\x04 \x01(\x05R\x04uses\"\xa7\x01\n" +
+	"\x04uses\x18\x04 \x01(\x05R\x04uses\x12\x16\n" +
+	"\x06permit\x18\x05 \x01(\tR\x06permit\"\xa7\x01\n" +
 	"\x13CreateTokenResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x129\n" +
@@ -16636,7 +16767,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"c\n" +
 	"\x13RevokeTokenResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12%\n" +
-	"\x05token\x18\x02 \x01(\v2\x0f.berth.v1.TokenR\x05token\"\x9c\x03\n" +
+	"\x05token\x18\x02 \x01(\v2\x0f.berth.v1.TokenR\x05token\"\xb4\x03\n" +
 	"\bIdentity\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -16653,7 +16784,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"revoked_by\x18\t \x01(\tR\trevokedBy\x12%\n" +
 	"\x0erevoked_reason\x18\n" +
 	" \x01(\tR\rrevokedReason\x12 \n" +
-	"\vunconfirmed\x18\v \x01(\tR\vunconfirmed\"\xb3\x01\n" +
+	"\vunconfirmed\x18\v \x01(\tR\vunconfirmed\x12\x16\n" +
+	"\x06permit\x18\f \x01(\tR\x06permit\"\xb3\x01\n" +
 	"\vIdentityKey\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12;\n" +
 	"\vvalid_until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -16737,6 +16869,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"p\n" +
 	"\x17ConfirmIdentityResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
+	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"g\n" +
+	"\x12SetIdentityRequest\x12\x1a\n" +
+	"\bidentity\x18\x01 \x01(\tR\bidentity\x12\x16\n" +
+	"\x06permit\x18\x02 \x01(\tR\x06permit\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"l\n" +
+	"\x13SetIdentityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
 	"\bidentity\x18\x02 \x01(\v2\x12.berth.v1.IdentityR\bidentity\"\xbe\x02\n" +
 	"\aSession\x12\x0e\n" +
@@ -17002,7 +17142,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xa5B\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xffB\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -17252,6 +17392,8 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x02\x02\x03\x10\x02\x18\x01 \x01\x12d\n" +
 	"\x0fConfirmIdentity\x12 .berth.v1.ConfirmIdentityRequest\x1a!.berth.v1.ConfirmIdentityResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x02 \x01\x12X\n" +
+	"\vSetIdentity\x12\x1c.berth.v1.SetIdentityRequest\x1a\x1d.berth.v1.SetIdentityResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x012Z\n" +
 	"\x10EnrolmentService\x12F\n" +
 	"\x05Enrol\x12\x16.berth.v1.EnrolRequest\x1a\x17.berth.v1.EnrolResponse\"\f\x8a\xb5\x18\b\n" +
@@ -17283,7 +17425,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 248)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 250)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -17480,153 +17622,155 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*RevokeIdentityResponse)(nil),     // 192: berth.v1.RevokeIdentityResponse
 	(*ConfirmIdentityRequest)(nil),     // 193: berth.v1.ConfirmIdentityRequest
 	(*ConfirmIdentityResponse)(nil),    // 194: berth.v1.ConfirmIdentityResponse
-	(*Session)(nil),                    // 195: berth.v1.Session
-	(*OfferSessionRequest)(nil),        // 196: berth.v1.OfferSessionRequest
-	(*OfferSessionResponse)(nil),       // 197: berth.v1.OfferSessionResponse
-	(*ListSessionsRequest)(nil),        // 198: berth.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),       // 199: berth.v1.ListSessionsResponse
-	(*RevokeSessionRequest)(nil),       // 200: berth.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),      // 201: berth.v1.RevokeSessionResponse
-	(*OpenSessionRequest)(nil),         // 202: berth.v1.OpenSessionRequest
-	(*OpenSessionResponse)(nil),        // 203: berth.v1.OpenSessionResponse
-	(*EnrolRequest)(nil),               // 204: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 205: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 206: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 207: berth.v1.JoinResponse
-	(*TakeAuthoritiesRequest)(nil),     // 208: berth.v1.TakeAuthoritiesRequest
-	(*TakeAuthoritiesResponse)(nil),    // 209: berth.v1.TakeAuthoritiesResponse
-	(*HandAuthoritiesRequest)(nil),     // 210: berth.v1.HandAuthoritiesRequest
-	(*HandAuthoritiesResponse)(nil),    // 211: berth.v1.HandAuthoritiesResponse
-	(*ReportRequest)(nil),              // 212: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 213: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 214: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 215: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 216: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 217: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 218: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 219: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 220: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 221: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 222: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 223: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 224: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 225: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 226: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 227: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 228: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 229: berth.v1.ConsoleResponse
-	(*AddWebhookRequest)(nil),          // 230: berth.v1.AddWebhookRequest
-	(*AddWebhookResponse)(nil),         // 231: berth.v1.AddWebhookResponse
-	(*ListWebhooksRequest)(nil),        // 232: berth.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),       // 233: berth.v1.ListWebhooksResponse
-	(*GetWebhookRequest)(nil),          // 234: berth.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),         // 235: berth.v1.GetWebhookResponse
-	(*TestWebhookRequest)(nil),         // 236: berth.v1.TestWebhookRequest
-	(*TestWebhookResponse)(nil),        // 237: berth.v1.TestWebhookResponse
-	(*DeleteWebhookRequest)(nil),       // 238: berth.v1.DeleteWebhookRequest
-	(*DeleteWebhookResponse)(nil),      // 239: berth.v1.DeleteWebhookResponse
-	(*RetryDeliveriesRequest)(nil),     // 240: berth.v1.RetryDeliveriesRequest
-	(*RetryDeliveriesResponse)(nil),    // 241: berth.v1.RetryDeliveriesResponse
-	nil,                                // 242: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 243: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 244: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 245: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 246: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 247: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 248: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 249: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 250: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 251: google.protobuf.Timestamp
-	(*Node)(nil),                       // 252: berth.v1.Node
-	(*Domain)(nil),                     // 253: berth.v1.Domain
-	(*NodeSettings)(nil),               // 254: berth.v1.NodeSettings
-	(*Names)(nil),                      // 255: berth.v1.Names
-	(*FenceDevice)(nil),                // 256: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 257: berth.v1.Resource
-	(*Key)(nil),                        // 258: berth.v1.Key
-	(*NodeKey)(nil),                    // 259: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 260: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 261: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 262: berth.v1.Conflict
-	(*VM)(nil),                         // 263: berth.v1.VM
-	(*Operation)(nil),                  // 264: berth.v1.Operation
-	(*NewVM)(nil),                      // 265: berth.v1.NewVM
-	(*Decision)(nil),                   // 266: berth.v1.Decision
-	(*VMChange)(nil),                   // 267: berth.v1.VMChange
-	(*FieldChange)(nil),                // 268: berth.v1.FieldChange
-	(*Disk)(nil),                       // 269: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 270: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 271: berth.v1.Group
-	(*AffinityRule)(nil),               // 272: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 273: berth.v1.Plan
-	(*MigrationStats)(nil),             // 274: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 275: berth.v1.DecisionNode
-	(*Event)(nil),                      // 276: berth.v1.Event
-	(*Token)(nil),                      // 277: berth.v1.Token
-	(*Webhook)(nil),                    // 278: berth.v1.Webhook
-	(*DeadDelivery)(nil),               // 279: berth.v1.DeadDelivery
+	(*SetIdentityRequest)(nil),         // 195: berth.v1.SetIdentityRequest
+	(*SetIdentityResponse)(nil),        // 196: berth.v1.SetIdentityResponse
+	(*Session)(nil),                    // 197: berth.v1.Session
+	(*OfferSessionRequest)(nil),        // 198: berth.v1.OfferSessionRequest
+	(*OfferSessionResponse)(nil),       // 199: berth.v1.OfferSessionResponse
+	(*ListSessionsRequest)(nil),        // 200: berth.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),       // 201: berth.v1.ListSessionsResponse
+	(*RevokeSessionRequest)(nil),       // 202: berth.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),      // 203: berth.v1.RevokeSessionResponse
+	(*OpenSessionRequest)(nil),         // 204: berth.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),        // 205: berth.v1.OpenSessionResponse
+	(*EnrolRequest)(nil),               // 206: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 207: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 208: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 209: berth.v1.JoinResponse
+	(*TakeAuthoritiesRequest)(nil),     // 210: berth.v1.TakeAuthoritiesRequest
+	(*TakeAuthoritiesResponse)(nil),    // 211: berth.v1.TakeAuthoritiesResponse
+	(*HandAuthoritiesRequest)(nil),     // 212: berth.v1.HandAuthoritiesRequest
+	(*HandAuthoritiesResponse)(nil),    // 213: berth.v1.HandAuthoritiesResponse
+	(*ReportRequest)(nil),              // 214: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 215: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 216: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 217: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 218: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 219: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 220: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 221: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 222: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 223: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 224: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 225: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 226: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 227: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 228: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 229: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 230: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 231: berth.v1.ConsoleResponse
+	(*AddWebhookRequest)(nil),          // 232: berth.v1.AddWebhookRequest
+	(*AddWebhookResponse)(nil),         // 233: berth.v1.AddWebhookResponse
+	(*ListWebhooksRequest)(nil),        // 234: berth.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),       // 235: berth.v1.ListWebhooksResponse
+	(*GetWebhookRequest)(nil),          // 236: berth.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),         // 237: berth.v1.GetWebhookResponse
+	(*TestWebhookRequest)(nil),         // 238: berth.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),        // 239: berth.v1.TestWebhookResponse
+	(*DeleteWebhookRequest)(nil),       // 240: berth.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),      // 241: berth.v1.DeleteWebhookResponse
+	(*RetryDeliveriesRequest)(nil),     // 242: berth.v1.RetryDeliveriesRequest
+	(*RetryDeliveriesResponse)(nil),    // 243: berth.v1.RetryDeliveriesResponse
+	nil,                                // 244: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 245: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 246: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 247: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 248: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 249: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 250: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 251: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 252: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 253: google.protobuf.Timestamp
+	(*Node)(nil),                       // 254: berth.v1.Node
+	(*Domain)(nil),                     // 255: berth.v1.Domain
+	(*NodeSettings)(nil),               // 256: berth.v1.NodeSettings
+	(*Names)(nil),                      // 257: berth.v1.Names
+	(*FenceDevice)(nil),                // 258: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 259: berth.v1.Resource
+	(*Key)(nil),                        // 260: berth.v1.Key
+	(*NodeKey)(nil),                    // 261: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 262: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 263: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 264: berth.v1.Conflict
+	(*VM)(nil),                         // 265: berth.v1.VM
+	(*Operation)(nil),                  // 266: berth.v1.Operation
+	(*NewVM)(nil),                      // 267: berth.v1.NewVM
+	(*Decision)(nil),                   // 268: berth.v1.Decision
+	(*VMChange)(nil),                   // 269: berth.v1.VMChange
+	(*FieldChange)(nil),                // 270: berth.v1.FieldChange
+	(*Disk)(nil),                       // 271: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 272: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 273: berth.v1.Group
+	(*AffinityRule)(nil),               // 274: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 275: berth.v1.Plan
+	(*MigrationStats)(nil),             // 276: berth.v1.MigrationStats
+	(*DecisionNode)(nil),               // 277: berth.v1.DecisionNode
+	(*Event)(nil),                      // 278: berth.v1.Event
+	(*Token)(nil),                      // 279: berth.v1.Token
+	(*Webhook)(nil),                    // 280: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 281: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	250, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	252, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	251, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	251, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
-	251, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	251, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	253, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	253, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
+	253, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	253, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	4,   // 6: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	251, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	251, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	253, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	253, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
 	7,   // 9: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	252, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	252, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	253, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	254, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	242, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	255, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	256, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	252, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	252, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	252, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	257, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	257, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	243, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	244, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	245, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	257, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	246, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	247, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	248, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	257, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	258, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	258, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	258, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	258, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	258, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	259, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	249, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	260, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	260, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	259, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	257, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	257, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	261, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	262, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	254, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	254, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	255, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	256, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	244, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	257, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	258, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	254, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	254, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	254, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	259, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	259, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	245, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	246, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	247, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	259, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	248, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	249, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	250, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	259, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	260, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	260, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	260, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	260, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	260, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	261, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	251, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	262, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	262, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	261, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	259, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	259, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	263, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	264, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
 	7,   // 44: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	263, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	263, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	264, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	265, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	264, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	266, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	263, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	265, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	263, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	266, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	267, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	263, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	268, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	264, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	264, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	265, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	265, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	266, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	267, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	266, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	268, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	265, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	267, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	265, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	268, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	269, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	265, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	270, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	266, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	266, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	61,  // 60: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	62,  // 61: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	63,  // 62: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -17639,337 +17783,340 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	71,  // 69: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	72,  // 70: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	73,  // 71: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	269, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	271, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	65,  // 73: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
 	75,  // 74: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	264, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	270, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	264, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	266, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	264, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	266, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	272, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	266, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	268, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	266, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	90,  // 80: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	264, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	266, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	270, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	271, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	271, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	271, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	271, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	262, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	255, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	255, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	255, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	255, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	272, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	272, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	271, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	262, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	268, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	262, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	273, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	252, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	273, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	273, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	273, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	273, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	273, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	273, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	273, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	273, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	266, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	268, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	272, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	273, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	273, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	273, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	273, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	264, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	257, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	257, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	257, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	257, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	274, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	274, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	273, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	264, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	270, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	264, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	275, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	254, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	275, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	275, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	275, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	275, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	275, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	275, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	275, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	275, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
 	7,   // 109: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	264, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	264, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	264, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	274, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	264, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	266, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	266, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	266, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	276, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	266, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	131, // 115: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	264, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	264, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	264, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	266, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	266, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	266, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
 	7,   // 119: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	266, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	266, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	266, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	266, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	268, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	268, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	268, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	268, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
 	146, // 124: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	251, // 125: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	251, // 126: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	253, // 125: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	253, // 126: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
 	149, // 127: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	251, // 128: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	275, // 129: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	251, // 130: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	253, // 128: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	277, // 129: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	253, // 130: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
 	154, // 131: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
 	7,   // 132: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	276, // 133: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	278, // 133: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
 	7,   // 134: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
 	0,   // 135: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	276, // 136: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	266, // 137: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	264, // 138: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	278, // 136: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	268, // 137: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	266, // 138: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
 	158, // 139: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	250, // 140: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	251, // 141: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	277, // 142: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	277, // 143: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	252, // 140: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	253, // 141: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	279, // 142: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	279, // 143: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
 	177, // 144: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	251, // 145: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	251, // 146: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	251, // 147: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	251, // 148: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	251, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	253, // 145: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	253, // 146: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	253, // 147: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	253, // 148: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	253, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
 	182, // 150: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
 	183, // 151: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
 	183, // 152: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
-	251, // 153: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	251, // 154: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	253, // 153: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	253, // 154: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
 	184, // 155: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
-	251, // 156: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
-	251, // 157: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	253, // 156: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	253, // 157: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
 	183, // 158: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
 	176, // 159: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
 	176, // 160: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 161: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
 	176, // 162: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	251, // 163: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	251, // 164: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	251, // 165: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
-	195, // 166: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
-	195, // 167: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
-	195, // 168: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
-	195, // 169: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	251, // 170: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	251, // 171: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	215, // 172: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	257, // 173: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	257, // 174: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	221, // 175: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	224, // 176: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	222, // 177: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 178: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	251, // 179: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	223, // 180: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	227, // 181: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	227, // 182: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	227, // 183: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	227, // 184: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	278, // 185: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	278, // 186: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	278, // 187: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	279, // 188: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	278, // 189: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	255, // 190: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	255, // 191: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 192: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 193: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 194: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 195: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 196: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 197: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 198: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 199: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 200: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 201: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 202: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 203: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 204: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 205: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 206: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 207: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 208: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 209: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 210: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 211: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 212: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 213: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 214: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 215: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 216: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 217: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 218: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 219: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 220: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 221: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 222: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 223: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 224: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 225: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 226: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 227: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	82,  // 228: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 229: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 230: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 231: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 232: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 233: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 234: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 235: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 236: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 237: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 238: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 239: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 240: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 241: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 242: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 243: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 244: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 245: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 246: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 247: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 248: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 249: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 250: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 251: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 252: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 253: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	144, // 254: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	147, // 255: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	150, // 256: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	152, // 257: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	214, // 258: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	217, // 259: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	219, // 260: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	225, // 261: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	228, // 262: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	155, // 263: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	157, // 264: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	230, // 265: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	232, // 266: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	234, // 267: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	236, // 268: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	238, // 269: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
-	240, // 270: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
-	162, // 271: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	164, // 272: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	166, // 273: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	168, // 274: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	172, // 275: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	170, // 276: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	174, // 277: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	187, // 278: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	189, // 279: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	191, // 280: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	178, // 281: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	180, // 282: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	185, // 283: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	196, // 284: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	198, // 285: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	200, // 286: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	193, // 287: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	204, // 288: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	206, // 289: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	208, // 290: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	210, // 291: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
-	212, // 292: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	202, // 293: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	160, // 294: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 295: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 296: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 297: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 298: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 299: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 300: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 301: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 302: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 303: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 304: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 305: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 306: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 307: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 308: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 309: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 310: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 311: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 312: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 313: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 314: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 315: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 316: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 317: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 318: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 319: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 320: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 321: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 322: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 323: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 324: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 325: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 326: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 327: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 328: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 329: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 330: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 331: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 332: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 333: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 334: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 335: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 336: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 337: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 338: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 339: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 340: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 341: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 342: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 343: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 344: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 345: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 346: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 347: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 348: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 349: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 350: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 351: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 352: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 353: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 354: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 355: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 356: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 357: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 358: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 359: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 360: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	216, // 361: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	218, // 362: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	220, // 363: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	226, // 364: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	229, // 365: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 366: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 367: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	231, // 368: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	233, // 369: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	235, // 370: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	237, // 371: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	239, // 372: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
-	241, // 373: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	163, // 374: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 375: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 376: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 377: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 378: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 379: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 380: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	188, // 381: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	190, // 382: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	192, // 383: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 384: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 385: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	186, // 386: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	197, // 387: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	199, // 388: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	201, // 389: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	194, // 390: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	205, // 391: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	207, // 392: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	209, // 393: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	211, // 394: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
-	213, // 395: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	203, // 396: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	161, // 397: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	295, // [295:398] is the sub-list for method output_type
-	192, // [192:295] is the sub-list for method input_type
-	192, // [192:192] is the sub-list for extension type_name
-	192, // [192:192] is the sub-list for extension extendee
-	0,   // [0:192] is the sub-list for field type_name
+	176, // 163: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
+	253, // 164: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	253, // 165: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	253, // 166: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	197, // 167: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	197, // 168: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	197, // 169: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	197, // 170: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	253, // 171: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	253, // 172: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	217, // 173: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	259, // 174: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	259, // 175: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	223, // 176: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	226, // 177: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	224, // 178: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 179: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	253, // 180: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	225, // 181: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	229, // 182: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	229, // 183: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	229, // 184: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	229, // 185: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	280, // 186: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	280, // 187: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	280, // 188: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	281, // 189: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	280, // 190: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	257, // 191: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	257, // 192: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 193: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 194: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 195: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 196: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 197: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 198: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 199: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 200: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 201: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 202: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 203: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 204: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 205: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 206: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 207: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 208: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 209: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 210: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 211: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 212: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 213: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 214: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 215: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 216: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 217: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 218: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 219: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 220: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 221: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 222: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 223: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 224: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 225: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 226: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 227: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 228: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	82,  // 229: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 230: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 231: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 232: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 233: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 234: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 235: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 236: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 237: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 238: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 239: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 240: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 241: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 242: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 243: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 244: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 245: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 246: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 247: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 248: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 249: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 250: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 251: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 252: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 253: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 254: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	144, // 255: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	147, // 256: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	150, // 257: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	152, // 258: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	216, // 259: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	219, // 260: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	221, // 261: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	227, // 262: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	230, // 263: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	155, // 264: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	157, // 265: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	232, // 266: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	234, // 267: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	236, // 268: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	238, // 269: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	240, // 270: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
+	242, // 271: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	162, // 272: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	164, // 273: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	166, // 274: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	168, // 275: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	172, // 276: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	170, // 277: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	174, // 278: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	187, // 279: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	189, // 280: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	191, // 281: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	178, // 282: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	180, // 283: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	185, // 284: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	198, // 285: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	200, // 286: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	202, // 287: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	193, // 288: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	195, // 289: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
+	206, // 290: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	208, // 291: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	210, // 292: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	212, // 293: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
+	214, // 294: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	204, // 295: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	160, // 296: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 297: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 298: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 299: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 300: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 301: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 302: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 303: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 304: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 305: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 306: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 307: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 308: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 309: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 310: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 311: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 312: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 313: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 314: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 315: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 316: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 317: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 318: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 319: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 320: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 321: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 322: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 323: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 324: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 325: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 326: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 327: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 328: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 329: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 330: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 331: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 332: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	83,  // 333: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 334: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 335: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 336: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 337: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 338: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 339: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 340: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 341: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 342: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 343: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 344: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 345: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 346: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 347: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 348: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 349: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 350: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 351: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 352: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 353: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 354: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 355: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 356: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 357: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 358: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	145, // 359: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	148, // 360: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	151, // 361: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	153, // 362: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	218, // 363: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	220, // 364: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	222, // 365: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	228, // 366: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	231, // 367: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	156, // 368: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	159, // 369: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	233, // 370: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	235, // 371: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	237, // 372: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	239, // 373: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	241, // 374: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
+	243, // 375: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	163, // 376: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	165, // 377: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	167, // 378: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	169, // 379: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	173, // 380: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	171, // 381: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	175, // 382: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	188, // 383: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	190, // 384: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	192, // 385: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	179, // 386: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	181, // 387: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	186, // 388: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	199, // 389: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	201, // 390: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	203, // 391: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	194, // 392: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	196, // 393: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
+	207, // 394: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	209, // 395: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	211, // 396: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	213, // 397: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
+	215, // 398: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	205, // 399: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	161, // 400: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	297, // [297:401] is the sub-list for method output_type
+	193, // [193:297] is the sub-list for method input_type
+	193, // [193:193] is the sub-list for extension type_name
+	193, // [193:193] is the sub-list for extension extendee
+	0,   // [0:193] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -18014,7 +18161,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   248,
+			NumMessages:   250,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -6447,6 +6447,7 @@ type Token struct {
 	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	CreatedBy     string                 `protobuf:"bytes,7,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	UsedBy        []string               `protobuf:"bytes,8,rep,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"` // names that it let in, or the ID of a token for one use, the first one first
+	Permit        string                 `protobuf:"bytes,9,opt,name=permit,proto3" json:"permit,omitempty"`               // permissions of the operators that it makes; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6535,6 +6536,13 @@ func (x *Token) GetUsedBy() []string {
 		return x.UsedBy
 	}
 	return nil
+}
+
+func (x *Token) GetPermit() string {
+	if x != nil {
+		return x.Permit
+	}
+	return ""
 }
 
 // ErrorDetail rides on every error answer.
@@ -7596,7 +7604,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x14backup_every_seconds\x18\x14 \x01(\x01R\x12backupEverySeconds\x12'\n" +
 	"\x0fmetrics_address\x18F \x01(\tR\x0emetricsAddress\x12'\n" +
 	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblemB\x17\n" +
-	"\x15_last_contact_seconds\"\xe9\x01\n" +
+	"\x15_last_contact_seconds\"\x81\x02\n" +
 	"\x05Token\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\apurpose\x18\x02 \x01(\tR\apurpose\x12\x12\n" +
@@ -7607,7 +7615,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"expires_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12\x1d\n" +
 	"\n" +
 	"created_by\x18\a \x01(\tR\tcreatedBy\x12\x17\n" +
-	"\aused_by\x18\b \x03(\tR\x06usedBy\"\xfb\x01\n" +
+	"\aused_by\x18\b \x03(\tR\x06usedBy\x12\x16\n" +
+	"\x06permit\x18\t \x01(\tR\x06permit\"\xfb\x01\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\asubject\x18\x02 \x01(\tR\asubject\x12\x1b\n" +

@@ -283,6 +283,9 @@ const (
 	// BerthServiceConfirmIdentityProcedure is the fully-qualified name of the BerthService's
 	// ConfirmIdentity RPC.
 	BerthServiceConfirmIdentityProcedure = "/berth.v1.BerthService/ConfirmIdentity"
+	// BerthServiceSetIdentityProcedure is the fully-qualified name of the BerthService's SetIdentity
+	// RPC.
+	BerthServiceSetIdentityProcedure = "/berth.v1.BerthService/SetIdentity"
 	// EnrolmentServiceEnrolProcedure is the fully-qualified name of the EnrolmentService's Enrol RPC.
 	EnrolmentServiceEnrolProcedure = "/berth.v1.EnrolmentService/Enrol"
 	// MemberServiceJoinProcedure is the fully-qualified name of the MemberService's Join RPC.
@@ -460,6 +463,8 @@ type BerthServiceClient interface {
 	RevokeSession(context.Context, *connect.Request[v1.RevokeSessionRequest]) (*connect.Response[v1.RevokeSessionResponse], error)
 	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
 	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
+	// SetIdentity says what an operator may put onto hosts. Nobody gives a permission that he does not have, and nobody gives himself one.
+	SetIdentity(context.Context, *connect.Request[v1.SetIdentityRequest]) (*connect.Response[v1.SetIdentityResponse], error)
 }
 
 // NewBerthServiceClient constructs a client for the berth.v1.BerthService service. By default, it
@@ -1049,6 +1054,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("ConfirmIdentity")),
 			connect.WithClientOptions(opts...),
 		),
+		setIdentity: connect.NewClient[v1.SetIdentityRequest, v1.SetIdentityResponse](
+			httpClient,
+			baseURL+BerthServiceSetIdentityProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("SetIdentity")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -1150,6 +1161,7 @@ type berthServiceClient struct {
 	listSessions       *connect.Client[v1.ListSessionsRequest, v1.ListSessionsResponse]
 	revokeSession      *connect.Client[v1.RevokeSessionRequest, v1.RevokeSessionResponse]
 	confirmIdentity    *connect.Client[v1.ConfirmIdentityRequest, v1.ConfirmIdentityResponse]
+	setIdentity        *connect.Client[v1.SetIdentityRequest, v1.SetIdentityResponse]
 }
 
 // Status calls berth.v1.BerthService.Status.
@@ -1632,6 +1644,11 @@ func (c *berthServiceClient) ConfirmIdentity(ctx context.Context, req *connect.R
 	return c.confirmIdentity.CallUnary(ctx, req)
 }
 
+// SetIdentity calls berth.v1.BerthService.SetIdentity.
+func (c *berthServiceClient) SetIdentity(ctx context.Context, req *connect.Request[v1.SetIdentityRequest]) (*connect.Response[v1.SetIdentityResponse], error) {
+	return c.setIdentity.CallUnary(ctx, req)
+}
+
 // BerthServiceHandler is an implementation of the berth.v1.BerthService service.
 type BerthServiceHandler interface {
 	Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error)
@@ -1789,6 +1806,8 @@ type BerthServiceHandler interface {
 	RevokeSession(context.Context, *connect.Request[v1.RevokeSessionRequest]) (*connect.Response[v1.RevokeSessionResponse], error)
 	// ConfirmIdentity says of an identity that came back with a backup that it was not revoked since.
 	ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error)
+	// SetIdentity says what an operator may put onto hosts. Nobody gives a permission that he does not have, and nobody gives himself one.
+	SetIdentity(context.Context, *connect.Request[v1.SetIdentityRequest]) (*connect.Response[v1.SetIdentityResponse], error)
 }
 
 // NewBerthServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -2374,6 +2393,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("ConfirmIdentity")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceSetIdentityHandler := connect.NewUnaryHandler(
+		BerthServiceSetIdentityProcedure,
+		svc.SetIdentity,
+		connect.WithSchema(berthServiceMethods.ByName("SetIdentity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/berth.v1.BerthService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case BerthServiceStatusProcedure:
@@ -2568,6 +2593,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceRevokeSessionHandler.ServeHTTP(w, r)
 		case BerthServiceConfirmIdentityProcedure:
 			berthServiceConfirmIdentityHandler.ServeHTTP(w, r)
+		case BerthServiceSetIdentityProcedure:
+			berthServiceSetIdentityHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -2959,6 +2986,10 @@ func (UnimplementedBerthServiceHandler) RevokeSession(context.Context, *connect.
 
 func (UnimplementedBerthServiceHandler) ConfirmIdentity(context.Context, *connect.Request[v1.ConfirmIdentityRequest]) (*connect.Response[v1.ConfirmIdentityResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ConfirmIdentity is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) SetIdentity(context.Context, *connect.Request[v1.SetIdentityRequest]) (*connect.Response[v1.SetIdentityResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.SetIdentity is not implemented"))
 }
 
 // EnrolmentServiceClient is a client for the berth.v1.EnrolmentService service.

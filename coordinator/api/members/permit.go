@@ -1,0 +1,146 @@
+package members
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"berth/coordinator/admission"
+	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
+	"berth/coordinator/api/refusal"
+	"berth/coordinator/identities"
+	"berth/coordinator/model"
+	"berth/coordinator/state"
+	"berth/coordinator/wire"
+	"berth/shared/domxml/guard"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
+	"berth/shared/rpc"
+)
+
+// permitOf reads a list of permissions, and writes it as records have it.
+func permitOf(text string) (string, error) {
+	list, bad := guard.Split(text)
+	switch {
+	case text == guard.All || text == guard.None:
+		return text, nil
+	case bad != "" || len(list) == 0:
+		return "", fmt.Errorf("%q is no permission: use all, none, or of %s with commas between", bad, guard.Listed(guard.Permissions()))
+	}
+	return guard.Join(list), nil
+}
+
+// permitText is a list of permissions for people.
+func permitText(permit string) string { return strings.ReplaceAll(permit, ",", ", ") }
+
+// given is a list as its giver can give it. Only who has what later releases will have, too, gives that.
+func given(ctx context.Context, p *answer.Moment, permit string) string {
+	if permit == guard.All && p.Held(ctx) != guard.All {
+		return guard.Join(guard.Permissions())
+	}
+	return permit
+}
+
+// SetIdentity says what an operator may put onto hosts. What it takes is gone at the next call: every change is judged by the leader.
+func (s *Calls) SetIdentity(
+	ctx context.Context, request *connect.Request[berthv1.SetIdentityRequest],
+) (*connect.Response[berthv1.SetIdentityResponse], error) {
+	wanted, err := permitOf(request.Msg.GetPermit())
+	if err != nil {
+		return nil, refusal.Invalid("identity/"+request.Msg.GetIdentity(), "see 'berth identity set --help'", err)
+	}
+	identity, err := s.change(ctx, "set identity", request.Msg.GetRequestId(), request.Msg.GetIdentity(),
+		func(p *answer.Moment, identity *model.Identity) (event, message string, err error) {
+			if err := changeable(identity); err != nil {
+				return "", "", err
+			}
+			before, permit := admission.Held(identity), given(ctx, p, wanted)
+			if err := mayPermit(ctx, p, identity, permit); err != nil {
+				return "", "", err
+			}
+			if identity.Permit == permit {
+				return "", "", answer.ErrUnchanged
+			}
+			identity.Permit = permit
+			return "identity.permitted", fmt.Sprintf("may put onto hosts: %s; before: %s", permitText(permit), permitText(before)), nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&berthv1.SetIdentityResponse{SchemaVersion: wire.SchemaVersion, Identity: wire.Identity(identity)}), nil
+}
+
+// changeable refuses an identity that has no permissions of its own.
+func changeable(identity *model.Identity) error {
+	subject := identities.Subject(identity)
+	switch {
+	case identity.Kind != model.IdentityOperator:
+		return refusal.New(rpc.Invalid, subject, "name an operator: 'berth identity list' shows them",
+			"a %s puts nothing onto hosts by its own word: only operators have permissions", identity.Kind)
+	case !identity.Live():
+		return refusal.New(rpc.Conflict, subject, "let the person in again with 'berth token add --for operator'",
+			"operator %s was revoked: it may do nothing", identity.Name)
+	}
+	return nil
+}
+
+// mayPermit refuses to give more than the caller has, and to give anything to oneself. What is taken needs nobody's permission: who may
+// revoke an operator may do less to it, too.
+func mayPermit(ctx context.Context, p *answer.Moment, identity *model.Identity, permit string) error {
+	subject, caller := identities.Subject(identity), gate.CallerOf(ctx)
+	wanted, _ := guard.Split(permit)
+	gives := admission.Without(wanted, admission.Held(identity))
+	if len(gives) > 0 && caller.Role == pki.RoleOperator && caller.ID == identity.ID {
+		return refusal.New(rpc.Denied, subject,
+			fmt.Sprintf("have an operator who has that run 'berth identity set %s --permit %s'", subject, permit),
+			"operator %s does not have %s, and nobody gives himself a permission", identity.Name, guard.Listed(gives))
+	}
+	return p.MayGive(ctx, subject, gives)
+}
+
+// givenByToken completes a token with the permissions that its operators get, of those that its maker has.
+func givenByToken(ctx context.Context, p *answer.Moment, made *model.Token, text string) error {
+	if text == "" {
+		return nil
+	}
+	permit, err := permitOf(text)
+	switch {
+	case err != nil:
+		return refusal.Invalid("token", "see 'berth token add --help'", err)
+	case made.Purpose != model.PurposeOperator:
+		return refusal.Invalid("token", "leave the permissions out, or make a token for an operator",
+			fmt.Errorf("a token for a %s gives no permissions: only operators have them", made.Purpose))
+	}
+	list, _ := guard.Split(permit)
+	if err := p.MayGive(ctx, "token/"+tokenID(made), list); err != nil {
+		return err
+	}
+	if made.Permit = given(ctx, p, permit); p.FeatureLevel() < state.IdentityLevel && made.Permit == guard.All {
+		made.Permit = "" // an operator without a record has that, and a member of an earlier release could not read it
+	}
+	return nil
+}
+
+// permitOfToken is what an operator gets from the token that lets it in: what that says, as far as who has made it still has that.
+func permitOfToken(p *answer.Moment, token *model.Token) string {
+	if token.Permit == "" || token.Permit == guard.None {
+		return guard.None
+	}
+	role, name, _ := strings.Cut(token.CreatedBy, "/")
+	if role == string(pki.RolePeer) {
+		return token.Permit // root of a coordinator
+	}
+	maker, _ := p.IdentityByName(model.IdentityOperator, name)
+	held := admission.Held(&maker)
+	if held == guard.All {
+		return token.Permit
+	}
+	list, _ := guard.Split(token.Permit)
+	if list = admission.Less(list, admission.Without(list, held)); len(list) == 0 {
+		return guard.None
+	}
+	return guard.Join(list)
+}
