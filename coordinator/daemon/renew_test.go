@@ -87,6 +87,11 @@ func TestRootOfACoordinatorNeedsNoToken(t *testing.T) {
 		answer, err := m.operator("").ListIdentities(t.Context(), connect.NewRequest(&berthv1.ListIdentitiesRequest{}))
 		m.check(err)
 		if len(answer.Msg.GetIdentities()) == 3 {
+			for _, one := range answer.Msg.GetIdentities() {
+				if one.GetKind() == "operator" && one.GetPermit() != "all" { // there has to be somebody who can give permissions
+					t.Errorf("%s of root has %q", one.GetName(), one.GetPermit())
+				}
+			}
 			break
 		}
 		if time.Now().After(end) {

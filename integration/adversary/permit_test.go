@@ -101,12 +101,12 @@ func TestAnOperatorWithoutAPermissionGetsItByNoWay(t *testing.T) {
 		}
 	}
 	// What it was given once, and sends again after it was taken, gives it nothing.
-	if !told(c.admin, set, give, "") || has() != "host-network" || !told(mallory, add, network, "") {
+	given := proto.Clone(network).(*berthv1.AddResourceRequest)
+	given.RequestId = "given"
+	if !told(c.admin, set, give, "") || has() != "host-network" || !told(mallory, add, given, "") || !there() {
 		t.Fatalf("it was given the permission, and has %s", has())
 	}
-	if there() {
-		remove()
-	}
+	remove()
 	if !told(c.admin, set, &berthv1.SetIdentityRequest{Identity: "operator/mallory", Permit: "none", RequestId: "g2"}, "") {
 		t.Fatal("it is not taken")
 	}

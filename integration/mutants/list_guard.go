@@ -43,7 +43,7 @@ var guardMutants = []mutant{
 	},
 	{
 		name: "an-operator-is-let-in-with-everything", file: "coordinator/api/members/permit.go", suite: inAPI.only("WhatItsTokenGives"),
-		is: "return guard.None\n\t}\n\trole, name", becomes: "return token.Permit\n\t}\n\trole, name",
+		is: "guard.None:\n\t\treturn guard.None\n\t}\n\tmaker", becomes: "guard.None:\n\t\treturn guard.All\n\t}\n\tmaker",
 	},
 	{
 		name: "folders-are-nobodys-permission", file: "coordinator/admission/held.go", suite: suite{pkg: "./coordinator/admission"},

@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -126,12 +127,12 @@ func givenByToken(ctx context.Context, p *answer.Moment, made *model.Token, text
 
 // permitOfToken is what an operator gets from the token that lets it in: what that says, as far as who has made it still has that.
 func permitOfToken(p *answer.Moment, token *model.Token) string {
-	if token.Permit == "" || token.Permit == guard.None {
-		return guard.None
-	}
 	role, name, _ := strings.Cut(token.CreatedBy, "/")
-	if role == string(pki.RolePeer) {
-		return token.Permit // root of a coordinator
+	switch {
+	case role == string(pki.RolePeer): // root of a coordinator; one of an earlier release says nothing
+		return cmp.Or(token.Permit, guard.All)
+	case token.Permit == "" || token.Permit == guard.None:
+		return guard.None
 	}
 	maker, _ := p.IdentityByName(model.IdentityOperator, name)
 	held := admission.Held(&maker)
