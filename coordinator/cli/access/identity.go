@@ -149,9 +149,9 @@ func identitySetCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME --permit LIST", Short: "Say what an operator may put onto hosts", Args: term.Arguments(1, "NAME"),
 		Long: term.Wrap(`Say which permissions an operator has: all, none, or a list with commas between, instead of those that it had. They
-let it give documents, paths, bridges and devices beyond what needs no permission, in clusters that permit the same ('berth cluster set NAME
---permit LIST'). It counts from the next call on. An operator gives only what it has, and nothing to itself. Whoever is root of a coordinator
-has all ('berth init', 'berth coordinator login').
+let it give documents, paths, bridges and devices beyond what needs no permission, in clusters that permit the same
+('berth cluster set NAME --permit LIST'). It counts from the next call on. An operator gives only what it has, and nothing to itself.
+Whoever is root of a coordinator has all ('berth init', 'berth coordinator login').
 
 Permissions: `+guard.Listed(guard.Permissions())+`. 'berth cluster set --help' says what each lets through.`, helpWidth),
 		Example: `  berth identity set operator/alice --permit host-devices,host-paths
