@@ -17,6 +17,7 @@ var layers = []struct {
 	{"words and wire that both programs share; they know neither", []string{
 		"shared/units", "shared/gen/...", "shared/buildinfo", "shared/config", "shared/logging", "shared/domxml", "shared/qcow2",
 		"shared/reach", "shared/destination", "shared/plaintext", "shared/pause", "shared/exposition",
+		"shared/week",
 	}},
 	{"the listener that a program's figures are read from", []string{"shared/scrape"}},
 	{"which agents may be given which messages, and what documents put onto hosts", []string{"shared/capability", "shared/domxml/guard"}},
@@ -83,7 +84,7 @@ var layers = []struct {
 		"agent/hostpki",
 	}},
 	{"the codes of errors", []string{"agent/errorcode"}},
-	{"what is reported", []string{"agent/telemetry"}},
+	{"what is reported, and pure: what a week of it comes to", []string{"agent/telemetry", "agent/profile"}},
 	{"volumes, as orders and tasks name them, and what guests ran with last", []string{"agent/volumes", "agent/lastrun"}},
 	{"orders by operation ID, and tasks of no operation", []string{"agent/jobs", "agent/tasks"}},
 	{"the stream to the leader", []string{"agent/session"}},

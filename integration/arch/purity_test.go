@@ -32,6 +32,8 @@ var pure = []string{
 	"shared/exposition",
 	"shared/qcow2",
 	"shared/units",
+	"shared/week",
+	"agent/profile",
 }
 
 // impureImports end purity, whatever is used of them.
