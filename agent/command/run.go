@@ -16,6 +16,7 @@ import (
 	"berth/agent/hypervisor/statusfiles"
 	"berth/agent/jobs"
 	"berth/agent/metrics"
+	"berth/agent/profile/recorder"
 	"berth/agent/session"
 	"berth/agent/tasks"
 	"berth/agent/telemetry"
@@ -87,8 +88,9 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 	defer work.Close()
 	hearLastWords(ctx, statusfiles.DefaultSocket, hypervisor.Left, work.Saw, log)
 
+	weeks := recorder.Open(telemetry.NewSampler(hypervisor, host), settings.profilesPath(), who.NodeID, log.Named("profiles"))
 	figures := &metrics.Host{
-		Sampler: telemetry.NewSampler(hypervisor, host),
+		Sampler: weeks,
 		Collector: &telemetry.Collector{
 			Hypervisor: hypervisor, Identity: identity, MigrationURI: settings.migrationURI(identity.HostName),
 			MigrationAddress: settings.MigrateDataAddress, DomainTypes: settings.domainTypes(),
@@ -119,7 +121,7 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Jobs:       work,
 		Tasks: &tasks.Tasks{
 			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed, Reading: work.Reading,
-			Shared: tasks.NewSharedPools(settings.sharedPath()), Logger: log.Named("tasks"),
+			Week: weeks.Week, Shared: tasks.NewSharedPools(settings.sharedPath()), Logger: log.Named("tasks"),
 		},
 		Logger: log.Named("session"),
 	}
@@ -144,13 +146,33 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		_ = work.Running()
 		_, _ = hypervisor.Connected()
 	})
+	saved := keeping(ctx, weeks)
 	err = s.Run(ctx)
+	saved()
 	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
 	if errors.Is(err, context.Canceled) {
 		log.Info("stopped; the guests run on")
 		return nil
 	}
 	return err
+}
+
+// saveLimit is how long the agent's end waits for weekly profiles to be saved. They are not worth more where a disk hangs.
+const saveLimit = 2 * time.Second
+
+// keeping has weekly profiles saved until the context ends, and gives what waits for the last time.
+func keeping(ctx context.Context, weeks *recorder.Recorder) (saved func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		weeks.Run(ctx)
+	}()
+	return func() {
+		select {
+		case <-done:
+		case <-time.After(saveLimit):
+		}
+	}
 }
 
 // askingAnew has the certificate renewed when the cluster trusts other authorities than this node knows.

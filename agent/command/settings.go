@@ -157,6 +157,7 @@ func (s *Settings) watchdog(log hclog.Logger, guests watchdog.Guests) *watchdog.
 func (s *Settings) membersPath() string  { return filepath.Join(s.DataDir, "coordinators.json") }
 func (s *Settings) identityPath() string { return filepath.Join(s.DataDir, "identity.json") }
 func (s *Settings) sharedPath() string   { return filepath.Join(s.DataDir, "shared-pools.json") }
+func (s *Settings) profilesPath() string { return filepath.Join(s.DataDir, "profiles.json.gz") }
 func (s *Settings) journalPath() string  { return filepath.Join(s.DataDir, "journal.db") }
 
 // members are the addresses to dial: the configured ones, and those that coordinators have named since. The configuration

@@ -66,7 +66,8 @@ func (c *connection) do(ctx context.Context, task *berthv1.Task) {
 func lasting(task *berthv1.Task) bool {
 	switch task.GetAction().(type) {
 	case *berthv1.Task_Suspend, *berthv1.Task_Describe, *berthv1.Task_Refuse, *berthv1.Task_Undefine, *berthv1.Task_Discard,
-		*berthv1.Task_Unpause, *berthv1.Task_EndCrashed, *berthv1.Task_Devices:
+		*berthv1.Task_Unpause, *berthv1.Task_EndCrashed, *berthv1.Task_Devices,
+		*berthv1.Task_Profile:
 		return false
 	default:
 		return true

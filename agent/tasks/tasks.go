@@ -46,6 +46,8 @@ type Tasks struct {
 	// Reading is told that the devices of a VM are about to be read, and then what they are. Package jobs implements it; nil: nobody
 	// wants to know.
 	Reading func(vm string) (read func(epoch uint64, devices *berthv1.Devices))
+	// Week is the weekly profile of a guest, or of the node if none is named. Package recorder implements it; nil: there are none.
+	Week func(guest string, now time.Time) []*berthv1.ProfileHour
 	// Shared keeps what was seen of pools that are called shared; nil: nobody wants to know.
 	Shared *SharedPools
 	Logger hclog.Logger
@@ -69,6 +71,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	var locked bool
 	var devices *berthv1.Devices
 	var frozen bool
+	var week []*berthv1.ProfileHour
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -102,6 +105,8 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	case task.GetDevices() != nil:
 		devices, err = t.devices(ctx, task.GetDevices())
 		frozen = err == nil && task.GetDevices().GetFrozen() && t.frozen(ctx, task.GetDevices().GetVmId())
+	case task.GetProfile() != nil && t.Week != nil:
+		week = t.Week(task.GetProfile().GetVmId(), time.Now())
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -110,7 +115,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	}
 	result = answer(task, err)
 	result.AllocatedBytes, result.DomainXml, result.Reached, result.Locked = allocated, described, reached, locked
-	result.Devices, result.Frozen = devices, frozen
+	result.Devices, result.Frozen, result.Profile = devices, frozen, week
 	return result
 }
 

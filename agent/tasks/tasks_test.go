@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/agent/errorcode"
 	"berth/agent/hypervisor"
@@ -387,6 +388,29 @@ func TestConsoleRefuses(t *testing.T) {
 		}
 		if _, err := b.node.OpenConsole(b.Context(), vmID, false); err != nil {
 			b.Errorf("the console was not given back: %v", err)
+		}
+	})
+}
+
+// An agent tells of a week what it is asked for. One that keeps none says so.
+func TestAWeekIsTold(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		task := func(guest string) *berthv1.Task {
+			return &berthv1.Task{Id: "t1", Action: &berthv1.Task_Profile{Profile: &berthv1.ProfileTask{VmId: guest}}}
+		}
+		without := b.tasks.Do(b.Context(), task(vmID), nil)
+		if without.GetDone() || without.GetCode() != berthv1.AgentErrorCode_AGENT_ERROR_CODE_UNSUPPORTED {
+			t.Errorf("without profiles: %v", without)
+		}
+		b.tasks.Week = func(guest string, now time.Time) []*berthv1.ProfileHour {
+			return []*berthv1.ProfileHour{{CpuRatio: new(float64(len(guest))), BeganAt: timestamppb.New(now)}}
+		}
+		for _, guest := range []string{"", vmID} {
+			said := b.tasks.Do(b.Context(), task(guest), nil)
+			if hours := said.GetProfile(); !said.GetDone() || len(hours) != 1 || hours[0].GetCpuRatio() != float64(len(guest)) ||
+				!hours[0].GetBeganAt().AsTime().Equal(time.Now()) {
+				t.Errorf("of %q: %v", guest, said)
+			}
 		}
 	})
 }

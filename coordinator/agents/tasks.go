@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/control/lead"
 	"berth/coordinator/inventory"
 	"berth/coordinator/operation"
+	"berth/coordinator/wire"
 	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -59,7 +60,7 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
 				Locked: result.GetLocked(), Devices: inventory.DevicesFrom(result.GetDevices()),
-				Frozen: result.GetFrozen(),
+				Frozen: result.GetFrozen(), Profile: wire.ProfileFrom(result.GetProfile()),
 			}, nil
 		case <-taken:
 			late.Stop()
@@ -123,6 +124,8 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Frozen.VM, Epoch: task.Frozen.Epoch, Frozen: true}}
 	case task.Discard != nil:
 		m.Action = &berthv1.Task_Discard{Discard: &berthv1.DiscardTask{VmId: task.Discard.VM, Epoch: task.Discard.Epoch}}
+	case task.Profile != nil:
+		m.Action = &berthv1.Task_Profile{Profile: &berthv1.ProfileTask{VmId: task.Profile.VM}}
 	case len(task.Reach) > 0:
 		m.Action = &berthv1.Task_Reach{Reach: &berthv1.ReachTask{Addresses: task.Reach}}
 	default:

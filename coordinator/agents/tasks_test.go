@@ -10,9 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
+	"berth/coordinator/profile"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -66,6 +68,9 @@ func TestTasksOnTheWire(t *testing.T) {
 		"reach": {
 			lead.Task{Reach: []string{"n1:16514"}},
 			&berthv1.Task{Action: &berthv1.Task_Reach{Reach: &berthv1.ReachTask{Addresses: []string{"n1:16514"}}}},
+		},
+		"profile": {
+			lead.Task{Profile: &lead.ProfileOf{VM: "u1"}}, &berthv1.Task{Action: &berthv1.Task_Profile{Profile: &berthv1.ProfileTask{VmId: "u1"}}},
 		},
 		"suspend": {
 			lead.Task{Suspend: &lead.CopyOf{VM: "u1", Epoch: 3}},
@@ -138,6 +143,38 @@ func TestATaskWaitsForItsAnswer(t *testing.T) {
 		}
 		a.hangUp()
 		<-a.result
+	})
+}
+
+// A node tells of its week what it knows. One whose agent keeps none is not asked.
+func TestAWeekOnTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "n1", "n2")
+		r.Lead(1)
+		a, old := r.dial("n1"), r.dial("n2")
+		old.knows = nil
+		a.hello()
+		old.hello()
+		synctest.Wait()
+		ended, task := r.perform(t.Context(), a, lead.Task{Profile: &lead.ProfileOf{}})
+		began := time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC)
+		a.finish(&berthv1.TaskResult{Id: task.GetId(), Done: true, Profile: []*berthv1.ProfileHour{
+			{BeganAt: timestamppb.New(began), CpuRatio: new(0.5), MemoryBytes: new(int64(7))}, {BeganAt: timestamppb.New(began), VcpuDelayRatio: new(0.1)},
+		}})
+		got := <-ended
+		want := []profile.Hour{{Began: began, CPU: new(0.5), Memory: new(units.Bytes(7))}, {Began: began, Delay: new(0.1)}}
+		if diff := cmp.Diff(want, got.done.Profile); diff != "" || got.err != nil {
+			t.Errorf("%v\n%s", got.err, diff)
+		}
+		_, err := r.Perform(t.Context(), "n2", lead.Task{Profile: &lead.ProfileOf{}})
+		var refused *lead.TaskError
+		if !errors.As(err, &refused) || !strings.Contains(refused.Message, "it keeps no weekly profiles") {
+			t.Errorf("an old agent: %v", err)
+		}
+		a.hangUp()
+		old.hangUp()
+		<-a.result
+		<-old.result
 	})
 }
 

@@ -39,6 +39,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/profile"
 	"berth/coordinator/seal"
 	"berth/coordinator/state"
 	"berth/integration/loopback"
@@ -425,6 +426,7 @@ type fakeControl struct {
 	deleteImage func(volumes.DeleteImage) error
 	spread      func(customer string) (plans.Spread, error)
 	console     func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
+	week        func(nodes []string, vm string) (hours []profile.Hour, silent []string)
 
 	fence        func(fencing.FenceNode) (model.Node, error)
 	power        func(node string) ([]bool, error)
@@ -443,6 +445,10 @@ func (f *fakeControl) AdoptVMs(_ context.Context, request adoption.AdoptVMs) ([]
 
 func (f *fakeControl) Document(_ context.Context, vm model.VM) (text, node string, err error) {
 	return "<domain><!-- " + vm.Name + " as it runs --></domain>", "hv1", nil
+}
+
+func (f *fakeControl) Week(_ context.Context, nodes []string, vm string) (hours []profile.Hour, silent []string) {
+	return f.week(nodes, vm)
 }
 
 func (f *fakeControl) DocumentUnused(_, after *model.VM) error {

@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/guests"
 	"berth/coordinator/api/members"
+	"berth/coordinator/api/profiles"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/api/sessions"
 	"berth/coordinator/api/webhooks"
@@ -58,6 +59,7 @@ type Control interface {
 	FenceHeld(node string) (evidence.FenceVerdict, bool)
 	Contradicted(node string) string
 	guests.Readiness
+	profiles.Asking
 	// PoolLocks is what is known of the locks of files in a shared pool.
 	PoolLocks(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks
 	// Survey is what every node's word is worth now.
@@ -128,6 +130,7 @@ type Server struct {
 	guests.DeviceCalls
 	guests.ActCalls
 	guests.DocumentCalls
+	profiles.ProfileCalls
 	explain.DecisionCalls
 	sessionCalls
 	webhooks.WebhookCalls
@@ -154,6 +157,7 @@ func New(config Config) *Server {
 		Calls:         members.Calls{Source: source},
 		DeviceCalls:   guests.DeviceCalls{Source: source},
 		DocumentCalls: guests.DocumentCalls{Source: source, Control: control},
+		ProfileCalls:  profiles.ProfileCalls{Source: source, Control: control},
 		ActCalls:      guests.ActCalls{Source: source, Control: control},
 		DecisionCalls: explain.DecisionCalls{Source: source, Control: control},
 		WebhookCalls:  webhooks.Of(source, config.Webhooks),

@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/control/locks"
 	"berth/coordinator/control/outofband"
 	"berth/coordinator/control/plans"
+	"berth/coordinator/control/profiles"
 	"berth/coordinator/control/recovery"
 	"berth/coordinator/control/volumes"
 )
@@ -34,6 +35,7 @@ type Control struct {
 	*lifecycle.Lifecycle
 	*adoption.Adoption
 	*plans.Plans
+	*profiles.Profiles
 
 	outOfBand *outofband.Watch
 	recovery  *recovery.Recovery
@@ -43,7 +45,7 @@ type Control struct {
 // New makes a Control that does nothing until Lead is called.
 func New(config Config) *Control {
 	leader := lead.New(config.Config)
-	c := &Control{Leader: leader, Volumes: volumes.New(leader), Locks: locks.New(leader)}
+	c := &Control{Leader: leader, Volumes: volumes.New(leader), Locks: locks.New(leader), Profiles: profiles.New(leader)}
 	c.Fencing = fencing.New(leader, config.Fences, func(node string) { c.AgentConnected(node) })
 	c.drifts = drifts.New(leader)
 	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing, c.drifts)

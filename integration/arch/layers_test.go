@@ -25,7 +25,9 @@ var layers = []struct {
 	{"transport", []string{"shared/rpc"}},
 	{"certificates are renewed over the connections that they prove", []string{"shared/renewal"}},
 	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},
-	{"pure: what a browser has instead of a certificate", []string{"coordinator/session"}},
+	{"pure: what a browser has instead of a certificate, and what nodes tell of a week, joined", []string{
+		"coordinator/session", "coordinator/profile",
+	}},
 	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view"}},
 	{"pure: what groups of it want", []string{"coordinator/affinity"}},
 	{"pure engines: what should happen; they do not know each other", []string{
@@ -54,9 +56,9 @@ var layers = []struct {
 	{"what keeps backups from being changed", []string{"coordinator/seal"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
-	{"rooms of the leader's work: disks, images and their locks, changes beside Berth, proving that silent nodes are off, and plans", []string{
+	{"rooms of the leader's work: disks, images and their locks, changes beside Berth, proof that nodes are off, plans, and profiles", []string{
 		"coordinator/control/volumes", "coordinator/control/locks", "coordinator/control/fencing", "coordinator/control/plans",
-		"coordinator/control/drifts",
+		"coordinator/control/drifts", "coordinator/control/profiles",
 	}},
 	{"the room that starts, moves and stops single VMs", []string{"coordinator/control/lifecycle"}},
 	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},
@@ -85,6 +87,7 @@ var layers = []struct {
 	}},
 	{"the codes of errors", []string{"agent/errorcode"}},
 	{"what is reported, and pure: what a week of it comes to", []string{"agent/telemetry", "agent/profile"}},
+	{"what keeps such weeks across restarts", []string{"agent/profile/recorder"}},
 	{"volumes, as orders and tasks name them, and what guests ran with last", []string{"agent/volumes", "agent/lastrun"}},
 	{"orders by operation ID, and tasks of no operation", []string{"agent/jobs", "agent/tasks"}},
 	{"the stream to the leader", []string{"agent/session"}},

@@ -12,6 +12,7 @@ import (
 var pure = []string{
 	"coordinator/model",
 	"coordinator/session",
+	"coordinator/profile",
 	"coordinator/view",
 	"coordinator/affinity",
 	"coordinator/placement/...",

@@ -27,6 +27,7 @@ var about = map[string]string{
 	DatedOrders:         "it would carry out an order that was taken back",
 	"device-edits":      "it would start a guest without what was changed of its disks and networks while it ran",
 	"pauses":            "it can neither pause a guest nor let it run on",
+	"profiles":          "it keeps no weekly profiles",
 	"reboots":           "it cannot restart a guest in place",
 	"resizes":           "it cannot change the size of a guest that runs",
 	"running-documents": "it cannot tell the document that a guest runs with",

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/profile"
 	"berth/coordinator/state"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -62,8 +63,13 @@ type Task struct {
 	Frozen   *CopyOf // tell whether its guest's file systems are frozen
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
 
+	Profile *ProfileOf // give what is known of a week
+
 	Reach []string // addresses of another node: try to connect to them
 }
+
+// ProfileOf is whose week is asked for: a VM's by its ID, or without one the node's.
+type ProfileOf struct{ VM string }
 
 // LockStep is one of the steps of trying whether locks of files reach other nodes.
 type LockStep int
@@ -116,6 +122,7 @@ type TaskDone struct {
 	Locked    bool           // of Lock, to look
 	Devices   []model.Device // of Devices, with their elements
 	Frozen    bool           // of Frozen; false also where that cannot be told
+	Profile   []profile.Hour // of Profile; it does not say which node has told it
 	Reached   string         // of Reach: the address that answers; empty: none does
 }
 

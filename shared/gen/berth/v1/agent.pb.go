@@ -3556,6 +3556,7 @@ type Task struct {
 	//	*Task_Reach
 	//	*Task_Lock
 	//	*Task_Devices
+	//	*Task_Profile
 	Action        isTask_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3731,6 +3732,15 @@ func (x *Task) GetDevices() *DevicesTask {
 	return nil
 }
 
+func (x *Task) GetProfile() *ProfileTask {
+	if x != nil {
+		if x, ok := x.Action.(*Task_Profile); ok {
+			return x.Profile
+		}
+	}
+	return nil
+}
+
 type isTask_Action interface {
 	isTask_Action()
 }
@@ -3791,6 +3801,10 @@ type Task_Devices struct {
 	Devices *DevicesTask `protobuf:"bytes,22,opt,name=devices,proto3,oneof"`
 }
 
+type Task_Profile struct {
+	Profile *ProfileTask `protobuf:"bytes,23,opt,name=profile,proto3,oneof"`
+}
+
 func (*Task_Grow) isTask_Action() {}
 
 func (*Task_Remove) isTask_Action() {}
@@ -3819,6 +3833,53 @@ func (*Task_Lock) isTask_Action() {}
 
 func (*Task_Devices) isTask_Action() {}
 
+func (*Task_Profile) isTask_Action() {}
+
+// ProfileTask gives the weekly profile of a guest that runs or has run here, or of the node itself. Of one that is not known it is empty.
+type ProfileTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"` // empty: the node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileTask) Reset() {
+	*x = ProfileTask{}
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileTask) ProtoMessage() {}
+
+func (x *ProfileTask) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileTask.ProtoReflect.Descriptor instead.
+func (*ProfileTask) Descriptor() ([]byte, []int) {
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ProfileTask) GetVmId() string {
+	if x != nil {
+		return x.VmId
+	}
+	return ""
+}
+
 // DevicesTask gives the devices of a domain with their elements. It fails for a domain of another epoch, or one that does not run.
 type DevicesTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3831,7 +3892,7 @@ type DevicesTask struct {
 
 func (x *DevicesTask) Reset() {
 	*x = DevicesTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3843,7 +3904,7 @@ func (x *DevicesTask) String() string {
 func (*DevicesTask) ProtoMessage() {}
 
 func (x *DevicesTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[43]
+	mi := &file_berth_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3856,7 +3917,7 @@ func (x *DevicesTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesTask.ProtoReflect.Descriptor instead.
 func (*DevicesTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DevicesTask) GetVmId() string {
@@ -3890,7 +3951,7 @@ type ReachTask struct {
 
 func (x *ReachTask) Reset() {
 	*x = ReachTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +3963,7 @@ func (x *ReachTask) String() string {
 func (*ReachTask) ProtoMessage() {}
 
 func (x *ReachTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[44]
+	mi := &file_berth_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +3976,7 @@ func (x *ReachTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReachTask.ProtoReflect.Descriptor instead.
 func (*ReachTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReachTask) GetAddresses() []string {
@@ -3936,7 +3997,7 @@ type GrowTask struct {
 
 func (x *GrowTask) Reset() {
 	*x = GrowTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3948,7 +4009,7 @@ func (x *GrowTask) String() string {
 func (*GrowTask) ProtoMessage() {}
 
 func (x *GrowTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[45]
+	mi := &file_berth_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3961,7 +4022,7 @@ func (x *GrowTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowTask.ProtoReflect.Descriptor instead.
 func (*GrowTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GrowTask) GetVolume() *Volume {
@@ -3988,7 +4049,7 @@ type RemoveTask struct {
 
 func (x *RemoveTask) Reset() {
 	*x = RemoveTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4061,7 @@ func (x *RemoveTask) String() string {
 func (*RemoveTask) ProtoMessage() {}
 
 func (x *RemoveTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[46]
+	mi := &file_berth_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4074,7 @@ func (x *RemoveTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTask.ProtoReflect.Descriptor instead.
 func (*RemoveTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveTask) GetVolumes() []*Volume {
@@ -4036,7 +4097,7 @@ type FetchTask struct {
 
 func (x *FetchTask) Reset() {
 	*x = FetchTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[47]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4109,7 @@ func (x *FetchTask) String() string {
 func (*FetchTask) ProtoMessage() {}
 
 func (x *FetchTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[47]
+	mi := &file_berth_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4122,7 @@ func (x *FetchTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchTask.ProtoReflect.Descriptor instead.
 func (*FetchTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FetchTask) GetVolume() *Volume {
@@ -4105,7 +4166,7 @@ type ConsoleTask struct {
 
 func (x *ConsoleTask) Reset() {
 	*x = ConsoleTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[48]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4117,7 +4178,7 @@ func (x *ConsoleTask) String() string {
 func (*ConsoleTask) ProtoMessage() {}
 
 func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[48]
+	mi := &file_berth_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4130,7 +4191,7 @@ func (x *ConsoleTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleTask.ProtoReflect.Descriptor instead.
 func (*ConsoleTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ConsoleTask) GetVmId() string {
@@ -4173,7 +4234,7 @@ type UnpauseTask struct {
 
 func (x *UnpauseTask) Reset() {
 	*x = UnpauseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[49]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4246,7 @@ func (x *UnpauseTask) String() string {
 func (*UnpauseTask) ProtoMessage() {}
 
 func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[49]
+	mi := &file_berth_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4259,7 @@ func (x *UnpauseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseTask.ProtoReflect.Descriptor instead.
 func (*UnpauseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UnpauseTask) GetVmId() string {
@@ -4227,7 +4288,7 @@ type EndCrashedTask struct {
 
 func (x *EndCrashedTask) Reset() {
 	*x = EndCrashedTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[50]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4239,7 +4300,7 @@ func (x *EndCrashedTask) String() string {
 func (*EndCrashedTask) ProtoMessage() {}
 
 func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[50]
+	mi := &file_berth_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4252,7 +4313,7 @@ func (x *EndCrashedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndCrashedTask.ProtoReflect.Descriptor instead.
 func (*EndCrashedTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *EndCrashedTask) GetVmId() string {
@@ -4281,7 +4342,7 @@ type LockTask struct {
 
 func (x *LockTask) Reset() {
 	*x = LockTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[51]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4293,7 +4354,7 @@ func (x *LockTask) String() string {
 func (*LockTask) ProtoMessage() {}
 
 func (x *LockTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[51]
+	mi := &file_berth_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4306,7 +4367,7 @@ func (x *LockTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockTask.ProtoReflect.Descriptor instead.
 func (*LockTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LockTask) GetPool() string {
@@ -4341,7 +4402,7 @@ type SuspendTask struct {
 
 func (x *SuspendTask) Reset() {
 	*x = SuspendTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[52]
+	mi := &file_berth_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4353,7 +4414,7 @@ func (x *SuspendTask) String() string {
 func (*SuspendTask) ProtoMessage() {}
 
 func (x *SuspendTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[52]
+	mi := &file_berth_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4366,7 +4427,7 @@ func (x *SuspendTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendTask.ProtoReflect.Descriptor instead.
 func (*SuspendTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SuspendTask) GetVmId() string {
@@ -4395,7 +4456,7 @@ type DescribeTask struct {
 
 func (x *DescribeTask) Reset() {
 	*x = DescribeTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[53]
+	mi := &file_berth_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4407,7 +4468,7 @@ func (x *DescribeTask) String() string {
 func (*DescribeTask) ProtoMessage() {}
 
 func (x *DescribeTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[53]
+	mi := &file_berth_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4420,7 +4481,7 @@ func (x *DescribeTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTask.ProtoReflect.Descriptor instead.
 func (*DescribeTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DescribeTask) GetVmId() string {
@@ -4449,7 +4510,7 @@ type RefuseTask struct {
 
 func (x *RefuseTask) Reset() {
 	*x = RefuseTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[54]
+	mi := &file_berth_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4461,7 +4522,7 @@ func (x *RefuseTask) String() string {
 func (*RefuseTask) ProtoMessage() {}
 
 func (x *RefuseTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[54]
+	mi := &file_berth_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4474,7 +4535,7 @@ func (x *RefuseTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefuseTask.ProtoReflect.Descriptor instead.
 func (*RefuseTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RefuseTask) GetVmId() string {
@@ -4503,7 +4564,7 @@ type UndefineTask struct {
 
 func (x *UndefineTask) Reset() {
 	*x = UndefineTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[55]
+	mi := &file_berth_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4576,7 @@ func (x *UndefineTask) String() string {
 func (*UndefineTask) ProtoMessage() {}
 
 func (x *UndefineTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[55]
+	mi := &file_berth_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4589,7 @@ func (x *UndefineTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndefineTask.ProtoReflect.Descriptor instead.
 func (*UndefineTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *UndefineTask) GetVmId() string {
@@ -4557,7 +4618,7 @@ type DiscardTask struct {
 
 func (x *DiscardTask) Reset() {
 	*x = DiscardTask{}
-	mi := &file_berth_v1_agent_proto_msgTypes[56]
+	mi := &file_berth_v1_agent_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4569,7 +4630,7 @@ func (x *DiscardTask) String() string {
 func (*DiscardTask) ProtoMessage() {}
 
 func (x *DiscardTask) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[56]
+	mi := &file_berth_v1_agent_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4582,7 +4643,7 @@ func (x *DiscardTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTask.ProtoReflect.Descriptor instead.
 func (*DiscardTask) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DiscardTask) GetVmId() string {
@@ -4613,13 +4674,14 @@ type TaskResult struct {
 	Locked         bool                   `protobuf:"varint,21,opt,name=locked,proto3" json:"locked,omitempty"`                                      // of lock, to look: somebody holds the lock
 	Devices        *Devices               `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                                     // of devices
 	Frozen         bool                   `protobuf:"varint,23,opt,name=frozen,proto3" json:"frozen,omitempty"`                                      // of devices, if that was asked: they are. False also where no agent in the guest answers
+	Profile        []*ProfileHour         `protobuf:"bytes,24,rep,name=profile,proto3" json:"profile,omitempty"`                                     // of profile
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_berth_v1_agent_proto_msgTypes[57]
+	mi := &file_berth_v1_agent_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4631,7 +4693,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_agent_proto_msgTypes[57]
+	mi := &file_berth_v1_agent_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4644,7 +4706,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_agent_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_agent_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *TaskResult) GetId() string {
@@ -4722,6 +4784,13 @@ func (x *TaskResult) GetFrozen() bool {
 		return x.Frozen
 	}
 	return false
+}
+
+func (x *TaskResult) GetProfile() []*ProfileHour {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
 }
 
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
@@ -4968,7 +5037,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x0ebacking_format\x18\b \x01(\tR\rbackingFormat\x12\x16\n" +
 	"\x06shared\x18\t \x01(\bR\x06shared\x12\x12\n" +
 	"\x04seed\x18\n" +
-	" \x01(\bR\x04seed\"\xd6\x05\n" +
+	" \x01(\bR\x04seed\"\x97\x06\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04grow\x18\x02 \x01(\v2\x12.berth.v1.GrowTaskH\x00R\x04grow\x12.\n" +
@@ -4986,8 +5055,11 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"endCrashed\x12+\n" +
 	"\x05reach\x18\x14 \x01(\v2\x13.berth.v1.ReachTaskH\x00R\x05reach\x12(\n" +
 	"\x04lock\x18\x15 \x01(\v2\x12.berth.v1.LockTaskH\x00R\x04lock\x121\n" +
-	"\adevices\x18\x16 \x01(\v2\x15.berth.v1.DevicesTaskH\x00R\adevicesB\b\n" +
-	"\x06action\"P\n" +
+	"\adevices\x18\x16 \x01(\v2\x15.berth.v1.DevicesTaskH\x00R\adevices\x12?\n" +
+	"\aprofile\x18\x17 \x01(\v2\x15.berth.v1.ProfileTaskB\f\x92\xb5\x18\bprofilesH\x00R\aprofileB\b\n" +
+	"\x06action\"\"\n" +
+	"\vProfileTask\x12\x13\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"P\n" +
 	"\vDevicesTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -5036,7 +5108,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xd2\x02\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x83\x03\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5051,7 +5123,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\areached\x18\x14 \x01(\tR\areached\x12\x16\n" +
 	"\x06locked\x18\x15 \x01(\bR\x06locked\x12+\n" +
 	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\x12\x16\n" +
-	"\x06frozen\x18\x17 \x01(\bR\x06frozen*\x80\a\n" +
+	"\x06frozen\x18\x17 \x01(\bR\x06frozen\x12/\n" +
+	"\aprofile\x18\x18 \x03(\v2\x15.berth.v1.ProfileHourR\aprofile*\x80\a\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -5118,7 +5191,7 @@ func file_berth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_berth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_berth_v1_agent_proto_goTypes = []any{
 	(AgentErrorCode)(0),               // 0: berth.v1.AgentErrorCode
 	(CommandOutcome)(0),               // 1: berth.v1.CommandOutcome
@@ -5166,49 +5239,51 @@ var file_berth_v1_agent_proto_goTypes = []any{
 	(*SnapshotFile)(nil),              // 43: berth.v1.SnapshotFile
 	(*Volume)(nil),                    // 44: berth.v1.Volume
 	(*Task)(nil),                      // 45: berth.v1.Task
-	(*DevicesTask)(nil),               // 46: berth.v1.DevicesTask
-	(*ReachTask)(nil),                 // 47: berth.v1.ReachTask
-	(*GrowTask)(nil),                  // 48: berth.v1.GrowTask
-	(*RemoveTask)(nil),                // 49: berth.v1.RemoveTask
-	(*FetchTask)(nil),                 // 50: berth.v1.FetchTask
-	(*ConsoleTask)(nil),               // 51: berth.v1.ConsoleTask
-	(*UnpauseTask)(nil),               // 52: berth.v1.UnpauseTask
-	(*EndCrashedTask)(nil),            // 53: berth.v1.EndCrashedTask
-	(*LockTask)(nil),                  // 54: berth.v1.LockTask
-	(*SuspendTask)(nil),               // 55: berth.v1.SuspendTask
-	(*DescribeTask)(nil),              // 56: berth.v1.DescribeTask
-	(*RefuseTask)(nil),                // 57: berth.v1.RefuseTask
-	(*UndefineTask)(nil),              // 58: berth.v1.UndefineTask
-	(*DiscardTask)(nil),               // 59: berth.v1.DiscardTask
-	(*TaskResult)(nil),                // 60: berth.v1.TaskResult
-	(*NodeTelemetry)(nil),             // 61: berth.v1.NodeTelemetry
-	(*NodeInventory)(nil),             // 62: berth.v1.NodeInventory
-	(*Domain)(nil),                    // 63: berth.v1.Domain
-	(*timestamppb.Timestamp)(nil),     // 64: google.protobuf.Timestamp
-	(*StoragePool)(nil),               // 65: berth.v1.StoragePool
-	(*MigrationStats)(nil),            // 66: berth.v1.MigrationStats
-	(*VMSpec)(nil),                    // 67: berth.v1.VMSpec
-	(*Devices)(nil),                   // 68: berth.v1.Devices
+	(*ProfileTask)(nil),               // 46: berth.v1.ProfileTask
+	(*DevicesTask)(nil),               // 47: berth.v1.DevicesTask
+	(*ReachTask)(nil),                 // 48: berth.v1.ReachTask
+	(*GrowTask)(nil),                  // 49: berth.v1.GrowTask
+	(*RemoveTask)(nil),                // 50: berth.v1.RemoveTask
+	(*FetchTask)(nil),                 // 51: berth.v1.FetchTask
+	(*ConsoleTask)(nil),               // 52: berth.v1.ConsoleTask
+	(*UnpauseTask)(nil),               // 53: berth.v1.UnpauseTask
+	(*EndCrashedTask)(nil),            // 54: berth.v1.EndCrashedTask
+	(*LockTask)(nil),                  // 55: berth.v1.LockTask
+	(*SuspendTask)(nil),               // 56: berth.v1.SuspendTask
+	(*DescribeTask)(nil),              // 57: berth.v1.DescribeTask
+	(*RefuseTask)(nil),                // 58: berth.v1.RefuseTask
+	(*UndefineTask)(nil),              // 59: berth.v1.UndefineTask
+	(*DiscardTask)(nil),               // 60: berth.v1.DiscardTask
+	(*TaskResult)(nil),                // 61: berth.v1.TaskResult
+	(*NodeTelemetry)(nil),             // 62: berth.v1.NodeTelemetry
+	(*NodeInventory)(nil),             // 63: berth.v1.NodeInventory
+	(*Domain)(nil),                    // 64: berth.v1.Domain
+	(*timestamppb.Timestamp)(nil),     // 65: google.protobuf.Timestamp
+	(*StoragePool)(nil),               // 66: berth.v1.StoragePool
+	(*MigrationStats)(nil),            // 67: berth.v1.MigrationStats
+	(*VMSpec)(nil),                    // 68: berth.v1.VMSpec
+	(*Devices)(nil),                   // 69: berth.v1.Devices
+	(*ProfileHour)(nil),               // 70: berth.v1.ProfileHour
 }
 var file_berth_v1_agent_proto_depIdxs = []int32{
 	10, // 0: berth.v1.SessionRequest.hello:type_name -> berth.v1.Hello
 	11, // 1: berth.v1.SessionRequest.inventory:type_name -> berth.v1.InventoryReport
-	61, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
+	62, // 2: berth.v1.SessionRequest.telemetry:type_name -> berth.v1.NodeTelemetry
 	13, // 3: berth.v1.SessionRequest.domain_change:type_name -> berth.v1.DomainChange
 	16, // 4: berth.v1.SessionRequest.result:type_name -> berth.v1.CommandResult
 	15, // 5: berth.v1.SessionRequest.progress:type_name -> berth.v1.CommandProgress
 	14, // 6: berth.v1.SessionRequest.libvirt:type_name -> berth.v1.LibvirtStatus
-	60, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
+	61, // 7: berth.v1.SessionRequest.task_result:type_name -> berth.v1.TaskResult
 	12, // 8: berth.v1.SessionRequest.inventory_digest:type_name -> berth.v1.InventoryDigest
-	62, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
-	63, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
-	64, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
-	65, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
-	63, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
-	66, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
+	63, // 9: berth.v1.InventoryReport.node:type_name -> berth.v1.NodeInventory
+	64, // 10: berth.v1.InventoryReport.domains:type_name -> berth.v1.Domain
+	65, // 11: berth.v1.InventoryDigest.collected_at:type_name -> google.protobuf.Timestamp
+	66, // 12: berth.v1.InventoryDigest.storage_pools:type_name -> berth.v1.StoragePool
+	64, // 13: berth.v1.DomainChange.domain:type_name -> berth.v1.Domain
+	67, // 14: berth.v1.CommandProgress.stats:type_name -> berth.v1.MigrationStats
 	1,  // 15: berth.v1.CommandResult.outcome:type_name -> berth.v1.CommandOutcome
-	63, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
-	66, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
+	64, // 16: berth.v1.CommandResult.domain:type_name -> berth.v1.Domain
+	67, // 17: berth.v1.CommandResult.migration:type_name -> berth.v1.MigrationStats
 	0,  // 18: berth.v1.CommandResult.code:type_name -> berth.v1.AgentErrorCode
 	17, // 19: berth.v1.CommandResult.overlays:type_name -> berth.v1.Overlay
 	21, // 20: berth.v1.SessionResponse.welcome:type_name -> berth.v1.Welcome
@@ -5219,7 +5294,7 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	45, // 25: berth.v1.SessionResponse.task:type_name -> berth.v1.Task
 	20, // 26: berth.v1.SessionResponse.lease:type_name -> berth.v1.Lease
 	19, // 27: berth.v1.SessionResponse.members:type_name -> berth.v1.Members
-	64, // 28: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
+	65, // 28: berth.v1.Welcome.now:type_name -> google.protobuf.Timestamp
 	26, // 29: berth.v1.Command.start:type_name -> berth.v1.StartCommand
 	28, // 30: berth.v1.Command.stop:type_name -> berth.v1.StopCommand
 	29, // 31: berth.v1.Command.migrate:type_name -> berth.v1.MigrateCommand
@@ -5238,52 +5313,54 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	42, // 44: berth.v1.Command.snapshot:type_name -> berth.v1.SnapshotCommand
 	42, // 45: berth.v1.Command.restore:type_name -> berth.v1.SnapshotCommand
 	42, // 46: berth.v1.Command.forget:type_name -> berth.v1.SnapshotCommand
-	67, // 47: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
+	68, // 47: berth.v1.StartCommand.spec:type_name -> berth.v1.VMSpec
 	44, // 48: berth.v1.StartCommand.volumes:type_name -> berth.v1.Volume
 	27, // 49: berth.v1.StartCommand.edits:type_name -> berth.v1.DeviceEdit
-	67, // 50: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
+	68, // 50: berth.v1.MigrateCommand.spec:type_name -> berth.v1.VMSpec
 	44, // 51: berth.v1.MigrateCommand.from:type_name -> berth.v1.Volume
 	44, // 52: berth.v1.MigrateCommand.to:type_name -> berth.v1.Volume
 	44, // 53: berth.v1.DiscardCommand.volumes:type_name -> berth.v1.Volume
 	44, // 54: berth.v1.PrepareCommand.volumes:type_name -> berth.v1.Volume
-	67, // 55: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
+	68, // 55: berth.v1.PrepareCommand.spec:type_name -> berth.v1.VMSpec
 	44, // 56: berth.v1.ClearCommand.volumes:type_name -> berth.v1.Volume
 	27, // 57: berth.v1.AmendCommand.edits:type_name -> berth.v1.DeviceEdit
 	44, // 58: berth.v1.AmendCommand.volumes:type_name -> berth.v1.Volume
 	43, // 59: berth.v1.SnapshotCommand.files:type_name -> berth.v1.SnapshotFile
-	48, // 60: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
-	49, // 61: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
-	50, // 62: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
-	51, // 63: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
-	55, // 64: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
-	56, // 65: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
-	57, // 66: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
-	58, // 67: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
-	59, // 68: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
-	52, // 69: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
-	53, // 70: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
-	47, // 71: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
-	54, // 72: berth.v1.Task.lock:type_name -> berth.v1.LockTask
-	46, // 73: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
-	44, // 74: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
-	44, // 75: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
-	44, // 76: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
-	2,  // 77: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
-	0,  // 78: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
-	68, // 79: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
-	9,  // 80: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	7,  // 81: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	5,  // 82: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
-	3,  // 83: berth.v1.AgentService.Renew:input_type -> berth.v1.RenewRequest
-	18, // 84: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	8,  // 85: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	6,  // 86: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
-	4,  // 87: berth.v1.AgentService.Renew:output_type -> berth.v1.RenewResponse
-	84, // [84:88] is the sub-list for method output_type
-	80, // [80:84] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	49, // 60: berth.v1.Task.grow:type_name -> berth.v1.GrowTask
+	50, // 61: berth.v1.Task.remove:type_name -> berth.v1.RemoveTask
+	51, // 62: berth.v1.Task.fetch:type_name -> berth.v1.FetchTask
+	52, // 63: berth.v1.Task.console:type_name -> berth.v1.ConsoleTask
+	56, // 64: berth.v1.Task.suspend:type_name -> berth.v1.SuspendTask
+	57, // 65: berth.v1.Task.describe:type_name -> berth.v1.DescribeTask
+	58, // 66: berth.v1.Task.refuse:type_name -> berth.v1.RefuseTask
+	59, // 67: berth.v1.Task.undefine:type_name -> berth.v1.UndefineTask
+	60, // 68: berth.v1.Task.discard:type_name -> berth.v1.DiscardTask
+	53, // 69: berth.v1.Task.unpause:type_name -> berth.v1.UnpauseTask
+	54, // 70: berth.v1.Task.end_crashed:type_name -> berth.v1.EndCrashedTask
+	48, // 71: berth.v1.Task.reach:type_name -> berth.v1.ReachTask
+	55, // 72: berth.v1.Task.lock:type_name -> berth.v1.LockTask
+	47, // 73: berth.v1.Task.devices:type_name -> berth.v1.DevicesTask
+	46, // 74: berth.v1.Task.profile:type_name -> berth.v1.ProfileTask
+	44, // 75: berth.v1.GrowTask.volume:type_name -> berth.v1.Volume
+	44, // 76: berth.v1.RemoveTask.volumes:type_name -> berth.v1.Volume
+	44, // 77: berth.v1.FetchTask.volume:type_name -> berth.v1.Volume
+	2,  // 78: berth.v1.LockTask.step:type_name -> berth.v1.LockStep
+	0,  // 79: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
+	69, // 80: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
+	70, // 81: berth.v1.TaskResult.profile:type_name -> berth.v1.ProfileHour
+	9,  // 82: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	7,  // 83: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	5,  // 84: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
+	3,  // 85: berth.v1.AgentService.Renew:input_type -> berth.v1.RenewRequest
+	18, // 86: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	8,  // 87: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	6,  // 88: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
+	4,  // 89: berth.v1.AgentService.Renew:output_type -> berth.v1.RenewResponse
+	86, // [86:90] is the sub-list for method output_type
+	82, // [82:86] is the sub-list for method input_type
+	82, // [82:82] is the sub-list for extension type_name
+	82, // [82:82] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }
@@ -5349,6 +5426,7 @@ func file_berth_v1_agent_proto_init() {
 		(*Task_Reach)(nil),
 		(*Task_Lock)(nil),
 		(*Task_Devices)(nil),
+		(*Task_Profile)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5356,7 +5434,7 @@ func file_berth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_agent_proto_rawDesc), len(file_berth_v1_agent_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   58,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9259,6 +9259,137 @@ func (x *WhyVMResponse) GetAnswer() []string {
 	return nil
 }
 
+// ProfileRequest names either a VM or a node.
+type ProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileRequest) Reset() {
+	*x = ProfileRequest{}
+	mi := &file_berth_v1_api_proto_msgTypes[142]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileRequest) ProtoMessage() {}
+
+func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[142]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileRequest.ProtoReflect.Descriptor instead.
+func (*ProfileRequest) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+}
+
+func (x *ProfileRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ProfileRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+type ProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
+	Vm            string                 `protobuf:"bytes,2,opt,name=vm,proto3" json:"vm,omitempty"` // its name; or
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	// Those that are known, one for each hour of the week at most: the last one that was measured, no older than five weeks. A week begins
+	// on Monday, in UTC.
+	Hours         []*ProfileHour `protobuf:"bytes,4,rep,name=hours,proto3" json:"hours,omitempty"`
+	Warnings      []string       `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"` // nodes that did not tell what they have measured, and why
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileResponse) Reset() {
+	*x = ProfileResponse{}
+	mi := &file_berth_v1_api_proto_msgTypes[143]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileResponse) ProtoMessage() {}
+
+func (x *ProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[143]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileResponse.ProtoReflect.Descriptor instead.
+func (*ProfileResponse) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+}
+
+func (x *ProfileResponse) GetSchemaVersion() string {
+	if x != nil {
+		return x.SchemaVersion
+	}
+	return ""
+}
+
+func (x *ProfileResponse) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ProfileResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ProfileResponse) GetHours() []*ProfileHour {
+	if x != nil {
+		return x.Hours
+	}
+	return nil
+}
+
+func (x *ProfileResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 type VMHistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -9268,7 +9399,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9280,7 +9411,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9293,7 +9424,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -9315,7 +9446,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9327,7 +9458,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9340,7 +9471,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -9390,7 +9521,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9402,7 +9533,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9415,7 +9546,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *VMStay) GetNode() string {
@@ -9497,7 +9628,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9509,7 +9640,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9522,7 +9653,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -9552,7 +9683,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9564,7 +9695,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9577,7 +9708,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -9680,7 +9811,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9692,7 +9823,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9705,7 +9836,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -9768,7 +9899,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9780,7 +9911,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9793,7 +9924,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -9831,7 +9962,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9843,7 +9974,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9856,7 +9987,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -9914,7 +10045,7 @@ type CapacityRequest struct {
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9926,7 +10057,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9939,7 +10070,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -9993,7 +10124,7 @@ type CapacityResponse struct {
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10005,7 +10136,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10018,7 +10149,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -10090,7 +10221,7 @@ type CapacityNode struct {
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10102,7 +10233,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10115,7 +10246,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -10164,7 +10295,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10176,7 +10307,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10189,7 +10320,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -10223,7 +10354,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10235,7 +10366,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10248,7 +10379,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -10278,7 +10409,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10290,7 +10421,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10303,7 +10434,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *ListHistoryRequest) GetLimit() int32 {
@@ -10357,7 +10488,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10369,7 +10500,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10382,7 +10513,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *HistoryEntry) GetIndex() uint64 {
@@ -10467,7 +10598,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10479,7 +10610,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10492,7 +10623,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ListHistoryResponse) GetSchemaVersion() string {
@@ -10533,7 +10664,7 @@ type FetchHistoryRequest struct {
 
 func (x *FetchHistoryRequest) Reset() {
 	*x = FetchHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10545,7 +10676,7 @@ func (x *FetchHistoryRequest) String() string {
 func (*FetchHistoryRequest) ProtoMessage() {}
 
 func (x *FetchHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10558,7 +10689,7 @@ func (x *FetchHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchHistoryRequest.ProtoReflect.Descriptor instead.
 func (*FetchHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *FetchHistoryRequest) GetAfter() uint64 {
@@ -10585,7 +10716,7 @@ type FetchHistoryResponse struct {
 
 func (x *FetchHistoryResponse) Reset() {
 	*x = FetchHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10597,7 +10728,7 @@ func (x *FetchHistoryResponse) String() string {
 func (*FetchHistoryResponse) ProtoMessage() {}
 
 func (x *FetchHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10610,7 +10741,7 @@ func (x *FetchHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchHistoryResponse.ProtoReflect.Descriptor instead.
 func (*FetchHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *FetchHistoryResponse) GetBlock() []byte {
@@ -10635,7 +10766,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10647,7 +10778,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10660,7 +10791,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
 }
 
 type ListMembersResponse struct {
@@ -10674,7 +10805,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10686,7 +10817,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10699,7 +10830,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -10733,7 +10864,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10745,7 +10876,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10758,7 +10889,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -10784,7 +10915,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10796,7 +10927,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10809,7 +10940,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -10827,7 +10958,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10839,7 +10970,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10852,7 +10983,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
 }
 
 type SaveSnapshotResponse struct {
@@ -10864,7 +10995,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10876,7 +11007,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10889,7 +11020,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -10909,7 +11040,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10921,7 +11052,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10934,7 +11065,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -10963,7 +11094,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10975,7 +11106,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10988,7 +11119,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -11032,7 +11163,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11044,7 +11175,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11057,7 +11188,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -11107,7 +11238,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11119,7 +11250,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11132,7 +11263,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -11173,7 +11304,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11185,7 +11316,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11198,7 +11329,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *ListTokensRequest) GetLimit() int32 {
@@ -11226,7 +11357,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11238,7 +11369,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11251,7 +11382,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ListTokensResponse) GetSchemaVersion() string {
@@ -11285,7 +11416,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11297,7 +11428,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11310,7 +11441,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -11337,7 +11468,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11349,7 +11480,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11362,7 +11493,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *RevokeTokenResponse) GetSchemaVersion() string {
@@ -11402,7 +11533,7 @@ type Identity struct {
 
 func (x *Identity) Reset() {
 	*x = Identity{}
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11414,7 +11545,7 @@ func (x *Identity) String() string {
 func (*Identity) ProtoMessage() {}
 
 func (x *Identity) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11427,7 +11558,7 @@ func (x *Identity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Identity.ProtoReflect.Descriptor instead.
 func (*Identity) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Identity) GetId() string {
@@ -11527,7 +11658,7 @@ type IdentityKey struct {
 
 func (x *IdentityKey) Reset() {
 	*x = IdentityKey{}
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11539,7 +11670,7 @@ func (x *IdentityKey) String() string {
 func (*IdentityKey) ProtoMessage() {}
 
 func (x *IdentityKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11552,7 +11683,7 @@ func (x *IdentityKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityKey.ProtoReflect.Descriptor instead.
 func (*IdentityKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *IdentityKey) GetHash() string {
@@ -11593,7 +11724,7 @@ type RenewCertificateRequest struct {
 
 func (x *RenewCertificateRequest) Reset() {
 	*x = RenewCertificateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11605,7 +11736,7 @@ func (x *RenewCertificateRequest) String() string {
 func (*RenewCertificateRequest) ProtoMessage() {}
 
 func (x *RenewCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11618,7 +11749,7 @@ func (x *RenewCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RenewCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *RenewCertificateRequest) GetCsrPem() []byte {
@@ -11646,7 +11777,7 @@ type RenewCertificateResponse struct {
 
 func (x *RenewCertificateResponse) Reset() {
 	*x = RenewCertificateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11658,7 +11789,7 @@ func (x *RenewCertificateResponse) String() string {
 func (*RenewCertificateResponse) ProtoMessage() {}
 
 func (x *RenewCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11671,7 +11802,7 @@ func (x *RenewCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificateResponse.ProtoReflect.Descriptor instead.
 func (*RenewCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *RenewCertificateResponse) GetCertificatePem() []byte {
@@ -11703,7 +11834,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11715,7 +11846,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11728,7 +11859,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
 }
 
 type ListAuthoritiesResponse struct {
@@ -11743,7 +11874,7 @@ type ListAuthoritiesResponse struct {
 
 func (x *ListAuthoritiesResponse) Reset() {
 	*x = ListAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11755,7 +11886,7 @@ func (x *ListAuthoritiesResponse) String() string {
 func (*ListAuthoritiesResponse) ProtoMessage() {}
 
 func (x *ListAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11768,7 +11899,7 @@ func (x *ListAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *ListAuthoritiesResponse) GetSchemaVersion() string {
@@ -11816,7 +11947,7 @@ type Authority struct {
 
 func (x *Authority) Reset() {
 	*x = Authority{}
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11828,7 +11959,7 @@ func (x *Authority) String() string {
 func (*Authority) ProtoMessage() {}
 
 func (x *Authority) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11841,7 +11972,7 @@ func (x *Authority) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authority.ProtoReflect.Descriptor instead.
 func (*Authority) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Authority) GetName() string {
@@ -11917,7 +12048,7 @@ type AuthorityProgress struct {
 
 func (x *AuthorityProgress) Reset() {
 	*x = AuthorityProgress{}
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11929,7 +12060,7 @@ func (x *AuthorityProgress) String() string {
 func (*AuthorityProgress) ProtoMessage() {}
 
 func (x *AuthorityProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11942,7 +12073,7 @@ func (x *AuthorityProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityProgress.ProtoReflect.Descriptor instead.
 func (*AuthorityProgress) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *AuthorityProgress) GetId() string {
@@ -12014,7 +12145,7 @@ type AuthorityWait struct {
 
 func (x *AuthorityWait) Reset() {
 	*x = AuthorityWait{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12026,7 +12157,7 @@ func (x *AuthorityWait) String() string {
 func (*AuthorityWait) ProtoMessage() {}
 
 func (x *AuthorityWait) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12039,7 +12170,7 @@ func (x *AuthorityWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityWait.ProtoReflect.Descriptor instead.
 func (*AuthorityWait) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *AuthorityWait) GetSubject() string {
@@ -12085,7 +12216,7 @@ type RotateAuthorityRequest struct {
 
 func (x *RotateAuthorityRequest) Reset() {
 	*x = RotateAuthorityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12097,7 +12228,7 @@ func (x *RotateAuthorityRequest) String() string {
 func (*RotateAuthorityRequest) ProtoMessage() {}
 
 func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12110,7 +12241,7 @@ func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *RotateAuthorityRequest) GetDryRun() bool {
@@ -12165,7 +12296,7 @@ type RotateAuthorityResponse struct {
 
 func (x *RotateAuthorityResponse) Reset() {
 	*x = RotateAuthorityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12177,7 +12308,7 @@ func (x *RotateAuthorityResponse) String() string {
 func (*RotateAuthorityResponse) ProtoMessage() {}
 
 func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12190,7 +12321,7 @@ func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityResponse.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *RotateAuthorityResponse) GetSchemaVersion() string {
@@ -12218,7 +12349,7 @@ type ListIdentitiesRequest struct {
 
 func (x *ListIdentitiesRequest) Reset() {
 	*x = ListIdentitiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12230,7 +12361,7 @@ func (x *ListIdentitiesRequest) String() string {
 func (*ListIdentitiesRequest) ProtoMessage() {}
 
 func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12243,7 +12374,7 @@ func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *ListIdentitiesRequest) GetAll() bool {
@@ -12278,7 +12409,7 @@ type ListIdentitiesResponse struct {
 
 func (x *ListIdentitiesResponse) Reset() {
 	*x = ListIdentitiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12290,7 +12421,7 @@ func (x *ListIdentitiesResponse) String() string {
 func (*ListIdentitiesResponse) ProtoMessage() {}
 
 func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12303,7 +12434,7 @@ func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ListIdentitiesResponse) GetSchemaVersion() string {
@@ -12336,7 +12467,7 @@ type GetIdentityRequest struct {
 
 func (x *GetIdentityRequest) Reset() {
 	*x = GetIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12348,7 +12479,7 @@ func (x *GetIdentityRequest) String() string {
 func (*GetIdentityRequest) ProtoMessage() {}
 
 func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12361,7 +12492,7 @@ func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityRequest.ProtoReflect.Descriptor instead.
 func (*GetIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *GetIdentityRequest) GetIdentity() string {
@@ -12381,7 +12512,7 @@ type GetIdentityResponse struct {
 
 func (x *GetIdentityResponse) Reset() {
 	*x = GetIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12393,7 +12524,7 @@ func (x *GetIdentityResponse) String() string {
 func (*GetIdentityResponse) ProtoMessage() {}
 
 func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12406,7 +12537,7 @@ func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityResponse.ProtoReflect.Descriptor instead.
 func (*GetIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *GetIdentityResponse) GetSchemaVersion() string {
@@ -12434,7 +12565,7 @@ type RevokeIdentityRequest struct {
 
 func (x *RevokeIdentityRequest) Reset() {
 	*x = RevokeIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12446,7 +12577,7 @@ func (x *RevokeIdentityRequest) String() string {
 func (*RevokeIdentityRequest) ProtoMessage() {}
 
 func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12459,7 +12590,7 @@ func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityRequest.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *RevokeIdentityRequest) GetIdentity() string {
@@ -12493,7 +12624,7 @@ type RevokeIdentityResponse struct {
 
 func (x *RevokeIdentityResponse) Reset() {
 	*x = RevokeIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12505,7 +12636,7 @@ func (x *RevokeIdentityResponse) String() string {
 func (*RevokeIdentityResponse) ProtoMessage() {}
 
 func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12518,7 +12649,7 @@ func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityResponse.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *RevokeIdentityResponse) GetSchemaVersion() string {
@@ -12545,7 +12676,7 @@ type ConfirmIdentityRequest struct {
 
 func (x *ConfirmIdentityRequest) Reset() {
 	*x = ConfirmIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12557,7 +12688,7 @@ func (x *ConfirmIdentityRequest) String() string {
 func (*ConfirmIdentityRequest) ProtoMessage() {}
 
 func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12570,7 +12701,7 @@ func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *ConfirmIdentityRequest) GetIdentity() string {
@@ -12597,7 +12728,7 @@ type ConfirmIdentityResponse struct {
 
 func (x *ConfirmIdentityResponse) Reset() {
 	*x = ConfirmIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12609,7 +12740,7 @@ func (x *ConfirmIdentityResponse) String() string {
 func (*ConfirmIdentityResponse) ProtoMessage() {}
 
 func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12622,7 +12753,7 @@ func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *ConfirmIdentityResponse) GetSchemaVersion() string {
@@ -12650,7 +12781,7 @@ type SetIdentityRequest struct {
 
 func (x *SetIdentityRequest) Reset() {
 	*x = SetIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12662,7 +12793,7 @@ func (x *SetIdentityRequest) String() string {
 func (*SetIdentityRequest) ProtoMessage() {}
 
 func (x *SetIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12675,7 +12806,7 @@ func (x *SetIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetIdentityRequest.ProtoReflect.Descriptor instead.
 func (*SetIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *SetIdentityRequest) GetIdentity() string {
@@ -12709,7 +12840,7 @@ type SetIdentityResponse struct {
 
 func (x *SetIdentityResponse) Reset() {
 	*x = SetIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12721,7 +12852,7 @@ func (x *SetIdentityResponse) String() string {
 func (*SetIdentityResponse) ProtoMessage() {}
 
 func (x *SetIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12734,7 +12865,7 @@ func (x *SetIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetIdentityResponse.ProtoReflect.Descriptor instead.
 func (*SetIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *SetIdentityResponse) GetSchemaVersion() string {
@@ -12769,7 +12900,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12781,7 +12912,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12794,7 +12925,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *Session) GetId() string {
@@ -12869,7 +13000,7 @@ type OfferSessionRequest struct {
 
 func (x *OfferSessionRequest) Reset() {
 	*x = OfferSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12881,7 +13012,7 @@ func (x *OfferSessionRequest) String() string {
 func (*OfferSessionRequest) ProtoMessage() {}
 
 func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12894,7 +13025,7 @@ func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionRequest.ProtoReflect.Descriptor instead.
 func (*OfferSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *OfferSessionRequest) GetReadOnly() bool {
@@ -12916,7 +13047,7 @@ type OfferSessionResponse struct {
 
 func (x *OfferSessionResponse) Reset() {
 	*x = OfferSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12928,7 +13059,7 @@ func (x *OfferSessionResponse) String() string {
 func (*OfferSessionResponse) ProtoMessage() {}
 
 func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12941,7 +13072,7 @@ func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionResponse.ProtoReflect.Descriptor instead.
 func (*OfferSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
 }
 
 func (x *OfferSessionResponse) GetSchemaVersion() string {
@@ -12982,7 +13113,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12994,7 +13125,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13007,7 +13138,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
 }
 
 func (x *ListSessionsRequest) GetLimit() int32 {
@@ -13035,7 +13166,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13047,7 +13178,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13060,7 +13191,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *ListSessionsResponse) GetSchemaVersion() string {
@@ -13094,7 +13225,7 @@ type RevokeSessionRequest struct {
 
 func (x *RevokeSessionRequest) Reset() {
 	*x = RevokeSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13106,7 +13237,7 @@ func (x *RevokeSessionRequest) String() string {
 func (*RevokeSessionRequest) ProtoMessage() {}
 
 func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13119,7 +13250,7 @@ func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
 func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *RevokeSessionRequest) GetId() string {
@@ -13146,7 +13277,7 @@ type RevokeSessionResponse struct {
 
 func (x *RevokeSessionResponse) Reset() {
 	*x = RevokeSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13158,7 +13289,7 @@ func (x *RevokeSessionResponse) String() string {
 func (*RevokeSessionResponse) ProtoMessage() {}
 
 func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13171,7 +13302,7 @@ func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
 func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *RevokeSessionResponse) GetSchemaVersion() string {
@@ -13202,7 +13333,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13214,7 +13345,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13227,7 +13358,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *OpenSessionRequest) GetId() string {
@@ -13282,7 +13413,7 @@ type OpenSessionResponse struct {
 
 func (x *OpenSessionResponse) Reset() {
 	*x = OpenSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13294,7 +13425,7 @@ func (x *OpenSessionResponse) String() string {
 func (*OpenSessionResponse) ProtoMessage() {}
 
 func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13307,7 +13438,7 @@ func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionResponse.ProtoReflect.Descriptor instead.
 func (*OpenSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *OpenSessionResponse) GetSchemaVersion() string {
@@ -13342,7 +13473,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13354,7 +13485,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13367,7 +13498,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -13462,7 +13593,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13474,7 +13605,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13487,7 +13618,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -13587,7 +13718,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13599,7 +13730,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13612,7 +13743,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -13660,7 +13791,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13672,7 +13803,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13685,7 +13816,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -13711,7 +13842,7 @@ type TakeAuthoritiesRequest struct {
 
 func (x *TakeAuthoritiesRequest) Reset() {
 	*x = TakeAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13723,7 +13854,7 @@ func (x *TakeAuthoritiesRequest) String() string {
 func (*TakeAuthoritiesRequest) ProtoMessage() {}
 
 func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13736,7 +13867,7 @@ func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *TakeAuthoritiesRequest) GetHolds() []string {
@@ -13757,7 +13888,7 @@ type TakeAuthoritiesResponse struct {
 
 func (x *TakeAuthoritiesResponse) Reset() {
 	*x = TakeAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13769,7 +13900,7 @@ func (x *TakeAuthoritiesResponse) String() string {
 func (*TakeAuthoritiesResponse) ProtoMessage() {}
 
 func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13782,7 +13913,7 @@ func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -13808,7 +13939,7 @@ type HandAuthoritiesRequest struct {
 
 func (x *HandAuthoritiesRequest) Reset() {
 	*x = HandAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13820,7 +13951,7 @@ func (x *HandAuthoritiesRequest) String() string {
 func (*HandAuthoritiesRequest) ProtoMessage() {}
 
 func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13833,7 +13964,7 @@ func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*HandAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *HandAuthoritiesRequest) GetLacks() []string {
@@ -13854,7 +13985,7 @@ type HandAuthoritiesResponse struct {
 
 func (x *HandAuthoritiesResponse) Reset() {
 	*x = HandAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13866,7 +13997,7 @@ func (x *HandAuthoritiesResponse) String() string {
 func (*HandAuthoritiesResponse) ProtoMessage() {}
 
 func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13879,7 +14010,7 @@ func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*HandAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 func (x *HandAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -13917,7 +14048,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13929,7 +14060,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13942,7 +14073,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -14044,7 +14175,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14056,7 +14187,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14069,7 +14200,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 type ImportImageRequest struct {
@@ -14082,7 +14213,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14094,7 +14225,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14107,7 +14238,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -14139,7 +14270,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14151,7 +14282,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[217]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14164,7 +14295,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -14226,7 +14357,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14238,7 +14369,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[218]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14251,7 +14382,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -14279,7 +14410,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14291,7 +14422,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[219]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14304,7 +14435,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -14338,7 +14469,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14350,7 +14481,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14363,7 +14494,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -14392,7 +14523,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14404,7 +14535,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14417,7 +14548,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -14459,7 +14590,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14471,7 +14602,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14484,7 +14615,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -14527,7 +14658,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14539,7 +14670,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14552,7 +14683,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
 }
 
 func (x *Pool) GetName() string {
@@ -14640,7 +14771,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14652,7 +14783,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14665,7 +14796,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -14720,7 +14851,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14732,7 +14863,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14745,7 +14876,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -14771,7 +14902,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14783,7 +14914,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14796,7 +14927,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -14857,7 +14988,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14869,7 +15000,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14882,7 +15013,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -14907,7 +15038,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14919,7 +15050,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14932,7 +15063,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -14997,7 +15128,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15009,7 +15140,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15022,7 +15153,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -15064,7 +15195,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15076,7 +15207,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15089,7 +15220,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -15122,7 +15253,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15134,7 +15265,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15147,7 +15278,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -15173,7 +15304,7 @@ type AddWebhookRequest struct {
 
 func (x *AddWebhookRequest) Reset() {
 	*x = AddWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15185,7 +15316,7 @@ func (x *AddWebhookRequest) String() string {
 func (*AddWebhookRequest) ProtoMessage() {}
 
 func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15198,7 +15329,7 @@ func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookRequest.ProtoReflect.Descriptor instead.
 func (*AddWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
 }
 
 func (x *AddWebhookRequest) GetName() string {
@@ -15268,7 +15399,7 @@ type AddWebhookResponse struct {
 
 func (x *AddWebhookResponse) Reset() {
 	*x = AddWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15280,7 +15411,7 @@ func (x *AddWebhookResponse) String() string {
 func (*AddWebhookResponse) ProtoMessage() {}
 
 func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15293,7 +15424,7 @@ func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookResponse.ProtoReflect.Descriptor instead.
 func (*AddWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
 }
 
 func (x *AddWebhookResponse) GetSchemaVersion() string {
@@ -15327,7 +15458,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15339,7 +15470,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15352,7 +15483,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
 }
 
 func (x *ListWebhooksRequest) GetLimit() int32 {
@@ -15380,7 +15511,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15392,7 +15523,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15405,7 +15536,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
 }
 
 func (x *ListWebhooksResponse) GetSchemaVersion() string {
@@ -15438,7 +15569,7 @@ type GetWebhookRequest struct {
 
 func (x *GetWebhookRequest) Reset() {
 	*x = GetWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15450,7 +15581,7 @@ func (x *GetWebhookRequest) String() string {
 func (*GetWebhookRequest) ProtoMessage() {}
 
 func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15463,7 +15594,7 @@ func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
 func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
 }
 
 func (x *GetWebhookRequest) GetName() string {
@@ -15484,7 +15615,7 @@ type GetWebhookResponse struct {
 
 func (x *GetWebhookResponse) Reset() {
 	*x = GetWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15496,7 +15627,7 @@ func (x *GetWebhookResponse) String() string {
 func (*GetWebhookResponse) ProtoMessage() {}
 
 func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15509,7 +15640,7 @@ func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
 func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
 }
 
 func (x *GetWebhookResponse) GetSchemaVersion() string {
@@ -15542,7 +15673,7 @@ type TestWebhookRequest struct {
 
 func (x *TestWebhookRequest) Reset() {
 	*x = TestWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15554,7 +15685,7 @@ func (x *TestWebhookRequest) String() string {
 func (*TestWebhookRequest) ProtoMessage() {}
 
 func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15567,7 +15698,7 @@ func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
 func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
 }
 
 func (x *TestWebhookRequest) GetName() string {
@@ -15590,7 +15721,7 @@ type TestWebhookResponse struct {
 
 func (x *TestWebhookResponse) Reset() {
 	*x = TestWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15602,7 +15733,7 @@ func (x *TestWebhookResponse) String() string {
 func (*TestWebhookResponse) ProtoMessage() {}
 
 func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15615,7 +15746,7 @@ func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
 func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
 }
 
 func (x *TestWebhookResponse) GetSchemaVersion() string {
@@ -15663,7 +15794,7 @@ type DeleteWebhookRequest struct {
 
 func (x *DeleteWebhookRequest) Reset() {
 	*x = DeleteWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[238]
+	mi := &file_berth_v1_api_proto_msgTypes[240]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15675,7 +15806,7 @@ func (x *DeleteWebhookRequest) String() string {
 func (*DeleteWebhookRequest) ProtoMessage() {}
 
 func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[238]
+	mi := &file_berth_v1_api_proto_msgTypes[240]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15688,7 +15819,7 @@ func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{240}
 }
 
 func (x *DeleteWebhookRequest) GetName() string {
@@ -15715,7 +15846,7 @@ type DeleteWebhookResponse struct {
 
 func (x *DeleteWebhookResponse) Reset() {
 	*x = DeleteWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[239]
+	mi := &file_berth_v1_api_proto_msgTypes[241]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15727,7 +15858,7 @@ func (x *DeleteWebhookResponse) String() string {
 func (*DeleteWebhookResponse) ProtoMessage() {}
 
 func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[239]
+	mi := &file_berth_v1_api_proto_msgTypes[241]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15740,7 +15871,7 @@ func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{241}
 }
 
 func (x *DeleteWebhookResponse) GetSchemaVersion() string {
@@ -15768,7 +15899,7 @@ type RetryDeliveriesRequest struct {
 
 func (x *RetryDeliveriesRequest) Reset() {
 	*x = RetryDeliveriesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[240]
+	mi := &file_berth_v1_api_proto_msgTypes[242]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15780,7 +15911,7 @@ func (x *RetryDeliveriesRequest) String() string {
 func (*RetryDeliveriesRequest) ProtoMessage() {}
 
 func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[240]
+	mi := &file_berth_v1_api_proto_msgTypes[242]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15793,7 +15924,7 @@ func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{240}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{242}
 }
 
 func (x *RetryDeliveriesRequest) GetName() string {
@@ -15827,7 +15958,7 @@ type RetryDeliveriesResponse struct {
 
 func (x *RetryDeliveriesResponse) Reset() {
 	*x = RetryDeliveriesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[241]
+	mi := &file_berth_v1_api_proto_msgTypes[243]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15839,7 +15970,7 @@ func (x *RetryDeliveriesResponse) String() string {
 func (*RetryDeliveriesResponse) ProtoMessage() {}
 
 func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[241]
+	mi := &file_berth_v1_api_proto_msgTypes[243]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15852,7 +15983,7 @@ func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{241}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{243}
 }
 
 func (x *RetryDeliveriesResponse) GetSchemaVersion() string {
@@ -16606,7 +16737,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rWhyVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12.\n" +
 	"\bdecision\x18\x02 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12\x16\n" +
-	"\x06answer\x18\x03 \x03(\tR\x06answer\"\"\n" +
+	"\x06answer\x18\x03 \x03(\tR\x06answer\"4\n" +
+	"\x0eProfileRequest\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\"\xa5\x01\n" +
+	"\x0fProfileResponse\x12%\n" +
+	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
+	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12+\n" +
+	"\x05hours\x18\x04 \x03(\v2\x15.berth.v1.ProfileHourR\x05hours\x12\x1a\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarnings\"\"\n" +
 	"\x10VMHistoryRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\"\x8c\x01\n" +
 	"\x11VMHistoryResponse\x12%\n" +
@@ -17142,7 +17282,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xffB\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xcbC\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
@@ -17230,6 +17370,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\vRevertDrift\x12\x1c.berth.v1.RevertDriftRequest\x1a\x1d.berth.v1.RevertDriftResponse\"\f\x8a\xb5\x18\b\n" +
 	"\x02\x02\x03\x10\x02 \x01\x12\\\n" +
 	"\rGetVMDocument\x12\x1e.berth.v1.GetVMDocumentRequest\x1a\x1f.berth.v1.GetVMDocumentResponse\"\n" +
+	"\x8a\xb5\x18\x06\n" +
+	"\x02\x02\x03\x10\x01\x12J\n" +
+	"\aProfile\x12\x18.berth.v1.ProfileRequest\x1a\x19.berth.v1.ProfileResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12^\n" +
 	"\rSetVMDocument\x12\x1e.berth.v1.SetVMDocumentRequest\x1a\x1f.berth.v1.SetVMDocumentResponse\"\f\x8a\xb5\x18\b\n" +
@@ -17425,7 +17568,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 250)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 252)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -17571,206 +17714,209 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*ReplayDecisionResponse)(nil),     // 141: berth.v1.ReplayDecisionResponse
 	(*WhyVMRequest)(nil),               // 142: berth.v1.WhyVMRequest
 	(*WhyVMResponse)(nil),              // 143: berth.v1.WhyVMResponse
-	(*VMHistoryRequest)(nil),           // 144: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 145: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 146: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 147: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 148: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 149: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 150: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 151: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 152: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 153: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 154: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 155: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 156: berth.v1.WatchEventsResponse
-	(*ListHistoryRequest)(nil),         // 157: berth.v1.ListHistoryRequest
-	(*HistoryEntry)(nil),               // 158: berth.v1.HistoryEntry
-	(*ListHistoryResponse)(nil),        // 159: berth.v1.ListHistoryResponse
-	(*FetchHistoryRequest)(nil),        // 160: berth.v1.FetchHistoryRequest
-	(*FetchHistoryResponse)(nil),       // 161: berth.v1.FetchHistoryResponse
-	(*ListMembersRequest)(nil),         // 162: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 163: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 164: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 165: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 166: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 167: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 168: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 169: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 170: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 171: berth.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),          // 172: berth.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),         // 173: berth.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),         // 174: berth.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),        // 175: berth.v1.RevokeTokenResponse
-	(*Identity)(nil),                   // 176: berth.v1.Identity
-	(*IdentityKey)(nil),                // 177: berth.v1.IdentityKey
-	(*RenewCertificateRequest)(nil),    // 178: berth.v1.RenewCertificateRequest
-	(*RenewCertificateResponse)(nil),   // 179: berth.v1.RenewCertificateResponse
-	(*ListAuthoritiesRequest)(nil),     // 180: berth.v1.ListAuthoritiesRequest
-	(*ListAuthoritiesResponse)(nil),    // 181: berth.v1.ListAuthoritiesResponse
-	(*Authority)(nil),                  // 182: berth.v1.Authority
-	(*AuthorityProgress)(nil),          // 183: berth.v1.AuthorityProgress
-	(*AuthorityWait)(nil),              // 184: berth.v1.AuthorityWait
-	(*RotateAuthorityRequest)(nil),     // 185: berth.v1.RotateAuthorityRequest
-	(*RotateAuthorityResponse)(nil),    // 186: berth.v1.RotateAuthorityResponse
-	(*ListIdentitiesRequest)(nil),      // 187: berth.v1.ListIdentitiesRequest
-	(*ListIdentitiesResponse)(nil),     // 188: berth.v1.ListIdentitiesResponse
-	(*GetIdentityRequest)(nil),         // 189: berth.v1.GetIdentityRequest
-	(*GetIdentityResponse)(nil),        // 190: berth.v1.GetIdentityResponse
-	(*RevokeIdentityRequest)(nil),      // 191: berth.v1.RevokeIdentityRequest
-	(*RevokeIdentityResponse)(nil),     // 192: berth.v1.RevokeIdentityResponse
-	(*ConfirmIdentityRequest)(nil),     // 193: berth.v1.ConfirmIdentityRequest
-	(*ConfirmIdentityResponse)(nil),    // 194: berth.v1.ConfirmIdentityResponse
-	(*SetIdentityRequest)(nil),         // 195: berth.v1.SetIdentityRequest
-	(*SetIdentityResponse)(nil),        // 196: berth.v1.SetIdentityResponse
-	(*Session)(nil),                    // 197: berth.v1.Session
-	(*OfferSessionRequest)(nil),        // 198: berth.v1.OfferSessionRequest
-	(*OfferSessionResponse)(nil),       // 199: berth.v1.OfferSessionResponse
-	(*ListSessionsRequest)(nil),        // 200: berth.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),       // 201: berth.v1.ListSessionsResponse
-	(*RevokeSessionRequest)(nil),       // 202: berth.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),      // 203: berth.v1.RevokeSessionResponse
-	(*OpenSessionRequest)(nil),         // 204: berth.v1.OpenSessionRequest
-	(*OpenSessionResponse)(nil),        // 205: berth.v1.OpenSessionResponse
-	(*EnrolRequest)(nil),               // 206: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 207: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 208: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 209: berth.v1.JoinResponse
-	(*TakeAuthoritiesRequest)(nil),     // 210: berth.v1.TakeAuthoritiesRequest
-	(*TakeAuthoritiesResponse)(nil),    // 211: berth.v1.TakeAuthoritiesResponse
-	(*HandAuthoritiesRequest)(nil),     // 212: berth.v1.HandAuthoritiesRequest
-	(*HandAuthoritiesResponse)(nil),    // 213: berth.v1.HandAuthoritiesResponse
-	(*ReportRequest)(nil),              // 214: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 215: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 216: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 217: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 218: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 219: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 220: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 221: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 222: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 223: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 224: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 225: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 226: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 227: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 228: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 229: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 230: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 231: berth.v1.ConsoleResponse
-	(*AddWebhookRequest)(nil),          // 232: berth.v1.AddWebhookRequest
-	(*AddWebhookResponse)(nil),         // 233: berth.v1.AddWebhookResponse
-	(*ListWebhooksRequest)(nil),        // 234: berth.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),       // 235: berth.v1.ListWebhooksResponse
-	(*GetWebhookRequest)(nil),          // 236: berth.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),         // 237: berth.v1.GetWebhookResponse
-	(*TestWebhookRequest)(nil),         // 238: berth.v1.TestWebhookRequest
-	(*TestWebhookResponse)(nil),        // 239: berth.v1.TestWebhookResponse
-	(*DeleteWebhookRequest)(nil),       // 240: berth.v1.DeleteWebhookRequest
-	(*DeleteWebhookResponse)(nil),      // 241: berth.v1.DeleteWebhookResponse
-	(*RetryDeliveriesRequest)(nil),     // 242: berth.v1.RetryDeliveriesRequest
-	(*RetryDeliveriesResponse)(nil),    // 243: berth.v1.RetryDeliveriesResponse
-	nil,                                // 244: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 245: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 246: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 247: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 248: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 249: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 250: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 251: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 252: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 253: google.protobuf.Timestamp
-	(*Node)(nil),                       // 254: berth.v1.Node
-	(*Domain)(nil),                     // 255: berth.v1.Domain
-	(*NodeSettings)(nil),               // 256: berth.v1.NodeSettings
-	(*Names)(nil),                      // 257: berth.v1.Names
-	(*FenceDevice)(nil),                // 258: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 259: berth.v1.Resource
-	(*Key)(nil),                        // 260: berth.v1.Key
-	(*NodeKey)(nil),                    // 261: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 262: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 263: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 264: berth.v1.Conflict
-	(*VM)(nil),                         // 265: berth.v1.VM
-	(*Operation)(nil),                  // 266: berth.v1.Operation
-	(*NewVM)(nil),                      // 267: berth.v1.NewVM
-	(*Decision)(nil),                   // 268: berth.v1.Decision
-	(*VMChange)(nil),                   // 269: berth.v1.VMChange
-	(*FieldChange)(nil),                // 270: berth.v1.FieldChange
-	(*Disk)(nil),                       // 271: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 272: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 273: berth.v1.Group
-	(*AffinityRule)(nil),               // 274: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 275: berth.v1.Plan
-	(*MigrationStats)(nil),             // 276: berth.v1.MigrationStats
-	(*DecisionNode)(nil),               // 277: berth.v1.DecisionNode
-	(*Event)(nil),                      // 278: berth.v1.Event
-	(*Token)(nil),                      // 279: berth.v1.Token
-	(*Webhook)(nil),                    // 280: berth.v1.Webhook
-	(*DeadDelivery)(nil),               // 281: berth.v1.DeadDelivery
+	(*ProfileRequest)(nil),             // 144: berth.v1.ProfileRequest
+	(*ProfileResponse)(nil),            // 145: berth.v1.ProfileResponse
+	(*VMHistoryRequest)(nil),           // 146: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 147: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 148: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 149: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 150: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 151: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 152: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 153: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 154: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 155: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 156: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 157: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 158: berth.v1.WatchEventsResponse
+	(*ListHistoryRequest)(nil),         // 159: berth.v1.ListHistoryRequest
+	(*HistoryEntry)(nil),               // 160: berth.v1.HistoryEntry
+	(*ListHistoryResponse)(nil),        // 161: berth.v1.ListHistoryResponse
+	(*FetchHistoryRequest)(nil),        // 162: berth.v1.FetchHistoryRequest
+	(*FetchHistoryResponse)(nil),       // 163: berth.v1.FetchHistoryResponse
+	(*ListMembersRequest)(nil),         // 164: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 165: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 166: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 167: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 168: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 169: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 170: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 171: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 172: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 173: berth.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),          // 174: berth.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),         // 175: berth.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),         // 176: berth.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),        // 177: berth.v1.RevokeTokenResponse
+	(*Identity)(nil),                   // 178: berth.v1.Identity
+	(*IdentityKey)(nil),                // 179: berth.v1.IdentityKey
+	(*RenewCertificateRequest)(nil),    // 180: berth.v1.RenewCertificateRequest
+	(*RenewCertificateResponse)(nil),   // 181: berth.v1.RenewCertificateResponse
+	(*ListAuthoritiesRequest)(nil),     // 182: berth.v1.ListAuthoritiesRequest
+	(*ListAuthoritiesResponse)(nil),    // 183: berth.v1.ListAuthoritiesResponse
+	(*Authority)(nil),                  // 184: berth.v1.Authority
+	(*AuthorityProgress)(nil),          // 185: berth.v1.AuthorityProgress
+	(*AuthorityWait)(nil),              // 186: berth.v1.AuthorityWait
+	(*RotateAuthorityRequest)(nil),     // 187: berth.v1.RotateAuthorityRequest
+	(*RotateAuthorityResponse)(nil),    // 188: berth.v1.RotateAuthorityResponse
+	(*ListIdentitiesRequest)(nil),      // 189: berth.v1.ListIdentitiesRequest
+	(*ListIdentitiesResponse)(nil),     // 190: berth.v1.ListIdentitiesResponse
+	(*GetIdentityRequest)(nil),         // 191: berth.v1.GetIdentityRequest
+	(*GetIdentityResponse)(nil),        // 192: berth.v1.GetIdentityResponse
+	(*RevokeIdentityRequest)(nil),      // 193: berth.v1.RevokeIdentityRequest
+	(*RevokeIdentityResponse)(nil),     // 194: berth.v1.RevokeIdentityResponse
+	(*ConfirmIdentityRequest)(nil),     // 195: berth.v1.ConfirmIdentityRequest
+	(*ConfirmIdentityResponse)(nil),    // 196: berth.v1.ConfirmIdentityResponse
+	(*SetIdentityRequest)(nil),         // 197: berth.v1.SetIdentityRequest
+	(*SetIdentityResponse)(nil),        // 198: berth.v1.SetIdentityResponse
+	(*Session)(nil),                    // 199: berth.v1.Session
+	(*OfferSessionRequest)(nil),        // 200: berth.v1.OfferSessionRequest
+	(*OfferSessionResponse)(nil),       // 201: berth.v1.OfferSessionResponse
+	(*ListSessionsRequest)(nil),        // 202: berth.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),       // 203: berth.v1.ListSessionsResponse
+	(*RevokeSessionRequest)(nil),       // 204: berth.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),      // 205: berth.v1.RevokeSessionResponse
+	(*OpenSessionRequest)(nil),         // 206: berth.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),        // 207: berth.v1.OpenSessionResponse
+	(*EnrolRequest)(nil),               // 208: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 209: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 210: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 211: berth.v1.JoinResponse
+	(*TakeAuthoritiesRequest)(nil),     // 212: berth.v1.TakeAuthoritiesRequest
+	(*TakeAuthoritiesResponse)(nil),    // 213: berth.v1.TakeAuthoritiesResponse
+	(*HandAuthoritiesRequest)(nil),     // 214: berth.v1.HandAuthoritiesRequest
+	(*HandAuthoritiesResponse)(nil),    // 215: berth.v1.HandAuthoritiesResponse
+	(*ReportRequest)(nil),              // 216: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 217: berth.v1.ReportResponse
+	(*ImportImageRequest)(nil),         // 218: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 219: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 220: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 221: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 222: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 223: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 224: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 225: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 226: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 227: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 228: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 229: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 230: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 231: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 232: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 233: berth.v1.ConsoleResponse
+	(*AddWebhookRequest)(nil),          // 234: berth.v1.AddWebhookRequest
+	(*AddWebhookResponse)(nil),         // 235: berth.v1.AddWebhookResponse
+	(*ListWebhooksRequest)(nil),        // 236: berth.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),       // 237: berth.v1.ListWebhooksResponse
+	(*GetWebhookRequest)(nil),          // 238: berth.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),         // 239: berth.v1.GetWebhookResponse
+	(*TestWebhookRequest)(nil),         // 240: berth.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),        // 241: berth.v1.TestWebhookResponse
+	(*DeleteWebhookRequest)(nil),       // 242: berth.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),      // 243: berth.v1.DeleteWebhookResponse
+	(*RetryDeliveriesRequest)(nil),     // 244: berth.v1.RetryDeliveriesRequest
+	(*RetryDeliveriesResponse)(nil),    // 245: berth.v1.RetryDeliveriesResponse
+	nil,                                // 246: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 247: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 248: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 249: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 250: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 251: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 252: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 253: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 254: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 255: google.protobuf.Timestamp
+	(*Node)(nil),                       // 256: berth.v1.Node
+	(*Domain)(nil),                     // 257: berth.v1.Domain
+	(*NodeSettings)(nil),               // 258: berth.v1.NodeSettings
+	(*Names)(nil),                      // 259: berth.v1.Names
+	(*FenceDevice)(nil),                // 260: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 261: berth.v1.Resource
+	(*Key)(nil),                        // 262: berth.v1.Key
+	(*NodeKey)(nil),                    // 263: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 264: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 265: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 266: berth.v1.Conflict
+	(*VM)(nil),                         // 267: berth.v1.VM
+	(*Operation)(nil),                  // 268: berth.v1.Operation
+	(*NewVM)(nil),                      // 269: berth.v1.NewVM
+	(*Decision)(nil),                   // 270: berth.v1.Decision
+	(*VMChange)(nil),                   // 271: berth.v1.VMChange
+	(*FieldChange)(nil),                // 272: berth.v1.FieldChange
+	(*Disk)(nil),                       // 273: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 274: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 275: berth.v1.Group
+	(*AffinityRule)(nil),               // 276: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 277: berth.v1.Plan
+	(*MigrationStats)(nil),             // 278: berth.v1.MigrationStats
+	(*ProfileHour)(nil),                // 279: berth.v1.ProfileHour
+	(*DecisionNode)(nil),               // 280: berth.v1.DecisionNode
+	(*Event)(nil),                      // 281: berth.v1.Event
+	(*Token)(nil),                      // 282: berth.v1.Token
+	(*Webhook)(nil),                    // 283: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 284: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	252, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	254, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
 	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	253, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	253, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
-	253, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	253, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	255, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	255, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
+	255, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	255, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
 	4,   // 6: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	253, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	253, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	255, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	255, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
 	7,   // 9: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	254, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	254, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	255, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	256, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	244, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	257, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	258, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	254, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	254, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	254, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	259, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	259, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	245, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	246, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	247, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	259, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	248, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	249, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	250, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	259, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	260, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	260, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	260, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	260, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	260, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	261, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	251, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	262, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	262, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	261, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	259, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	259, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	263, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	264, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	256, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	256, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	257, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	258, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	246, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	259, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	260, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	256, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	256, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	256, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	261, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	261, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	247, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	248, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	249, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	261, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	250, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	251, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	252, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	261, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	262, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	262, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	262, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	262, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	262, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	263, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	253, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	264, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	264, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	263, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	261, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	261, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	265, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	266, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
 	7,   // 44: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	265, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	265, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	266, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	267, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	266, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	268, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	265, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	267, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	265, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	268, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	269, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	265, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	270, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	266, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	266, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	267, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	267, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	268, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	269, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	268, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	270, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	267, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	269, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	267, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	270, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	271, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	267, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	272, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	268, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	268, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
 	61,  // 60: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
 	62,  // 61: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
 	63,  // 62: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
@@ -17783,340 +17929,343 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	71,  // 69: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
 	72,  // 70: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
 	73,  // 71: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	271, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	273, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
 	65,  // 73: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
 	75,  // 74: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	266, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	272, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	266, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	268, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	266, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	268, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	274, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	268, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	270, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	268, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
 	90,  // 80: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	266, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	268, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	272, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	273, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	273, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	273, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	273, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	264, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	257, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	257, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	257, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	257, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	274, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	274, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	273, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	264, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	270, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	264, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	275, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	254, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	275, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	275, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	275, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	275, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	275, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	275, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	275, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	275, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	268, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	270, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	274, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	275, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	275, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	275, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	275, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	266, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	259, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	259, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	259, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	259, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	276, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	276, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	275, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	266, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	272, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	266, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	277, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	256, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	277, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	277, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	277, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	277, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	277, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	277, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	277, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	277, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
 	7,   // 109: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	266, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	266, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	266, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	276, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	266, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	268, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	268, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	268, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	278, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	268, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
 	131, // 115: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	266, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	266, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	266, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	268, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	268, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	268, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
 	7,   // 119: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	268, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	268, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	268, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	268, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	146, // 124: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	253, // 125: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	253, // 126: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	149, // 127: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	253, // 128: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	277, // 129: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	253, // 130: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	154, // 131: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	7,   // 132: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	278, // 133: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	7,   // 134: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
-	0,   // 135: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	278, // 136: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	268, // 137: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	266, // 138: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
-	158, // 139: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	252, // 140: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	253, // 141: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	279, // 142: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	279, // 143: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
-	177, // 144: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	253, // 145: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	253, // 146: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	253, // 147: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	253, // 148: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	253, // 149: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
-	182, // 150: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
-	183, // 151: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	183, // 152: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
-	253, // 153: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	253, // 154: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
-	184, // 155: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
-	253, // 156: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
-	253, // 157: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
-	183, // 158: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
-	176, // 159: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
-	176, // 160: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 161: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 162: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	176, // 163: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
-	253, // 164: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	253, // 165: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	253, // 166: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
-	197, // 167: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
-	197, // 168: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
-	197, // 169: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
-	197, // 170: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	253, // 171: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	253, // 172: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	217, // 173: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	259, // 174: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	259, // 175: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	223, // 176: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	226, // 177: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	224, // 178: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 179: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	253, // 180: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	225, // 181: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	229, // 182: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	229, // 183: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	229, // 184: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	229, // 185: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	280, // 186: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	280, // 187: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	280, // 188: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	281, // 189: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	280, // 190: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	257, // 191: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	257, // 192: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 193: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 194: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 195: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 196: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 197: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 198: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 199: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 200: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 201: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 202: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 203: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 204: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 205: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 206: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 207: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 208: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 209: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 210: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 211: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 212: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 213: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 214: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 215: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 216: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 217: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 218: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 219: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 220: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 221: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 222: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 223: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 224: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 225: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 226: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 227: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 228: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	82,  // 229: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 230: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 231: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 232: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 233: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 234: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 235: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 236: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 237: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 238: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 239: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 240: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 241: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 242: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 243: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 244: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 245: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 246: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 247: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 248: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 249: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 250: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 251: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 252: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 253: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 254: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	144, // 255: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	147, // 256: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	150, // 257: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	152, // 258: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	216, // 259: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	219, // 260: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	221, // 261: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	227, // 262: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	230, // 263: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	155, // 264: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	157, // 265: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	232, // 266: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	234, // 267: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	236, // 268: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	238, // 269: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	240, // 270: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
-	242, // 271: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
-	162, // 272: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	164, // 273: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	166, // 274: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	168, // 275: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	172, // 276: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	170, // 277: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	174, // 278: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	187, // 279: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	189, // 280: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	191, // 281: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	178, // 282: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	180, // 283: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	185, // 284: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	198, // 285: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	200, // 286: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	202, // 287: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	193, // 288: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	195, // 289: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
-	206, // 290: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	208, // 291: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	210, // 292: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	212, // 293: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
-	214, // 294: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	204, // 295: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	160, // 296: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 297: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 298: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 299: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 300: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 301: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 302: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 303: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 304: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 305: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 306: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 307: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 308: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 309: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 310: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 311: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 312: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 313: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 314: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 315: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 316: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 317: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 318: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 319: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 320: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 321: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 322: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 323: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 324: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 325: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 326: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 327: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 328: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 329: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 330: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 331: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 332: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	83,  // 333: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 334: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 335: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 336: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 337: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 338: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 339: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 340: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 341: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 342: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 343: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 344: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 345: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 346: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 347: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 348: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 349: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 350: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 351: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 352: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 353: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 354: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 355: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 356: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 357: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 358: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	145, // 359: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	148, // 360: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	151, // 361: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	153, // 362: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	218, // 363: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	220, // 364: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	222, // 365: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	228, // 366: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	231, // 367: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	156, // 368: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	159, // 369: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	233, // 370: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	235, // 371: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	237, // 372: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	239, // 373: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	241, // 374: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
-	243, // 375: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	163, // 376: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	165, // 377: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	167, // 378: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	169, // 379: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	173, // 380: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	171, // 381: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	175, // 382: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	188, // 383: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	190, // 384: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	192, // 385: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	179, // 386: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	181, // 387: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	186, // 388: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	199, // 389: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	201, // 390: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	203, // 391: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	194, // 392: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	196, // 393: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
-	207, // 394: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	209, // 395: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	211, // 396: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	213, // 397: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
-	215, // 398: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	205, // 399: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	161, // 400: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	297, // [297:401] is the sub-list for method output_type
-	193, // [193:297] is the sub-list for method input_type
-	193, // [193:193] is the sub-list for extension type_name
-	193, // [193:193] is the sub-list for extension extendee
-	0,   // [0:193] is the sub-list for field type_name
+	270, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	270, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	270, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	270, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	279, // 124: berth.v1.ProfileResponse.hours:type_name -> berth.v1.ProfileHour
+	148, // 125: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	255, // 126: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	255, // 127: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	151, // 128: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	255, // 129: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	280, // 130: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	255, // 131: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	156, // 132: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	7,   // 133: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
+	281, // 134: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	7,   // 135: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
+	0,   // 136: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
+	281, // 137: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	270, // 138: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	268, // 139: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	160, // 140: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
+	254, // 141: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	255, // 142: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	282, // 143: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	282, // 144: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	179, // 145: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
+	255, // 146: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	255, // 147: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	255, // 148: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	255, // 149: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	255, // 150: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	184, // 151: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
+	185, // 152: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
+	185, // 153: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
+	255, // 154: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	255, // 155: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	186, // 156: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
+	255, // 157: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	255, // 158: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	185, // 159: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
+	178, // 160: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	178, // 161: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	178, // 162: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	178, // 163: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	178, // 164: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
+	255, // 165: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	255, // 166: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	255, // 167: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	199, // 168: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	199, // 169: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	199, // 170: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	199, // 171: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	255, // 172: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	255, // 173: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	219, // 174: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	261, // 175: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	261, // 176: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	225, // 177: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	228, // 178: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	226, // 179: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 180: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	255, // 181: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	227, // 182: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	231, // 183: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	231, // 184: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	231, // 185: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	231, // 186: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	283, // 187: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	283, // 188: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	283, // 189: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	284, // 190: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	283, // 191: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	259, // 192: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	259, // 193: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 194: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	8,   // 195: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	10,  // 196: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	12,  // 197: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	14,  // 198: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	16,  // 199: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 200: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	18,  // 201: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	20,  // 202: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	22,  // 203: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	24,  // 204: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	26,  // 205: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	28,  // 206: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	30,  // 207: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	32,  // 208: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	34,  // 209: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	36,  // 210: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	38,  // 211: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	40,  // 212: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	42,  // 213: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	44,  // 214: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	46,  // 215: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	48,  // 216: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	52,  // 217: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	54,  // 218: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	50,  // 219: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	56,  // 220: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	58,  // 221: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	60,  // 222: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	76,  // 223: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	78,  // 224: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	129, // 225: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	132, // 226: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	84,  // 227: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	86,  // 228: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	80,  // 229: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	144, // 230: berth.v1.BerthService.Profile:input_type -> berth.v1.ProfileRequest
+	82,  // 231: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	88,  // 232: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	91,  // 233: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	93,  // 234: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	95,  // 235: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	97,  // 236: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	99,  // 237: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	101, // 238: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	103, // 239: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	105, // 240: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	107, // 241: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	109, // 242: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	111, // 243: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	113, // 244: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	115, // 245: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	117, // 246: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	119, // 247: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	121, // 248: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	123, // 249: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	125, // 250: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	134, // 251: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	127, // 252: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	136, // 253: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	138, // 254: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	140, // 255: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	142, // 256: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	146, // 257: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	149, // 258: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	152, // 259: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	154, // 260: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	218, // 261: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	221, // 262: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	223, // 263: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	229, // 264: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	232, // 265: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	157, // 266: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	159, // 267: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	234, // 268: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	236, // 269: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	238, // 270: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	240, // 271: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	242, // 272: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
+	244, // 273: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	164, // 274: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	166, // 275: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	168, // 276: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	170, // 277: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	174, // 278: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	172, // 279: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	176, // 280: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	189, // 281: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	191, // 282: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	193, // 283: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	180, // 284: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	182, // 285: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	187, // 286: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	200, // 287: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	202, // 288: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	204, // 289: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	195, // 290: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	197, // 291: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
+	208, // 292: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	210, // 293: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	212, // 294: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	214, // 295: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
+	216, // 296: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	206, // 297: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	162, // 298: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 299: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	9,   // 300: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	11,  // 301: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	13,  // 302: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	15,  // 303: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	17,  // 304: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 305: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	19,  // 306: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	21,  // 307: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	23,  // 308: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	25,  // 309: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	27,  // 310: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	29,  // 311: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	31,  // 312: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	33,  // 313: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	35,  // 314: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	37,  // 315: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	39,  // 316: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	41,  // 317: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	43,  // 318: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	45,  // 319: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	47,  // 320: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	49,  // 321: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	53,  // 322: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	55,  // 323: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	51,  // 324: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	57,  // 325: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	59,  // 326: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	74,  // 327: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	77,  // 328: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	79,  // 329: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	130, // 330: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	133, // 331: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	85,  // 332: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	87,  // 333: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	81,  // 334: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	145, // 335: berth.v1.BerthService.Profile:output_type -> berth.v1.ProfileResponse
+	83,  // 336: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	89,  // 337: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	92,  // 338: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	94,  // 339: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	96,  // 340: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	98,  // 341: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	100, // 342: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	102, // 343: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	104, // 344: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	106, // 345: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	108, // 346: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	110, // 347: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	112, // 348: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	114, // 349: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	116, // 350: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	118, // 351: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	120, // 352: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	122, // 353: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	124, // 354: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	126, // 355: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	135, // 356: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	128, // 357: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	137, // 358: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	139, // 359: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	141, // 360: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	143, // 361: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	147, // 362: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	150, // 363: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	153, // 364: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	155, // 365: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	220, // 366: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	222, // 367: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	224, // 368: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	230, // 369: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	233, // 370: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	158, // 371: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	161, // 372: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	235, // 373: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	237, // 374: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	239, // 375: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	241, // 376: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	243, // 377: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
+	245, // 378: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	165, // 379: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	167, // 380: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	169, // 381: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	171, // 382: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	175, // 383: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	173, // 384: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	177, // 385: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	190, // 386: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	192, // 387: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	194, // 388: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	181, // 389: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	183, // 390: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	188, // 391: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	201, // 392: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	203, // 393: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	205, // 394: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	196, // 395: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	198, // 396: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
+	209, // 397: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	211, // 398: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	213, // 399: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	215, // 400: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
+	217, // 401: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	207, // 402: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	163, // 403: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	299, // [299:404] is the sub-list for method output_type
+	194, // [194:299] is the sub-list for method input_type
+	194, // [194:194] is the sub-list for extension type_name
+	194, // [194:194] is the sub-list for extension extendee
+	0,   // [0:194] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -18150,7 +18299,7 @@ func file_berth_v1_api_proto_init() {
 		(*AttachAction_NewDisk)(nil),
 	}
 	file_berth_v1_api_proto_msgTypes[95].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[156].OneofWrappers = []any{
+	file_berth_v1_api_proto_msgTypes[158].OneofWrappers = []any{
 		(*HistoryEntry_Event)(nil),
 		(*HistoryEntry_Decision)(nil),
 		(*HistoryEntry_Operation)(nil),
@@ -18161,7 +18310,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   250,
+			NumMessages:   252,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

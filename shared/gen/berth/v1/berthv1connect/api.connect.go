@@ -123,6 +123,8 @@ const (
 	// BerthServiceGetVMDocumentProcedure is the fully-qualified name of the BerthService's
 	// GetVMDocument RPC.
 	BerthServiceGetVMDocumentProcedure = "/berth.v1.BerthService/GetVMDocument"
+	// BerthServiceProfileProcedure is the fully-qualified name of the BerthService's Profile RPC.
+	BerthServiceProfileProcedure = "/berth.v1.BerthService/Profile"
 	// BerthServiceSetVMDocumentProcedure is the fully-qualified name of the BerthService's
 	// SetVMDocument RPC.
 	BerthServiceSetVMDocumentProcedure = "/berth.v1.BerthService/SetVMDocument"
@@ -365,6 +367,8 @@ type BerthServiceClient interface {
 	RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error)
 	// GetVMDocument gives the libvirt document of a VM, without secrets: as its node has it while it runs, or of its next start.
 	GetVMDocument(context.Context, *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error)
+	// Profile tells what a VM or a node uses at which hour of the week, as agents have measured it. Nothing of it is stored by coordinators.
+	Profile(context.Context, *connect.Request[v1.ProfileRequest]) (*connect.Response[v1.ProfileResponse], error)
 	// SetVMDocument gives a VM that has a document another one, for its next start.
 	SetVMDocument(context.Context, *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
@@ -692,6 +696,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceGetVMDocumentProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("GetVMDocument")),
+			connect.WithClientOptions(opts...),
+		),
+		profile: connect.NewClient[v1.ProfileRequest, v1.ProfileResponse](
+			httpClient,
+			baseURL+BerthServiceProfileProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("Profile")),
 			connect.WithClientOptions(opts...),
 		),
 		setVMDocument: connect.NewClient[v1.SetVMDocumentRequest, v1.SetVMDocumentResponse](
@@ -1101,6 +1111,7 @@ type berthServiceClient struct {
 	acceptDrift        *connect.Client[v1.AcceptDriftRequest, v1.AcceptDriftResponse]
 	revertDrift        *connect.Client[v1.RevertDriftRequest, v1.RevertDriftResponse]
 	getVMDocument      *connect.Client[v1.GetVMDocumentRequest, v1.GetVMDocumentResponse]
+	profile            *connect.Client[v1.ProfileRequest, v1.ProfileResponse]
 	setVMDocument      *connect.Client[v1.SetVMDocumentRequest, v1.SetVMDocumentResponse]
 	startVMs           *connect.Client[v1.StartVMsRequest, v1.StartVMsResponse]
 	listGroups         *connect.Client[v1.ListGroupsRequest, v1.ListGroupsResponse]
@@ -1342,6 +1353,11 @@ func (c *berthServiceClient) RevertDrift(ctx context.Context, req *connect.Reque
 // GetVMDocument calls berth.v1.BerthService.GetVMDocument.
 func (c *berthServiceClient) GetVMDocument(ctx context.Context, req *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error) {
 	return c.getVMDocument.CallUnary(ctx, req)
+}
+
+// Profile calls berth.v1.BerthService.Profile.
+func (c *berthServiceClient) Profile(ctx context.Context, req *connect.Request[v1.ProfileRequest]) (*connect.Response[v1.ProfileResponse], error) {
+	return c.profile.CallUnary(ctx, req)
 }
 
 // SetVMDocument calls berth.v1.BerthService.SetVMDocument.
@@ -1708,6 +1724,8 @@ type BerthServiceHandler interface {
 	RevertDrift(context.Context, *connect.Request[v1.RevertDriftRequest]) (*connect.Response[v1.RevertDriftResponse], error)
 	// GetVMDocument gives the libvirt document of a VM, without secrets: as its node has it while it runs, or of its next start.
 	GetVMDocument(context.Context, *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error)
+	// Profile tells what a VM or a node uses at which hour of the week, as agents have measured it. Nothing of it is stored by coordinators.
+	Profile(context.Context, *connect.Request[v1.ProfileRequest]) (*connect.Response[v1.ProfileResponse], error)
 	// SetVMDocument gives a VM that has a document another one, for its next start.
 	SetVMDocument(context.Context, *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error)
 	// StartVMs starts several VMs that exist. Those that hard rules tie together are placed as one unit.
@@ -2031,6 +2049,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceGetVMDocumentProcedure,
 		svc.GetVMDocument,
 		connect.WithSchema(berthServiceMethods.ByName("GetVMDocument")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceProfileHandler := connect.NewUnaryHandler(
+		BerthServiceProfileProcedure,
+		svc.Profile,
+		connect.WithSchema(berthServiceMethods.ByName("Profile")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceSetVMDocumentHandler := connect.NewUnaryHandler(
@@ -2473,6 +2497,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceRevertDriftHandler.ServeHTTP(w, r)
 		case BerthServiceGetVMDocumentProcedure:
 			berthServiceGetVMDocumentHandler.ServeHTTP(w, r)
+		case BerthServiceProfileProcedure:
+			berthServiceProfileHandler.ServeHTTP(w, r)
 		case BerthServiceSetVMDocumentProcedure:
 			berthServiceSetVMDocumentHandler.ServeHTTP(w, r)
 		case BerthServiceStartVMsProcedure:
@@ -2746,6 +2772,10 @@ func (UnimplementedBerthServiceHandler) RevertDrift(context.Context, *connect.Re
 
 func (UnimplementedBerthServiceHandler) GetVMDocument(context.Context, *connect.Request[v1.GetVMDocumentRequest]) (*connect.Response[v1.GetVMDocumentResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetVMDocument is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) Profile(context.Context, *connect.Request[v1.ProfileRequest]) (*connect.Response[v1.ProfileResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.Profile is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) SetVMDocument(context.Context, *connect.Request[v1.SetVMDocumentRequest]) (*connect.Response[v1.SetVMDocumentResponse], error) {
