@@ -20,7 +20,7 @@ func TestWrongUsage(t *testing.T) {
 	for _, c := range []struct{ line, say, usage string }{
 		{"frobnicate", `unknown command "frobnicate"`, "usage: berth COMMAND"},
 		{"nod list", `unknown command "nod", did you mean nic or node or pod or top?`, "usage: berth COMMAND"},
-		{"node", "COMMAND is missing: add, delete, drain, fence, list, maintenance, set, show, undrain", "usage: berth node COMMAND"},
+		{"node", "COMMAND is missing: add, delete, drain, fence, list, maintenance, profile, set, show, undrain", "usage: berth node COMMAND"},
 		{"node lst", `unknown command "lst", did you mean list or set?`, "usage: berth node COMMAND"},
 		{
 			"events --follow --sort kind", "--follow and --sort exclude each other: what happens comes as it happens",

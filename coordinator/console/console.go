@@ -77,10 +77,12 @@ func (c *Console) Handler() http.Handler {
 		mux.Handle("GET "+path, c.visited(screen, true))
 		mux.Handle("GET "+livePath+path, c.followed(screen))
 	}
-	// What somebody is about to do, and what never changes, stays as it was read.
+	// What somebody is about to do, what never changes, and what nodes are asked for each time stays as it was read.
 	for path, screen := range map[string]screen{
 		"/vms/{vm}/migrate":  previewMigration,
 		"/nodes/{node}/plan": previewDrain,
+		"/vms/{vm}/week":     weekOfGuest,
+		"/nodes/{node}/week": weekOfNode,
 		"/decisions/{id}":    showDecision,
 		"/":                  notFound,
 	} {

@@ -109,7 +109,8 @@ var screens = map[string]string{
 	"/vms?vm=web1": "Where it has been", "/vms/web1": "Why is it there?",
 	"/vms/web1/migrate": "Nothing is moved yet", "/moves": "Live migrations", "/operations/op1": "Phase", "/groups": "Wants",
 	"/plans": "Kind", "/plans/p1": "Moves", "/nodes/node1/plan": "Nothing is moved yet", "/events": "Time (UTC)",
-	"/decisions/d1": "Each node against each rule",
+	"/decisions/d1": "Each node against each rule", "/vms/web1/week": "CPU (CPUs): the most is 4 CPUs, on Fri 14:00 (2026-11-20)",
+	"/nodes/node1/week": "CPU (%): the most is 25 %, on Fri 14:00 (2026-11-20)",
 }
 
 var actions = []string{
@@ -371,16 +372,38 @@ func TestHostileNamesStayText(t *testing.T) {
 					event.Subject, event.Message, event.Caller = "vm/"+name, script, script
 				}
 			}
+		case *berthv1.ProfileResponse:
+			a.Vm, a.Warnings = name, []string{script}
 		case *berthv1.StatusResponse:
 			a.Problems = append(a.GetProblems(), script)
 		}
 	}
-	for _, path := range []string{"/", "/vms", "/vms/web1", "/events", "/vms/" + url.PathEscape(name)} {
+	for _, path := range []string{"/", "/vms", "/vms/web1", "/vms/web1/week", "/events", "/vms/" + url.PathEscape(name)} {
 		_, body := h.ask(http.MethodGet, path, "good", nil)
 		rest := strings.ToLower(strings.ReplaceAll(body, ownScript, ""))
 		if strings.Contains(rest, "<script") || !strings.Contains(body, html.EscapeString("<script>")) {
 			t.Errorf("%s lets a name be more than text:\n%s", path, body)
 		}
+	}
+}
+
+// A week is a table with a figure in each cell. An hour that is not known has none, and is not shaded.
+func TestAWeekIsATableOfFigures(t *testing.T) {
+	h := newHall(t)
+	_, body := h.ask(http.MethodGet, "/vms/web1/week", "good", nil)
+	for part, want := range map[string]int{
+		`<td class="shade8">4.0</td>`: 2, `<td class="shade0">0</td>`: 156 - 50, `<td class="shade0">?</td>`: 3*12 + 24, "<table": 3, "<tr": 3 * 8,
+		"node node3 does not tell what it has measured": 1, "156 of 168 hours of the week are known": 1,
+	} {
+		if got := strings.Count(body, part); got != want {
+			t.Errorf("%s is there %d times, want %d", part, got, want)
+		}
+	}
+	h.fake.OnProfile = func(r *berthv1.ProfileRequest) (*berthv1.ProfileResponse, error) {
+		return &berthv1.ProfileResponse{Node: r.GetNode()}, nil
+	}
+	if _, body := h.ask(http.MethodGet, "/nodes/node1/week", "good", nil); !strings.Contains(body, "0 of 168") || strings.Contains(body, "<table") {
+		t.Errorf("of a node that has measured nothing yet:\n%s", body)
 	}
 }
 

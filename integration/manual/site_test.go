@@ -18,6 +18,7 @@ import (
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor/fake"
 	"berth/agent/jobs"
+	"berth/agent/profile/recorder"
 	"berth/agent/session"
 	"berth/agent/tasks"
 	"berth/agent/telemetry"
@@ -219,16 +220,17 @@ func (s *site) agent(t *testing.T, host *fake.Hypervisor, identity simagent.Iden
 		t.Fatal(err)
 	}
 	client := rpc.NewHTTPClient(secure)
+	weeks := recorder.Open(telemetry.NewSampler(host, idle{host, time.Now()}), filepath.Join(folder, "profiles"), identity.NodeID, quiet)
 	agent := session.New(session.Config{
 		NodeID: identity.NodeID, ClusterID: identity.ClusterID, Incarnation: identity.Name, Version: "manual", Addresses: identity.Addresses,
-		Client: client, Hypervisor: host, Sampler: telemetry.NewSampler(host, idle{host, time.Now()}),
+		Client: client, Hypervisor: host, Sampler: weeks,
 		Collector: &telemetry.Collector{
 			Hypervisor: host, Identity: hoststat.Identity{HostName: identity.Name, MachineID: identity.HostUUID, BootID: identity.HostUUID},
 			MigrationURI: host.URI(), Expected: work.Known,
 		},
 		Jobs: work,
 		Tasks: &tasks.Tasks{
-			Hypervisor: host, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed,
+			Hypervisor: host, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed, Week: weeks.Week,
 			Shared: tasks.NewSharedPools(filepath.Join(folder, "shared.json")), Logger: quiet,
 		},
 		Logger: quiet,

@@ -53,6 +53,9 @@ type Picture struct {
 // Unknown is the shade of an hour that is not known.
 const Unknown = -1
 
+// rounding is what a quotient may be too large by.
+const rounding = 1e-9
+
 // Draw makes the picture of figures.
 func Draw(figures *Figures) Picture {
 	var p Picture
@@ -70,7 +73,7 @@ func Draw(figures *Figures) Picture {
 		case figure == nil:
 			p.Shade[hour] = Unknown
 		case *figure > 0:
-			p.Shade[hour] = min(max(int(math.Ceil(*figure/p.Most*Shades)), 1), Shades)
+			p.Shade[hour] = min(max(int(math.Ceil(*figure/p.Most*Shades-rounding)), 1), Shades)
 		}
 	}
 	return p

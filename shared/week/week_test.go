@@ -49,6 +49,9 @@ func TestAPictureShowsPartsOfTheMost(t *testing.T) {
 			t.Errorf("hour %d has shade %d, want %d", hour, p.Shade[hour], want)
 		}
 	}
+	if p := Draw(&Figures{new(0.035), new(0.04)}); p.Shade[0] != 7 || p.Shade[1] != Shades {
+		t.Errorf("seven eighths of 0.04 have shade %d, and 0.04 has %d", p.Shade[0], p.Shade[1])
+	}
 	if nothing := Draw(new(Figures)); nothing.Known != 0 || nothing.Most != 0 || nothing.Shade[7] != Unknown {
 		t.Errorf("%+v of nothing", nothing)
 	}

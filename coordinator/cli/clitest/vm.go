@@ -34,6 +34,7 @@ type vmFake struct {
 	releaseVM   func(*berthv1.ReleaseVMRequest) (*berthv1.ReleaseVMResponse, error)
 	accept      func(*berthv1.AcceptDriftRequest) (*berthv1.AcceptDriftResponse, error)
 	revert      func(*berthv1.RevertDriftRequest) (*berthv1.RevertDriftResponse, error)
+	OnProfile   func(*berthv1.ProfileRequest) (*berthv1.ProfileResponse, error)
 	OnConsole   func(stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error
 }
 
@@ -57,6 +58,7 @@ func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceReleaseVMProcedure, &f.releaseVM)
 	unary(l, berthv1connect.BerthServiceAcceptDriftProcedure, &f.accept)
 	unary(l, berthv1connect.BerthServiceRevertDriftProcedure, &f.revert)
+	unary(l, berthv1connect.BerthServiceProfileProcedure, &f.OnProfile)
 	l.mux.Handle(berthv1connect.BerthServiceConsoleProcedure, connect.NewBidiStreamHandler(
 		berthv1connect.BerthServiceConsoleProcedure,
 		func(_ context.Context, stream *connect.BidiStream[berthv1.ConsoleRequest, berthv1.ConsoleResponse]) error {
@@ -89,6 +91,7 @@ func cannedVMAnswers() vmFake {
 		notStarted: func(r *berthv1.WhyNotStartedRequest) (*berthv1.WhyNotStartedResponse, error) {
 			return CannedEvidence(r.GetVm()), nil
 		},
+		OnProfile: CannedProfile,
 		vmHistory: func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error) {
 			return &berthv1.VMHistoryResponse{SchemaVersion: "1", Vm: "web1", Trimmed: true, Stays: []*berthv1.VMStay{
 				{

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/term"
+	"berth/coordinator/cli/weekly"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
@@ -18,7 +19,7 @@ func Command(a *term.App) *cobra.Command {
 	return term.Noun("node COMMAND", "See and set up the nodes that carry VMs", `
 A node is a hypervisor host with an agent. 'berth node add' makes hosts nodes over ssh.`,
 		listCommand(a), addCommand(a), showCommand(a), setCommand(a), maintenanceCommand(a), drainCommand(a),
-		undrainCommand(a), fenceCommand(a), removeCommand(a))
+		undrainCommand(a), fenceCommand(a), removeCommand(a), weekly.NodeCommand(a))
 }
 
 func listCommand(a *term.App) *cobra.Command {

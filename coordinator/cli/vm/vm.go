@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/cli/follow"
 	"berth/coordinator/cli/keyform"
 	"berth/coordinator/cli/term"
+	"berth/coordinator/cli/weekly"
 	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -30,7 +31,7 @@ A VM is a guest that Berth places, starts and moves. Domains that others run on 
 		listCommand(a), showCommand(a),
 		migrateCommand(a), consoleCommand(a), deleteCommand(a), adoptCommand(a), releaseCommand(a), acceptCommand(a), revertCommand(a),
 		whyCommand(a),
-		whyNotCommand(a), whyNotStartedCommand(a), historyCommand(a))
+		whyNotCommand(a), whyNotStartedCommand(a), historyCommand(a), weekly.VMCommand(a))
 }
 
 func listCommand(a *term.App) *cobra.Command {
