@@ -85,7 +85,8 @@ func command(a *term.App, cmd *cobra.Command, request func(name string) *berthv1
 type figure struct {
 	name string
 	of   func(*berthv1.ProfileHour) *float64
-	text func(float64) string
+	text func(float64) string // in a sentence
+	cell func(float64) string // in a table
 }
 
 func figures(answer *berthv1.ProfileResponse) []figure {
@@ -96,18 +97,19 @@ func figures(answer *berthv1.ProfileResponse) []figure {
 		}
 		return "1 CPU"
 	}
+	cpus := units.Figure
 	if answer.GetNode() != "" {
-		cpu = share
+		cpu, cpus = share, share
 	}
 	return []figure{
-		{"CPU", func(h *berthv1.ProfileHour) *float64 { return h.CpuRatio }, cpu},
+		{"CPU", func(h *berthv1.ProfileHour) *float64 { return h.CpuRatio }, cpu, cpus},
 		{"memory", func(h *berthv1.ProfileHour) *float64 {
 			if h.MemoryBytes == nil {
 				return nil
 			}
 			return new(float64(h.GetMemoryBytes()))
-		}, func(bytes float64) string { return units.Bytes(bytes).String() }},
-		{"delay", func(h *berthv1.ProfileHour) *float64 { return h.VcpuDelayRatio }, share},
+		}, func(bytes float64) string { return units.Bytes(bytes).String() }, func(bytes float64) string { return term.Size(int64(bytes)) }},
+		{"delay", func(h *berthv1.ProfileHour) *float64 { return h.VcpuDelayRatio }, share, share},
 	}
 }
 
@@ -196,7 +198,7 @@ func table(p *term.Page, answer *berthv1.ProfileResponse) {
 		for _, one := range shown {
 			text := term.None
 			if value := one.of(hour); value != nil {
-				text = term.Dense(one.text(*value))
+				text = one.cell(*value)
 			}
 			row = append(row, text)
 		}
