@@ -159,7 +159,8 @@ func TestAWeekOnTheWire(t *testing.T) {
 		ended, task := r.perform(t.Context(), a, lead.Task{Profile: &lead.ProfileOf{}})
 		began := time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC)
 		a.finish(&berthv1.TaskResult{Id: task.GetId(), Done: true, Profile: []*berthv1.ProfileHour{
-			{BeganAt: timestamppb.New(began), CpuRatio: new(0.5), MemoryBytes: new(int64(7))}, {BeganAt: timestamppb.New(began), VcpuDelayRatio: new(0.1)},
+			{BeganAt: timestamppb.New(began), CpuRatio: new(0.5), MemoryBytes: new(int64(7))},
+			{BeganAt: timestamppb.New(began), VcpuDelayRatio: new(0.1)},
 		}})
 		got := <-ended
 		want := []profile.Hour{{Began: began, CPU: new(0.5), Memory: new(units.Bytes(7))}, {Began: began, Delay: new(0.1)}}

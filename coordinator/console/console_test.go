@@ -392,7 +392,8 @@ func TestAWeekIsATableOfFigures(t *testing.T) {
 	h := newHall(t)
 	_, body := h.ask(http.MethodGet, "/vms/web1/week", "good", nil)
 	for part, want := range map[string]int{
-		`<td class="shade8">4.0</td>`: 2, `<td class="shade0">0</td>`: 156 - 50, `<td class="shade0">?</td>`: 3*12 + 24, "<table": 3, "<tr": 3 * 8,
+		`<td class="shade8">4.0</td>`: 2, `<td class="shade0">0</td>`: 156 - 50, `<td class="shade0">?</td>`: 3*12 + 24,
+		"<table": 3, "<tr": 3 * 8,
 		"node node3 does not tell what it has measured": 1, "156 of 168 hours of the week are known": 1,
 	} {
 		if got := strings.Count(body, part); got != want {
@@ -402,7 +403,8 @@ func TestAWeekIsATableOfFigures(t *testing.T) {
 	h.fake.OnProfile = func(r *berthv1.ProfileRequest) (*berthv1.ProfileResponse, error) {
 		return &berthv1.ProfileResponse{Node: r.GetNode()}, nil
 	}
-	if _, body := h.ask(http.MethodGet, "/nodes/node1/week", "good", nil); !strings.Contains(body, "0 of 168") || strings.Contains(body, "<table") {
+	_, body = h.ask(http.MethodGet, "/nodes/node1/week", "good", nil)
+	if !strings.Contains(body, "0 of 168") || strings.Contains(body, "<table") {
 		t.Errorf("of a node that has measured nothing yet:\n%s", body)
 	}
 }

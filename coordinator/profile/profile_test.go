@@ -60,7 +60,8 @@ func TestWhatIsNoHourIsLeftOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var many []Hour
 		for range rapid.IntRange(0, 500).Draw(t, "hours") {
-			many = append(many, hour(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), time.Duration(rapid.IntRange(0, 700).Draw(t, "at"))*time.Hour, 1))
+			after := time.Duration(rapid.IntRange(0, 700).Draw(t, "at")) * time.Hour
+			many = append(many, hour(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "node"), after, 1))
 		}
 		joined := Join(many)
 		for i := range joined {

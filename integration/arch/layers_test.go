@@ -56,7 +56,7 @@ var layers = []struct {
 	{"what keeps backups from being changed", []string{"coordinator/seal"}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
-	{"rooms of the leader's work: disks, images and their locks, changes beside Berth, proof that nodes are off, plans, and profiles", []string{
+	{"rooms of the leader's work: disks, images, their locks, changes beside Berth, proof that nodes are off, plans, profiles", []string{
 		"coordinator/control/volumes", "coordinator/control/locks", "coordinator/control/fencing", "coordinator/control/plans",
 		"coordinator/control/drifts", "coordinator/control/profiles",
 	}},

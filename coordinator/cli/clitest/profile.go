@@ -7,8 +7,8 @@ import (
 	"berth/shared/week"
 )
 
-// CannedProfile is the week of somebody who works by day: of a VM that has moved on Wednesday, and of a node. What was used on Sunday before
-// noon is not known, and of Saturday the delay is not.
+// CannedProfile is the week of somebody who works by day: of a VM that has moved on Wednesday, and of a node. What was used on
+// Sunday before noon is not known, and of Saturday the delay is not.
 func CannedProfile(r *berthv1.ProfileRequest) (*berthv1.ProfileResponse, error) {
 	answer := &berthv1.ProfileResponse{SchemaVersion: "1", Vm: r.GetVm(), Node: r.GetNode()}
 	number, now := week.Of(noon)

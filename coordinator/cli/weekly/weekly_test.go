@@ -77,7 +77,9 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 		}}, nil
 	}
 	said = w.Run("node", "profile", "node1")
-	for _, want := range []string{"1 of 168 hours", "CPU: the most is 0%", "?: not known (167 hours)", "memory: not known", "delay: not known"} {
+	for _, want := range []string{
+		"1 of 168 hours", "CPU: the most is 0%", "?: not known (167 hours)", "memory: not known", "delay: not known",
+	} {
 		if !strings.Contains(said.Out, want) {
 			t.Errorf("%q is not said:\n%s", want, said.Out)
 		}

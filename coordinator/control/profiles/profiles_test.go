@@ -29,8 +29,8 @@ func (a *agents) Perform(_ context.Context, node string, task lead.Task) (lead.T
 	return lead.TaskDone{Profile: hours}, err
 }
 
-// All nodes are asked, what they tell is joined, and who is silent is named. A node whose answer is a fault of Berth keeps none of the others
-// from being heard.
+// All nodes are asked, what they tell is joined, and who is silent is named. A node whose answer is a fault of Berth keeps none of
+// the others from being heard.
 func TestAWeekIsWhatTheNodesTell(t *testing.T) {
 	site := statetest.New(t)
 	var nodes []model.Node
