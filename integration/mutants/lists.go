@@ -31,4 +31,5 @@ var mutants = slices.Concat(
 	historyMutants,
 	figureMutants,
 	fewMutants,
+	profileMutants,
 )
