@@ -77,7 +77,7 @@ func Drain(fleet *Fleet, node string, parallel int, bandwidth units.Bytes) Prefl
 	for other := range g.columns.IDs {
 		if other != at && g.columns.Standing[other] == view.Stands {
 			flight.Headroom += max(g.columns.PromisedFree(other)-g.columns.Overhead[other], 0)
-			flight.Largest = max(flight.Largest, g.columns.Room[other]-1) // a node takes a VM only if its room is larger than the VM
+			flight.Largest = max(flight.Largest, g.columns.Room.At(other)-1) // a node takes a VM only if its room is larger than the VM
 		}
 	}
 	return flight

@@ -156,7 +156,7 @@ func TestADrainTellsOfEachVM(t *testing.T) {
 				continue
 			}
 			to, _ := g.columns.Index(m.Target)
-			if g.columns.Room[to] <= g.VMs[vm].Memory || m.Target == "hv1" {
+			if g.columns.Room.At(to) <= g.VMs[vm].Memory || m.Target == "hv1" {
 				t.Fatalf("%+v", m)
 			}
 			for _, group := range fleet.Groups {

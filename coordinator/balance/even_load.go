@@ -130,9 +130,9 @@ func (s *Situation) per(node int) (per [strains]float64) {
 
 func (s *Situation) strainsOf(node int, per *[strains]float64) [strains]float64 {
 	c := s.Columns
-	strains := [strains]float64{float64(c.Used[node]) * per[memoryStrain], float64(c.VCPUs[node]) * per[vcpuStrain]}
+	strains := [strains]float64{float64(c.Used.At(node)) * per[memoryStrain], float64(c.VCPUs.At(node)) * per[vcpuStrain]}
 	if per[busyStrain] > 0 {
-		strains[busyStrain] = c.AtWork[node] * per[busyStrain]
+		strains[busyStrain] = c.AtWork.At(node) * per[busyStrain]
 	}
 	return strains
 }
@@ -178,8 +178,8 @@ func (l *loads) moved(size *[strains]float64, from, to int) float64 {
 // fullness is the share of a node's memory that is promised or in use, whichever is larger, after an addition.
 func (s *Situation) fullness(node int, more units.Bytes) float64 {
 	c := s.Columns
-	promised := share(float64(c.Used[node]+more), float64(c.Promised[node]))
-	used := share(float64(c.Memory[node]-c.Free[node]+more), float64(c.Memory[node]))
+	promised := share(float64(c.Used.At(node)+more), float64(c.Promised[node]))
+	used := share(float64(c.Memory[node]-c.Free.At(node)+more), float64(c.Memory[node]))
 	return max(promised, used)
 }
 

@@ -77,7 +77,7 @@ func TestAPlanCanBeCarriedOutAndIsWhole(t *testing.T) {
 			if seen[m.VM] || g.rests(vm) != "" || g.VMs[vm].Unbalanced || g.immovable(vm) != "" {
 				t.Fatalf("%s moves", m.VMName)
 			}
-			if g.columns.Room[to] <= g.VMs[vm].Memory {
+			if g.columns.Room.At(to) <= g.VMs[vm].Memory {
 				t.Fatalf("%s has no room for %s", m.TargetName, m.VMName)
 			}
 			seen[m.VM] = true

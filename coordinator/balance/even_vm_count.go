@@ -52,7 +52,7 @@ var evenVMCount = Balancer{
 
 // slots is the VMs of a node, and the grace of a node with the site's management on top.
 func (s *Situation) slots(node int) int {
-	slots := s.Columns.Count[node]
+	slots := s.Columns.Count.At(node)
 	if s.Columns.Management[node] {
 		slots += int(s.Parameters[SPMVMCountGrace])
 	}
@@ -158,7 +158,7 @@ func (s *Situation) byCount(source, targets int) func(target int) string {
 
 // counted tells how many VMs a node counts.
 func (s *Situation) counted(node int) string {
-	if slots, has := s.slots(node), s.Columns.Count[node]; slots != has {
+	if slots, has := s.slots(node), s.Columns.Count.At(node); slots != has {
 		return fmt.Sprintf("%d VMs (%d, and %d for the management on it)", slots, has, slots-has)
 	}
 	return fmt.Sprintf("%d VMs", s.slots(node))

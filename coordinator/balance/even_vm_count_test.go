@@ -132,7 +132,7 @@ func TestEvenVMCountBreaksNoThresholdAtItsTarget(t *testing.T) {
 			balancer.Propose(situation, func(p Proposal) bool {
 				to := rapid.SampledFrom(p.Targets).Draw(t, "target")
 				vm := situation.VMs[p.VM]
-				if situation.Columns.Room[to] <= vm.Memory || !situation.free(to) || !vm.Movable {
+				if situation.Columns.Room.At(to) <= vm.Memory || !situation.free(to) || !vm.Movable {
 					t.Fatalf("%s is offered to %s", vm.Name, situation.name(to))
 				}
 				g.move(p.VM, to)

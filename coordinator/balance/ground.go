@@ -142,17 +142,20 @@ func (g *ground) without(vm int, do func()) {
 		do()
 		return
 	}
-	free, load, busy, room := c.Free[node], c.Load[node], c.Busy[node], c.Room[node]
+	free, load, busy, room := c.Free.At(node), c.Load.At(node), c.Busy.At(node), c.Room.At(node)
 	var work float64
-	if c.AtWork != nil {
-		work = c.AtWork[node]
+	if c.AtWork.Given() {
+		work = c.AtWork.At(node)
 	}
 	c.Discharge(node, g.holds[vm])
 	do()
 	c.Charge(node, g.holds[vm])
-	c.Free[node], c.Load[node], c.Busy[node], c.Room[node] = free, load, busy, room // charging takes more than the VM had
-	if c.AtWork != nil {
-		c.AtWork[node] = work
+	c.Free.Set(node, free) // charging takes more than the VM had
+	c.Load.Set(node, load)
+	c.Busy.Set(node, busy)
+	c.Room.Set(node, room)
+	if c.AtWork.Given() {
+		c.AtWork.Set(node, work)
 	}
 }
 

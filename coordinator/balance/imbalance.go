@@ -95,9 +95,9 @@ func (s *Situation) tally(toward goal) *tally {
 			if s.Out[node] {
 				continue
 			}
-			used, total := float64(s.Columns.VCPUs[node]), s.Columns.VCPULimit[node]
+			used, total := float64(s.Columns.VCPUs.At(node)), s.Columns.VCPULimit[node]
 			if k == ofMemory {
-				used, total = float64(s.Columns.Used[node]), float64(s.Columns.Promised[node])
+				used, total = float64(s.Columns.Used.At(node)), float64(s.Columns.Promised[node])
 			}
 			t.value[k][node], t.per[k][node] = metricValue(used, total, s.Parameters[Free] == 1, s.Parameters[Absolute] == 1)
 			t.exceeds[node] = t.exceeds[node] || skips && t.counts[k] && past(used, total, skip, s.Parameters[Free] == 1)
@@ -263,7 +263,7 @@ func (s *Situation) stepsByImbalance(t *tally, from, to []int) []step {
 				continue
 			}
 			for _, target := range to {
-				if target == source || s.Columns.Room[target] <= vm.Memory {
+				if target == source || s.Columns.Room.At(target) <= vm.Memory {
 					continue
 				}
 				figure, gain, memory := t.moved(vm, source, target)
@@ -284,7 +284,7 @@ func (s *Situation) byImbalance(t *tally, one *step) func(target int) string {
 	return func(target int) string {
 		vm := &s.VMs[one.vm]
 		percent := func(node int, more float64) float64 {
-			return 100 * share(float64(s.Columns.Used[node])+more, float64(s.Columns.Promised[node]))
+			return 100 * share(float64(s.Columns.Used.At(node))+more, float64(s.Columns.Promised[node]))
 		}
 		before, after := now, one.figure
 		if t.goal == toCondense {

@@ -131,7 +131,7 @@ func (s *Situation) findSteps(l *loads, from, to []int, most float64) {
 			size := sizes(vm)
 			first := len(s.steps)
 			for _, target := range to {
-				if target == source || s.Columns.Room[target] <= vm.Memory {
+				if target == source || s.Columns.Room.At(target) <= vm.Memory {
 					continue
 				}
 				if figure := l.moved(&size, source, target); figure <= most && s.bears(target, vm, under) {
@@ -164,7 +164,7 @@ func (s *Situation) bySpread(now float64, one *step) func(target int) string {
 	return func(target int) string {
 		vm := &s.VMs[one.vm]
 		percent := func(node int, more units.Bytes) float64 {
-			return 100 * share(float64(s.Columns.Used[node]+more), float64(s.Columns.Promised[node]))
+			return 100 * share(float64(s.Columns.Used.At(node)+more), float64(s.Columns.Promised[node]))
 		}
 		return fmt.Sprintf("the cluster goes from %.3f to %.3f; memory promised: %s from %.0f to %.0f %%, %s from %.0f to %.0f %%",
 			now, one.figure, s.name(vm.At), percent(vm.At, 0), percent(vm.At, -vm.Memory),

@@ -390,7 +390,7 @@ func (s *site) checked(t *rapid.T, fleet *Fleet, found *Found) {
 		if one.Migration != model.MigrateAutomatic || m.Source != one.Node || m.Target == m.Source {
 			t.Fatalf("%+v", m)
 		}
-		if g.columns.Room[to] <= one.Memory {
+		if g.columns.Room.At(to) <= one.Memory {
 			t.Fatalf("%s has no room for %s", m.TargetName, m.VMName)
 		}
 		if g.rests(vm) != "" && !found.Hard {

@@ -68,13 +68,13 @@ func (s *Situation) busy(node int, more float64) (float64, bool) {
 	if c.Known[node]&view.KnowsLoad == 0 || c.CPUs == nil || c.CPUs[node] <= 0 {
 		return 0, false
 	}
-	return max(c.AtWork[node]+more, 0) / float64(c.CPUs[node]), true
+	return max(c.AtWork.At(node)+more, 0) / float64(c.CPUs[node]), true
 }
 
 // takes tells whether a node has room for the VM, and whether its CPUs stay within a limit, in percent.
 func (s *Situation) takes(node int, vm *Resting, highCPU float64) bool {
 	busy, known := s.busy(node, vm.need())
-	return known && 100*busy <= highCPU && s.Columns.Room[node] > vm.Memory
+	return known && 100*busy <= highCPU && s.Columns.Room.At(node) > vm.Memory
 }
 
 // name is the name of a node.

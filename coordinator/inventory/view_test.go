@@ -110,8 +110,8 @@ func TestWhatIfsLeaveASharedViewAlone(t *testing.T) {
 		if after := show(); after != before {
 			t.Errorf("the view became\n%s\nit was\n%s", after, before)
 		}
-		if again := kept.Columns(model.DefaultCluster); again.Used[0] != columns.Used[0]-units.GiB {
-			t.Errorf("%v used after the charge of other columns, want %v", again.Used[0], columns.Used[0]-units.GiB)
+		if again := kept.Columns(model.DefaultCluster); again.Used.At(0) != columns.Used.At(0)-units.GiB {
+			t.Errorf("%v used after the charge of other columns, want %v", again.Used.At(0), columns.Used.At(0)-units.GiB)
 		}
 	})
 }

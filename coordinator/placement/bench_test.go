@@ -55,19 +55,23 @@ func fleet(n, residents int) *view.Columns {
 	}
 	for k := range 5 {
 		column := view.NodeKeyColumn{Name: fmt.Sprint("K", k)}
-		for range n {
-			column.Values = append(column.Values, random())
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = random()
 		}
+		column.Values = view.ColumnOf(values...)
 		c.NodeKeys = append(c.NodeKeys, column)
 	}
 	c.Residents = view.NewResidents()
 	for i := range n {
-		c.Promised[i], c.Memory[i], c.Free[i] = 512*units.GiB, 512*units.GiB, 500*units.GiB
-		c.Used[i] = units.Bytes(random() * float64(400*units.GiB))
+		c.Promised[i], c.Memory[i], c.VCPULimit[i] = 512*units.GiB, 512*units.GiB, 512
+		c.Free.Set(i, 500*units.GiB)
+		c.Used.Set(i, units.Bytes(random()*float64(400*units.GiB)))
 		if random() < 0.125 {
-			c.Used[i] = 511 * units.GiB
+			c.Used.Set(i, 511*units.GiB)
 		}
-		c.VCPUs[i], c.VCPULimit[i], c.Load[i] = int(random()*256), 512, random()
+		c.VCPUs.Set(i, int(random()*256))
+		c.Load.Set(i, random())
 		for range residents {
 			c.Residents.Add(i, model.Owner{}, []model.ResidentKey{
 				{Class: model.CustomerKey, Name: "G", Value: 1}, {Class: model.CustomerKey, Name: "H", Value: float64(int(random() * 4))},

@@ -195,7 +195,7 @@ func (r remedies) systemChanges() []Change {
 	var changes []Change
 	trial := r.trial()
 	for k := range r.input.SystemKeys {
-		if r.input.System[k] == nil {
+		if !r.input.System[k].Given() {
 			continue
 		}
 		request := *r.request

@@ -8,7 +8,7 @@ func Warnings(d *Decision) []string {
 		return d.Warnings
 	}
 	node, kept := d.Inputs.Index(d.Winner)
-	if !kept || node >= min(len(d.Inputs.VCPULimit), len(d.Inputs.VCPUs)) {
+	if !kept || node >= min(len(d.Inputs.VCPULimit), d.Inputs.VCPUs.Len()) {
 		return nil
 	}
 	more := d.Request.VCPUs
@@ -23,7 +23,7 @@ func Warnings(d *Decision) []string {
 // crowdOf is a node as its figures are, and as wide as the request is.
 func crowdOf(figures *view.Figures, node int, request *Request) view.Crowd {
 	crowd := view.Crowd{
-		Node: figures.Names[node], Limit: figures.VCPULimit[node], VCPUs: figures.VCPUs[node], Widest: request.VCPUs, VM: request.VMName,
+		Node: figures.Names[node], Limit: figures.VCPULimit[node], VCPUs: figures.VCPUs.At(node), Widest: request.VCPUs, VM: request.VMName,
 	}
 	if crowd.Node == "" {
 		crowd.Node = figures.IDs[node]

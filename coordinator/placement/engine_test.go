@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -33,34 +34,65 @@ func prepared(t *rapid.T) (*Engine, Choice) {
 func TestFastFormsAgreeWithTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, _ := prepared(t)
-		for node, out := range e.out {
-			refused := slices.ContainsFunc(e.constraints, func(c constraint.Constraint) bool { return !c.Check(&e.input, node).Passed })
-			if out != refused {
-				t.Fatalf("node %d: out %t, by its checks %t", node, out, refused)
-			}
-		}
-		for _, c := range constraint.All() {
-			if c.Sweep == nil {
-				continue
-			}
-			out := make([]bool, len(e.out))
-			c.Sweep(&e.input, out)
-			for node := range out {
-				if out[node] == c.Check(&e.input, node).Passed {
-					t.Fatalf("%s, node %d: swept out %t", c.Name, node, out[node])
-				}
-			}
-		}
-		for _, w := range weigher.All() {
-			scores := slices.Repeat([]float64{math.NaN()}, len(e.out))
-			w.Scores(&e.input, scores)
-			for node, score := range scores {
-				if one := w.Weigh(&e.input, node, nil); math.Float64bits(one) != math.Float64bits(score) {
-					t.Fatalf("%s, node %d: %v by column, %v alone", w.Name, node, score, one)
-				}
-			}
-		}
+		fastFormsAgree(t, e)
 	})
+	// On a site of several pieces, the last of them short.
+	columns := fleet(700, 2)
+	columns.CPUPressure, columns.Count = same(columns.Len(), 12.5), same(columns.Len(), 3)
+	for node := range columns.IDs {
+		if node%7 == 0 {
+			columns.TelemetryAt.Set(node, noon.Add(-time.Hour).UnixNano())
+		}
+		if node%5 == 0 {
+			columns.Known[node] &^= view.KnowsLoad
+		}
+	}
+	columns.Derive()
+	for _, wanted := range []float64{0.5, 1.75} { // within 1 of all values, and not
+		request := askedOf(true)
+		for k := range request.SystemKeys {
+			if !model.IsSpecialKey(request.SystemKeys[k].Name) {
+				request.SystemKeys[k].Value = wanted
+			}
+		}
+		request.SystemKeys = append(request.SystemKeys, request.SystemKeys[1:]...)
+		e := newEngine(t, Affinity())
+		if e.Choose(columns, noon, request, 1).Candidates == 0 {
+			t.Fatal("no node is a candidate: little is compared")
+		}
+		fastFormsAgree(t, e)
+	}
+}
+
+// fastFormsAgree fails unless the fast forms give the same as the rules, for what the engine has just decided.
+func fastFormsAgree(t rapid.TB, e *Engine) {
+	for node, out := range e.out {
+		refused := slices.ContainsFunc(e.constraints, func(c constraint.Constraint) bool { return !c.Check(&e.input, node).Passed })
+		if out != refused {
+			t.Fatalf("node %d: out %t, by its checks %t", node, out, refused)
+		}
+	}
+	for _, c := range constraint.All() {
+		if c.Sweep == nil {
+			continue
+		}
+		out := make([]bool, len(e.out))
+		c.Sweep(&e.input, out)
+		for node := range out {
+			if out[node] == c.Check(&e.input, node).Passed {
+				t.Fatalf("%s, node %d: swept out %t", c.Name, node, out[node])
+			}
+		}
+	}
+	for _, w := range weigher.All() {
+		scores := slices.Repeat([]float64{math.NaN()}, len(e.out))
+		w.Scores(&e.input, scores)
+		for node, score := range scores {
+			if one := w.Weigh(&e.input, node, nil); math.Float64bits(one) != math.Float64bits(score) {
+				t.Fatalf("%s, node %d: %v by column, %v alone", w.Name, node, score, one)
+			}
+		}
+	}
 }
 
 // The one pass over the nodes finds what the order of all of them has first.

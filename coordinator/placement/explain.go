@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
+	"berth/coordinator/view"
 )
 
 // Explain computes everything that follows from what the decision keeps: what each stage did, every kept node with all its
@@ -108,9 +109,9 @@ const figuresOfANode = 8
 // mostTerms is the largest number of terms that the scores of some candidates can have.
 func mostTerms(e *Engine, candidates int) int {
 	in, each := &e.input, len(e.wanting.By)+len(e.scorers)+len(e.input.OfNodes)+len(e.input.OfVMs)
-	for _, columns := range [][][]float64{in.System, in.Reserved} {
+	for _, columns := range [][]view.Column[float64]{in.System, in.Reserved} {
 		for _, column := range columns {
-			if column != nil {
+			if column.Given() {
 				each++
 			}
 		}

@@ -35,7 +35,7 @@ func fits(vms []view.HAVM, rooms []units.Bytes) bool {
 // covered tells by trying all ways whether any one node may fail.
 func covered(c *view.Columns) bool {
 	for failed := range c.IDs {
-		rooms := slices.Clone(c.Room)
+		rooms := c.Room.Slice()
 		rooms[failed] = 0
 		if !fits(c.Headroom.On(failed), rooms) {
 			return false

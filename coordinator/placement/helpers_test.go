@@ -24,10 +24,10 @@ func emptyNodes(ids ...string) *view.Columns {
 	c := &view.Columns{Figures: view.Figures{
 		Cluster: model.DefaultCluster, IDs: ids, Names: ids,
 		Standing: filled(n, view.Stands), Known: filled(n, view.Known(0xff)),
-		InventoryAt: filled(n, noon.UnixNano()), TelemetryAt: filled(n, noon.UnixNano()),
+		InventoryAt: same(n, noon.UnixNano()), TelemetryAt: same(n, noon.UnixNano()),
 		Memory: filled(n, 64*units.GiB), RAMRatio: filled(n, 1.0), Overhead: filled(n, units.GiB),
-		Promised: filled(n, 64*units.GiB), Used: make([]units.Bytes, n), Free: filled(n, 62*units.GiB),
-		VCPULimit: filled(n, 128.0), VCPUs: make([]int, n), Load: make([]float64, n),
+		Promised: filled(n, 64*units.GiB), Used: same[units.Bytes](n, 0), Free: same(n, 62*units.GiB),
+		VCPULimit: filled(n, 128.0), VCPUs: same(n, 0), Load: same(n, 0.0),
 	}}
 	c.Derive()
 	return c
@@ -40,6 +40,9 @@ func filled[T any](n int, value T) []T {
 	}
 	return column
 }
+
+// same is a column with one value for all.
+func same[T comparable](n int, value T) view.Column[T] { return view.ColumnOf(filled(n, value)...) }
 
 // draws makes a random cluster with at least one node, a request and a policy, of every kind that the engine knows.
 func draws(t *rapid.T) (*scenario, Request, uint64) {

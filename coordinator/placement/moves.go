@@ -69,7 +69,7 @@ func (r remedies) inTheWay(view *view.View) []displaced {
 			continue
 		}
 		room := most
-		if in.Columns.Room[node] == most {
+		if in.Columns.Room.At(node) == most {
 			room = second
 		}
 		viewed := view.Node(in.Columns.IDs[node])
@@ -102,7 +102,7 @@ func (r remedies) companion(vm *view.Allocation) bool {
 
 // roomiestTwo is the two largest rooms of any nodes.
 func (r remedies) roomiestTwo() (most, second units.Bytes) {
-	for _, room := range r.input.Columns.Room {
+	for _, room := range r.input.Columns.Room.All() {
 		switch {
 		case room > most:
 			most, second = room, most
@@ -121,7 +121,7 @@ func (t *trial) roomiest(columns *view.Columns, vm *view.Allocation, except int)
 	t.filter()
 	found := -1
 	for node, out := range t.out {
-		if !out && node != except && columns.IDs[node] != t.asked.input.Current && (found < 0 || columns.Room[node] > columns.Room[found]) {
+		if !out && node != except && columns.IDs[node] != t.asked.input.Current && (found < 0 || columns.Room.At(node) > columns.Room.At(found)) {
 			found = node
 		}
 	}

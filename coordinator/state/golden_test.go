@@ -377,12 +377,13 @@ func goldenCommands() []Command {
 	choice.Inputs = &placement.Inputs{
 		Figures: view.Figures{
 			Cluster: "default", IDs: []string{"n1"}, Names: []string{"alpha"}, Standing: []view.Standing{view.StandsInMaintenance},
-			Reasons: []string{"new <memory> & fans"}, Known: []view.Known{view.KnowsInventory}, InventoryAt: []int64{1}, TelemetryAt: []int64{2},
+			Reasons: []string{"new <memory> & fans"}, Known: []view.Known{view.KnowsInventory},
+			InventoryAt: view.ColumnOf[int64](1), TelemetryAt: view.ColumnOf[int64](2),
 			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
-			Used: []units.Bytes{4}, Free: []units.Bytes{-5}, VCPULimit: []float64{6.5}, VCPUs: []int{7}, Load: []float64{0.75},
-			NodeKeys: []view.NodeKeyColumn{{Name: "Premium", Values: []float64{1}, Sticky: true, Weight: 2}},
-			Count:    []int{8}, Management: []bool{true}, CPUs: []int{9}, Coming: []int{10}, CPUPressure: []float64{12.5},
-			MemoryPressure: []float64{1.5}, VCPUDelay: []float64{2.5},
+			Used: view.ColumnOf[units.Bytes](4), Free: view.ColumnOf[units.Bytes](-5), VCPULimit: []float64{6.5}, VCPUs: view.ColumnOf(7),
+			Load: view.ColumnOf(0.75), NodeKeys: []view.NodeKeyColumn{{Name: "Premium", Values: view.ColumnOf(1.0), Sticky: true, Weight: 2}},
+			Count: view.ColumnOf(8), Management: []bool{true}, CPUs: []int{9}, Coming: view.ColumnOf(10), CPUPressure: view.ColumnOf(12.5),
+			MemoryPressure: view.ColumnOf(1.5), VCPUDelay: view.ColumnOf(2.5),
 			AccountVMs: []int{11}, Networks: []view.NetworkColumn{{Name: "bridge:br0", Has: []view.Has{1}}},
 			Models: &view.CPUColumn{Model: "EPYC-Rome", Has: []view.Has{1}, Hosts: []string{"EPYC-Rome 1a2b"}},
 			Oldest: 30 * time.Second,

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/schema"
+	"berth/coordinator/view"
 )
 
 // FeatureLevel is the highest level of commands that this release can apply. A release that puts something into the log
@@ -164,7 +165,7 @@ func (c *Command) needed() uint32 {
 		if rules := c.Decisions[i].Rules; rules != nil && (rules.SoftRules != "" || rules.ContendedAbove != 0) {
 			level = max(level, PreferLevel)
 		}
-		if inputs := c.Decisions[i].Inputs; inputs != nil && (inputs.MemoryPressure != nil || inputs.VCPUDelay != nil) {
+		if inputs := c.Decisions[i].Inputs; inputs != nil && (inputs.MemoryPressure.Given() || inputs.VCPUDelay.Given()) {
 			level = max(level, PreferLevel)
 		}
 	}
@@ -258,7 +259,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 		}
 		if inputs := older.Decisions[i].Inputs; inputs != nil {
 			plain := *inputs
-			plain.MemoryPressure, plain.VCPUDelay = nil, nil
+			plain.MemoryPressure, plain.VCPUDelay = view.Column[float64]{}, view.Column[float64]{}
 			older.Decisions[i].Inputs = &plain
 		}
 	}

@@ -44,7 +44,7 @@ func Over(at time.Time, index uint64, records Records, vms VMs, facts map[string
 		nodes = append(nodes, view.account(*node, facts[node.ID]))
 	}
 	slices.SortFunc(nodes, func(a, b *NodeView) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
-	view.Nodes = ListOf(nodes)
+	view.Nodes = NodesOf(nodes)
 	for _, node := range view.Nodes.All() {
 		view.strays.replace(node.Node.ID, nil, node.strays)
 	}

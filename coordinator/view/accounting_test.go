@@ -410,7 +410,7 @@ func TestTheOrderOfRecordsDoesNotMatter(t *testing.T) {
 			facts,
 		)
 		if diff := cmp.Diff(
-			want, got, cmp.AllowUnexported(View{}, NodeView{}, NodeList{}),
+			want, got, cmp.AllowUnexported(View{}, NodeView{}), cmp.Transformer("nodes", NodeList.Slice),
 			cmpopts.IgnoreFields(View{}, "gathered", "roster", "storage", "held", "strays"),
 			cmpopts.EquateComparable(model.Window{}),
 		); diff != "" {

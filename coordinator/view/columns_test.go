@@ -54,11 +54,13 @@ func TestColumnsAreTheNodesOfOneCluster(t *testing.T) {
 	if c.Standing[0] != Stands || c.Reason(0) != "" || c.Standing[1] != StandsDownInMaintenance || c.Reason(1) != "fans" {
 		t.Errorf("standing %v, reasons %q", c.Standing, c.Reasons)
 	}
-	want := []NodeKeyColumn{{Name: "_SSD", Values: []float64{0, 0}}, {Name: "RACK", Values: []float64{3, 4}, Sticky: true, Weight: 20}}
+	want := []NodeKeyColumn{
+		{Name: "_SSD", Values: ColumnOf[float64](0, 0)}, {Name: "RACK", Values: ColumnOf[float64](3, 4), Sticky: true, Weight: 20},
+	}
 	if diff := cmp.Diff(want, c.NodeKeys); diff != "" {
 		t.Error(diff)
 	}
-	if c.RAM[0] != 0.25 || c.CPU[0] != 8.0/32 || c.Busy[0] != 0.5 || c.Room[0] != 5*units.GiB || c.Room[1] != math.MinInt64 {
+	if c.RAM.At(0) != 0.25 || c.CPU.At(0) != 8.0/32 || c.Busy.At(0) != 0.5 || c.Room.At(0) != 5*units.GiB || c.Room.At(1) != math.MinInt64 {
 		t.Errorf("derived %v %v %v %v", c.RAM, c.CPU, c.Busy, c.Room)
 	}
 	if other := columnsView().Columns("other"); other.Len() != 1 || other.NodeKeys != nil {
@@ -91,11 +93,11 @@ func TestFiguresGoThroughALogAndCanBeCut(t *testing.T) {
 		t.Errorf("all of them (-was +is):\n%s", diff)
 	}
 	one := c.Select([]int{1})
-	if one.Len() != 1 || one.Names[0] != "beta" || one.Reason(0) != "fans" || one.NodeKeys[1].Values[0] != 4 {
+	if one.Len() != 1 || one.Names[0] != "beta" || one.Reason(0) != "fans" || one.NodeKeys[1].Values.At(0) != 4 {
 		t.Errorf("%+v", one)
 	}
-	one.NodeKeys[1].Values[0] = 9
-	if c.NodeKeys[1].Values[1] != 4 {
+	one.NodeKeys[1].Values.Set(0, 9)
+	if c.NodeKeys[1].Values.At(1) != 4 {
 		t.Error("what is cut out shares memory with the rest")
 	}
 }
@@ -127,8 +129,8 @@ func TestAChargeIsFeltOnTheCopyAlone(t *testing.T) {
 			Class: model.CustomerKey, Name: "G", Value: 1,
 		}},
 	})
-	if copied.RAM[0] != 0.5 || copied.CPU[0] != 0.5 || copied.Room[0] != units.GiB {
-		t.Errorf("charged: %v %v %v", copied.RAM[0], copied.CPU[0], copied.Room[0])
+	if copied.RAM.At(0) != 0.5 || copied.CPU.At(0) != 0.5 || copied.Room.At(0) != units.GiB {
+		t.Errorf("charged: %v %v %v", copied.RAM.At(0), copied.CPU.At(0), copied.Room.At(0))
 	}
 	if diff := cmp.Diff(was, c, sameColumns); diff != "" {
 		t.Errorf("the original (-was +is):\n%s", diff)
@@ -162,8 +164,8 @@ func TestColumnsAreGatheredOnce(t *testing.T) {
 	if diff := cmp.Diff(view.Columns("other"), whatIf.Columns("other"), sameColumns); diff != "" {
 		t.Errorf("a cluster that the VM is not of (-was +without):\n%s", diff)
 	}
-	if got.Used[0] != 0 || c.Used[0] != 4*units.GiB {
-		t.Errorf("%v used without the VM, %v with it", got.Used[0], c.Used[0])
+	if got.Used.At(0) != 0 || c.Used.At(0) != 4*units.GiB {
+		t.Errorf("%v used without the VM, %v with it", got.Used.At(0), c.Used.At(0))
 	}
 	here, gone := met(c, model.ScopeCustomer, model.CustomerKey, model.Owner{Customer: "c"}), met(
 		got, model.ScopeCustomer, model.CustomerKey, model.Owner{Customer: "c"},

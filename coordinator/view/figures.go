@@ -18,36 +18,36 @@ type Figures struct {
 	Standing []Standing `json:"standing"`
 	Reasons  []string   `json:"reasons,omitempty"` // why a node does not stand well, in words; nil: nothing is said of any
 
-	Known       []Known         `json:"known"`
-	InventoryAt []int64         `json:"inventory_at"` // nanoseconds since 1970, the coordinator's, in whole seconds
-	TelemetryAt []int64         `json:"telemetry_at"` // the same, in whole milliseconds
-	Memory      []units.Bytes   `json:"memory"`       // physical
-	RAMRatio    []float64       `json:"ram_ratio"`
-	Overhead    []units.Bytes   `json:"overhead"`
-	Promised    []units.Bytes   `json:"promised"` // limit of the promised ledger
-	Used        []units.Bytes   `json:"used"`     // of it
-	Free        []units.Bytes   `json:"free"`     // of the physical ledger; may be negative
-	VCPULimit   []float64       `json:"vcpu_limit"`
-	VCPUs       []int           `json:"vcpus"` // used
-	Load        []float64       `json:"load"`  // 0 to 1
-	NodeKeys    []NodeKeyColumn `json:"node_keys,omitempty"`
+	Known       []Known             `json:"known"`
+	InventoryAt Column[int64]       `json:"inventory_at"` // nanoseconds since 1970, the coordinator's, in whole seconds
+	TelemetryAt Column[int64]       `json:"telemetry_at"` // the same, in whole milliseconds
+	Memory      []units.Bytes       `json:"memory"`       // physical
+	RAMRatio    []float64           `json:"ram_ratio"`
+	Overhead    []units.Bytes       `json:"overhead"`
+	Promised    []units.Bytes       `json:"promised"` // limit of the promised ledger
+	Used        Column[units.Bytes] `json:"used"`     // of it
+	Free        Column[units.Bytes] `json:"free"`     // of the physical ledger; may be negative
+	VCPULimit   []float64           `json:"vcpu_limit"`
+	VCPUs       Column[int]         `json:"vcpus"` // used
+	Load        Column[float64]     `json:"load"`  // 0 to 1
+	NodeKeys    []NodeKeyColumn     `json:"node_keys,omitempty"`
 
 	// Count is how many VMs are on the node or on their way to it, foreign ones included; Management tells which nodes carry
 	// the site's management; Coming are the vCPUs of the VMs whose use Load cannot show yet, of the node's CPUs. All are nil in
 	// decisions of releases that did not look at them.
-	Count      []int  `json:"count,omitempty"`
-	Management []bool `json:"management,omitempty"`
-	CPUs       []int  `json:"cpus,omitempty"`
-	Coming     []int  `json:"coming,omitempty"`
+	Count      Column[int] `json:"count,omitzero"`
+	Management []bool      `json:"management,omitempty"`
+	CPUs       []int       `json:"cpus,omitempty"`
+	Coming     Column[int] `json:"coming,omitzero"`
 
 	// CPUPressure is the percent of time in which a task waited for a CPU; Unknown where that could not be measured. It is nil in
 	// decisions of releases that did not look at it.
-	CPUPressure []float64 `json:"cpu_pressure,omitempty"`
+	CPUPressure Column[float64] `json:"cpu_pressure,omitzero"`
 
 	// MemoryPressure is the same of memory, and VCPUDelay the percent of time in which the vCPUs of its VMs waited for a CPU, on
 	// average.
-	MemoryPressure []float64 `json:"memory_pressure,omitempty"`
-	VCPUDelay      []float64 `json:"vcpu_delay,omitempty"`
+	MemoryPressure Column[float64] `json:"memory_pressure,omitzero"`
+	VCPUDelay      Column[float64] `json:"vcpu_delay,omitzero"`
 
 	// What only some requests need (see Around); nil where nobody asked for it. AccountVMs are the VMs of the request's
 	// customer by node. Pools are those of the cluster, by ID.
@@ -62,10 +62,10 @@ type Figures struct {
 
 // NodeKeyColumn is one declared node key: the value of each node.
 type NodeKeyColumn struct {
-	Name   string    `json:"name"`
-	Values []float64 `json:"values"`
-	Sticky bool      `json:"sticky,omitempty"`
-	Weight float64   `json:"weight,omitempty"`
+	Name   string          `json:"name"`
+	Values Column[float64] `json:"values"`
+	Sticky bool            `json:"sticky,omitempty"`
+	Weight float64         `json:"weight,omitempty"`
 }
 
 // Standing is whether a node can be a candidate at all.
@@ -113,13 +113,13 @@ func (f *Figures) Reason(i int) string {
 func (f *Figures) Len() int { return len(f.IDs) }
 
 // PromisedFree is what is left to promise on a node. It is negative on one that is promised beyond its limit.
-func (f *Figures) PromisedFree(i int) units.Bytes { return add(f.Promised[i], -f.Used[i]) }
+func (f *Figures) PromisedFree(i int) units.Bytes { return add(f.Promised[i], -f.Used.At(i)) }
 
 // Index finds a node by ID; false if it is not in the cluster.
 func (f *Figures) Index(id string) (int, bool) { return slices.BinarySearch(f.IDs, id) }
 
-// column is one list of figures, whatever they are of: gathering, choosing and copying go over all.
-type column struct {
+// figure is one list of figures, whatever they are of: gathering, choosing and copying go over all.
+type figure struct {
 	gather func(into *Figures, nodes []*NodeView)
 	revise func(figures *Figures, at []int, nodes []*NodeView)
 	choose func(into, from *Figures, nodes []int)
@@ -128,32 +128,32 @@ type column struct {
 
 // columns has the lists of figures that are gathered node by node. A nil list stays nil, because older decisions do not have
 // all of them. What needs more than its node is gathered by ColumnsOf.
-var columns = []column{
-	columnOf(func(f *Figures) *[]string { return &f.IDs }, func(n *NodeView) string { return n.Node.ID }),
-	columnOf(func(f *Figures) *[]string { return &f.Names }, func(n *NodeView) string { return n.Node.Name }),
-	columnOf(func(f *Figures) *[]Standing { return &f.Standing }, standingOf),
-	columnOf(func(f *Figures) *[]string { return &f.Reasons }, nil),
-	columnOf(func(f *Figures) *[]Known { return &f.Known }, knownOf),
-	columnOf(func(f *Figures) *[]int64 { return &f.InventoryAt }, inventoryAtOf),
-	columnOf(func(f *Figures) *[]int64 { return &f.TelemetryAt }, telemetryAtOf),
-	columnOf(func(f *Figures) *[]units.Bytes { return &f.Memory }, func(n *NodeView) units.Bytes { return n.Facts.Memory }),
-	columnOf(func(f *Figures) *[]float64 { return &f.RAMRatio }, func(n *NodeView) float64 { return n.Settings.RAMRatio }),
-	columnOf(func(f *Figures) *[]units.Bytes { return &f.Overhead }, func(n *NodeView) units.Bytes { return n.Settings.Overhead }),
-	columnOf(func(f *Figures) *[]units.Bytes { return &f.Promised }, func(n *NodeView) units.Bytes { return n.PromisedLimit }),
-	columnOf(func(f *Figures) *[]units.Bytes { return &f.Used }, func(n *NodeView) units.Bytes { return n.PromisedUsed }),
-	columnOf(func(f *Figures) *[]units.Bytes { return &f.Free }, func(n *NodeView) units.Bytes { return n.PhysicalFree }),
-	columnOf(func(f *Figures) *[]float64 { return &f.VCPULimit }, func(n *NodeView) float64 { return n.VCPULimit }),
-	columnOf(func(f *Figures) *[]int { return &f.VCPUs }, func(n *NodeView) int { return n.VCPUsUsed }),
-	columnOf(func(f *Figures) *[]float64 { return &f.Load }, shareAtWorkOf),
-	columnOf(func(f *Figures) *[]int { return &f.Count }, func(n *NodeView) int { return len(n.Allocations) }),
-	columnOf(func(f *Figures) *[]bool { return &f.Management }, func(n *NodeView) bool { return n.Node.Management }),
-	columnOf(func(f *Figures) *[]int { return &f.CPUs }, func(n *NodeView) int { return n.Facts.CPUs }),
-	columnOf(func(f *Figures) *[]int { return &f.Coming }, (*NodeView).coming),
-	columnOf(func(f *Figures) *[]float64 { return &f.CPUPressure }, measured(func(f *model.NodeFacts) *float64 { return f.CPUPressure })),
-	columnOf(func(f *Figures) *[]float64 { return &f.MemoryPressure },
+var columns = []figure{
+	seldom(func(f *Figures) *[]string { return &f.IDs }, func(n *NodeView) string { return n.Node.ID }),
+	seldom(func(f *Figures) *[]string { return &f.Names }, func(n *NodeView) string { return n.Node.Name }),
+	seldom(func(f *Figures) *[]Standing { return &f.Standing }, standingOf),
+	seldom(func(f *Figures) *[]string { return &f.Reasons }, nil),
+	seldom(func(f *Figures) *[]Known { return &f.Known }, knownOf),
+	often(func(f *Figures) *Column[int64] { return &f.InventoryAt }, inventoryAtOf),
+	often(func(f *Figures) *Column[int64] { return &f.TelemetryAt }, telemetryAtOf),
+	seldom(func(f *Figures) *[]units.Bytes { return &f.Memory }, func(n *NodeView) units.Bytes { return n.Facts.Memory }),
+	seldom(func(f *Figures) *[]float64 { return &f.RAMRatio }, func(n *NodeView) float64 { return n.Settings.RAMRatio }),
+	seldom(func(f *Figures) *[]units.Bytes { return &f.Overhead }, func(n *NodeView) units.Bytes { return n.Settings.Overhead }),
+	seldom(func(f *Figures) *[]units.Bytes { return &f.Promised }, func(n *NodeView) units.Bytes { return n.PromisedLimit }),
+	often(func(f *Figures) *Column[units.Bytes] { return &f.Used }, func(n *NodeView) units.Bytes { return n.PromisedUsed }),
+	often(func(f *Figures) *Column[units.Bytes] { return &f.Free }, func(n *NodeView) units.Bytes { return n.PhysicalFree }),
+	seldom(func(f *Figures) *[]float64 { return &f.VCPULimit }, func(n *NodeView) float64 { return n.VCPULimit }),
+	often(func(f *Figures) *Column[int] { return &f.VCPUs }, func(n *NodeView) int { return n.VCPUsUsed }),
+	often(func(f *Figures) *Column[float64] { return &f.Load }, shareAtWorkOf),
+	often(func(f *Figures) *Column[int] { return &f.Count }, func(n *NodeView) int { return len(n.Allocations) }),
+	seldom(func(f *Figures) *[]bool { return &f.Management }, func(n *NodeView) bool { return n.Node.Management }),
+	seldom(func(f *Figures) *[]int { return &f.CPUs }, func(n *NodeView) int { return n.Facts.CPUs }),
+	often(func(f *Figures) *Column[int] { return &f.Coming }, (*NodeView).coming),
+	often(func(f *Figures) *Column[float64] { return &f.CPUPressure }, measured(func(f *model.NodeFacts) *float64 { return f.CPUPressure })),
+	often(func(f *Figures) *Column[float64] { return &f.MemoryPressure },
 		measured(func(f *model.NodeFacts) *float64 { return f.MemoryPressure })),
-	columnOf(func(f *Figures) *[]float64 { return &f.VCPUDelay }, measured(func(f *model.NodeFacts) *float64 { return f.VCPUDelay })),
-	columnOf(func(f *Figures) *[]int { return &f.AccountVMs }, nil),
+	often(func(f *Figures) *Column[float64] { return &f.VCPUDelay }, measured(func(f *model.NodeFacts) *float64 { return f.VCPUDelay })),
+	seldom(func(f *Figures) *[]int { return &f.AccountVMs }, nil),
 }
 
 // measured is a figure of a node, Unknown where it was not measured or no sample has come.
@@ -170,35 +170,50 @@ func measured(figure func(*model.NodeFacts) *float64) func(*NodeView) float64 {
 // does not count.
 func (f *Figures) Waiting(node int) float64 {
 	most := 0.0
-	for _, column := range [...][]float64{f.CPUPressure, f.MemoryPressure, f.VCPUDelay} {
-		if column != nil && column[node] != Unknown {
-			most = max(most, column[node])
+	for _, column := range [...]Column[float64]{f.CPUPressure, f.MemoryPressure, f.VCPUDelay} {
+		if column.Given() && column.At(node) != Unknown {
+			most = max(most, column.At(node))
 		}
 	}
 	return most
 }
 
-// columnOf describes a list of figures: where it is, and what a node has there; nil where a node alone does not say.
-func columnOf[T comparable](at func(*Figures) *[]T, of func(*NodeView) T) column {
-	return column{
+// seldom describes figures that seldom change: what they are of a node, or nil where a node alone does not say. A slice is scanned
+// with the least effort, and is copied whole for a value that differs.
+func seldom[T comparable](at func(*Figures) *[]T, of func(*NodeView) T) figure {
+	return figure{
 		gather: func(into *Figures, nodes []*NodeView) {
-			if of == nil {
-				return
+			if of != nil {
+				*at(into) = valuesOf(nodes, of)
 			}
-			values := make([]T, len(nodes))
-			for i, node := range nodes {
-				values[i] = of(node)
-			}
-			*at(into) = values
 		},
 		revise: func(figures *Figures, rows []int, nodes []*NodeView) {
 			if of != nil {
-				revise(at(figures), rows, nodes, of)
+				reviseSlice(at(figures), rows, nodes, of)
 			}
 		},
 		choose: func(into, from *Figures, nodes []int) { *at(into) = pickGiven(*at(from), nodes) },
 		copy:   func(figures *Figures) { *at(figures) = slices.Clone(*at(figures)) },
 	}
+}
+
+// often describes figures that change with what nodes report, or with each VM.
+func often[T comparable](at func(*Figures) *Column[T], of func(*NodeView) T) figure {
+	return figure{
+		gather: func(into *Figures, nodes []*NodeView) { *at(into) = ColumnOf(valuesOf(nodes, of)...) },
+		revise: func(figures *Figures, rows []int, nodes []*NodeView) { revise(at(figures), rows, nodes, of) },
+		choose: func(into, from *Figures, nodes []int) { *at(into) = at(from).choose(nodes) },
+		copy:   func(figures *Figures) { *at(figures) = at(figures).Clone() },
+	}
+}
+
+// valuesOf is one figure of some nodes.
+func valuesOf[T any](nodes []*NodeView, of func(*NodeView) T) []T {
+	values := make([]T, len(nodes))
+	for i, node := range nodes {
+		values[i] = of(node)
+	}
+	return values
 }
 
 // Select copies the figures of some nodes, given by index in ascending order.
@@ -208,7 +223,7 @@ func (f *Figures) Select(nodes []int) Figures {
 		column.choose(&picked, f, nodes)
 	}
 	for _, key := range f.NodeKeys {
-		key.Values = pick(key.Values, nodes)
+		key.Values = key.Values.choose(nodes)
 		picked.NodeKeys = append(picked.NodeKeys, key)
 	}
 	f.selectAround(&picked, nodes)
@@ -223,7 +238,7 @@ func (f *Figures) Clone() Figures {
 	}
 	copied.NodeKeys = slices.Clone(f.NodeKeys)
 	for i := range copied.NodeKeys {
-		copied.NodeKeys[i].Values = slices.Clone(copied.NodeKeys[i].Values)
+		copied.NodeKeys[i].Values = copied.NodeKeys[i].Values.Clone()
 	}
 	f.cloneAround(&copied)
 	return copied

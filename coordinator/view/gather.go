@@ -70,10 +70,14 @@ func (c *Columns) reduced(at int, node *NodeView, gone *Allocation) *Columns {
 	shared.Residents, shared.Groups, shared.Accounts = nil, nil, nil // they are taken from the shared ones
 	copied := shared.Clone()
 	copied.Residents, copied.Accounts = c.Residents.without(at, gone), c.Accounts.without(at, gone)
-	copied.Headroom = c.Headroom.without(at, gone, c.Room[at])
-	copied.Used[at], copied.Free[at], copied.VCPUs[at] = node.PromisedUsed, node.PhysicalFree, node.VCPUsUsed
-	copied.Count[at], copied.Coming[at] = len(node.Allocations), node.coming()
-	copied.Load[at], copied.AtWork[at], _ = loadOf(&node.Facts)
+	copied.Headroom = c.Headroom.without(at, gone, c.Room.At(at))
+	copied.Used.Set(at, node.PromisedUsed)
+	copied.Free.Set(at, node.PhysicalFree)
+	copied.VCPUs.Set(at, node.VCPUsUsed)
+	copied.Count.Set(at, len(node.Allocations))
+	copied.Coming.Set(at, node.coming())
+	copied.Load.Set(at, shareAtWorkOf(node))
+	copied.AtWork.Set(at, atWorkOf(node))
 	copied.deriveOne(at)
 	return copied
 }
@@ -85,7 +89,7 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 		cluster = newClusterView(model.Resource{Kind: model.KindCluster, Name: name})
 	}
 	declared := cluster.Record.NodeKeys
-	list := ListOf(nodes)
+	list := NodesOf(nodes)
 	c := &Columns{
 		Figures: Figures{Cluster: name}, Residents: residentsOf(list), Groups: v.groupsIn(name), Accounts: accountsOf(list),
 		Headroom: headroomOf(cluster.Settings.SpareNodes, nodes),
@@ -94,19 +98,15 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	for _, column := range columns {
 		column.gather(&c.Figures, nodes)
 	}
-	c.AtWork = make([]float64, len(nodes))
+	c.AtWork = ColumnOf(valuesOf(nodes, atWorkOf)...)
 	for i, node := range nodes {
-		c.AtWork[i] = atWorkOf(node)
 		if reason := reasonOf(node); reason != "" {
 			c.reason(i, reason)
 		}
 		c.Oldest = max(c.Oldest, oldestOf(node))
 	}
 	for _, key := range declared {
-		values := make([]float64, len(nodes))
-		for i, node := range nodes {
-			values[i] = node.Node.KeyValue(key)
-		}
+		values := ColumnOf(valuesOf(nodes, func(n *NodeView) float64 { return n.Node.KeyValue(key) })...)
 		c.NodeKeys = append(c.NodeKeys, NodeKeyColumn{Name: key.Name, Sticky: key.Sticky, Weight: key.Weight, Values: values})
 	}
 	c.Derive()

@@ -136,8 +136,8 @@ func TestGroupsFollowWhatIsPlanned(t *testing.T) {
 		t.Errorf("the shared columns (-was +is):\n%s", diff)
 	}
 	without := view.Without("old", "n3").Columns(model.DefaultCluster)
-	if got := without.Presences(0, nil)[2]; got.Count != 1 || without.Count[2] != 1 {
-		t.Errorf("without the VM: %+v, %d on the node", got, without.Count[2])
+	if got := without.Presences(0, nil)[2]; got.Count != 1 || without.Count.At(2) != 1 {
+		t.Errorf("without the VM: %+v, %d on the node", got, without.Count.At(2))
 	}
 }
 

@@ -110,8 +110,9 @@ func (c *Columns) Restore(node int) (*Columns, bool) {
 		return nil, false
 	}
 	restored := *c
-	restored.Room, restored.Headroom = slices.Clone(c.Room), h.clone()
-	restored.Room[node], restored.Headroom.on[node], restored.Headroom.vacated = h.vacated.room, h.vacated.vms, nil
+	restored.Room, restored.Headroom = c.Room.Clone(), h.clone()
+	restored.Room.Set(node, h.vacated.room)
+	restored.Headroom.on[node], restored.Headroom.vacated = h.vacated.vms, nil
 	return &restored, true
 }
 

@@ -235,8 +235,8 @@ func (v *View) revised(name string, old *stale) *Columns {
 
 // rederive is Derive where some rows differ, in columns that share their lists with others.
 func (c *Columns) rederive(rows []int) {
-	room, ram, cpu, busy := own[units.Bytes]{list: &c.Room}, own[float64]{list: &c.RAM}, own[float64]{list: &c.CPU},
-		own[float64]{list: &c.Busy}
+	room, ram, cpu, busy := own[units.Bytes]{column: &c.Room}, own[float64]{column: &c.RAM}, own[float64]{column: &c.CPU},
+		own[float64]{column: &c.Busy}
 	unmeasured, copied := c.Unmeasured, false
 	for _, row := range rows {
 		is := c.derived(row)
@@ -260,27 +260,18 @@ func (c *Columns) rederive(rows []int) {
 	c.Unmeasured = unmeasured
 }
 
-// own is a list that others may have: it is copied for the first value that differs.
-type own[T comparable] struct {
-	list   *[]T
-	copied bool
-}
-
-func (o *own[T]) set(row int, value T) {
-	if (*o.list)[row] == value {
-		return
-	}
-	if !o.copied {
-		*o.list, o.copied = slices.Clone(*o.list), true
-	}
-	(*o.list)[row] = value
-}
-
-// revise sets some rows of a list.
-func revise[T comparable](list *[]T, rows []int, nodes []*NodeView, of func(*NodeView) T) {
-	owned := own[T]{list: list}
+// reviseSlice is revise for a slice.
+func reviseSlice[T comparable](list *[]T, rows []int, nodes []*NodeView, of func(*NodeView) T) {
+	copied := false
 	for i, row := range rows {
-		owned.set(row, of(nodes[i]))
+		value := of(nodes[i])
+		if (*list)[row] == value {
+			continue
+		}
+		if !copied {
+			*list, copied = slices.Clone(*list), true
+		}
+		(*list)[row] = value
 	}
 }
 
@@ -292,7 +283,7 @@ func (c *Columns) reviseReasons(rows []int, nodes []*NodeView) {
 	if c.Reasons == nil {
 		c.Reasons = make([]string, c.Len())
 	}
-	revise(&c.Reasons, rows, nodes, reasonOf)
+	reviseSlice(&c.Reasons, rows, nodes, reasonOf)
 	if !slices.ContainsFunc(c.Reasons, func(reason string) bool { return reason != "" }) {
 		c.Reasons = nil
 	}
@@ -303,10 +294,12 @@ func (c *Columns) reviseKeys(declared []model.NodeKey, rows []int, nodes []*Node
 	c.NodeKeys, c.Spans = slices.Clone(c.NodeKeys), slices.Clone(c.Spans)
 	for k := range c.NodeKeys {
 		key := &c.NodeKeys[k]
-		before := &key.Values[0]
-		revise(&key.Values, rows, nodes, func(n *NodeView) float64 { return n.Node.KeyValue(declared[k]) })
-		if before != &key.Values[0] {
-			c.Spans[k] = [2]float64{slices.Min(key.Values), slices.Max(key.Values)}
+		owned := own[float64]{column: &key.Values}
+		for i, row := range rows {
+			owned.set(row, nodes[i].Node.KeyValue(declared[k]))
+		}
+		if owned.shared != nil {
+			c.Spans[k] = spanOf(key.Values)
 		}
 	}
 }

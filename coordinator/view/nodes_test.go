@@ -20,11 +20,11 @@ func TestAListOfNodesIsASlice(t *testing.T) {
 			return &NodeView{Node: model.Node{ID: fmt.Sprintf("n%05d", 2*i)}, ran: made}
 		}
 		var want []*NodeView
-		count := rapid.SampledFrom([]int{0, 1, nodesInPart - 1, nodesInPart, nodesInPart + 1, 5*nodesInPart + 7}).Draw(t, "nodes")
+		count := rapid.SampledFrom([]int{0, 1, inPart - 1, inPart, inPart + 1, 5*inPart + 7}).Draw(t, "nodes")
 		for i := range count {
 			want = append(want, node(i))
 		}
-		list := ListOf(slices.Clone(want))
+		list := NodesOf(slices.Clone(want))
 		for range rapid.IntRange(0, 5).Draw(t, "changes") {
 			before, was := list, slices.Clone(want)
 			others := map[int]*NodeView{}

@@ -28,23 +28,28 @@ func newCrowd(n int) *view.Columns {
 	}
 	const memory, cpus = 512 * units.GiB, 64
 	now := decidedAt.UnixNano()
+	reported, taken, free, vcpus, load := make([]int64, n), make([]units.Bytes, n), make([]units.Bytes, n), make([]int, n), make([]float64, n)
+	keys := make([][]float64, len(c.NodeKeys))
 	for i := range n {
 		id := fmt.Sprintf("n%06d", i)
 		c.IDs, c.Names = append(c.IDs, id), append(c.Names, id)
 		c.Standing = append(c.Standing, view.Stands)
 		c.Known = append(c.Known, view.KnowsInventory|view.KnowsDomains|view.KnowsTelemetry|view.KnowsFree|view.KnowsLoad)
-		c.InventoryAt, c.TelemetryAt = append(c.InventoryAt, now), append(c.TelemetryAt, now)
 		c.Memory, c.RAMRatio, c.Overhead = append(c.Memory, memory), append(c.RAMRatio, 1), append(c.Overhead, units.GiB)
 		used := units.Bytes(random.Int64N(int64(memory) / 2))
 		if i%8 == 0 {
 			used = memory - units.GiB
 		}
-		c.Promised, c.Used, c.Free = append(c.Promised, memory), append(c.Used, used), append(c.Free, memory-used)
-		c.VCPULimit, c.VCPUs = append(c.VCPULimit, 8*cpus), append(c.VCPUs, random.IntN(8*cpus))
-		c.Load = append(c.Load, random.Float64())
-		for k := range c.NodeKeys {
-			c.NodeKeys[k].Values = append(c.NodeKeys[k].Values, random.Float64()*1.5)
+		c.Promised, c.VCPULimit = append(c.Promised, memory), append(c.VCPULimit, 8*cpus)
+		reported[i], taken[i], free[i], vcpus[i], load[i] = now, used, memory-used, random.IntN(8*cpus), random.Float64()
+		for k := range keys {
+			keys[k] = append(keys[k], random.Float64()*1.5)
 		}
+	}
+	c.InventoryAt, c.TelemetryAt = view.ColumnOf(reported...), view.ColumnOf(reported...)
+	c.Used, c.Free, c.VCPUs, c.Load = view.ColumnOf(taken...), view.ColumnOf(free...), view.ColumnOf(vcpus...), view.ColumnOf(load...)
+	for k := range keys {
+		c.NodeKeys[k].Values = view.ColumnOf(keys[k]...)
 	}
 	c.Derive()
 	return c

@@ -109,7 +109,7 @@ func runSpecialKeys(c *checker, given, expect json.RawMessage) {
 	w.policy = withoutMemory // the case speaks of scores, whatever the node has room for
 	columns := w.view().Columns(model.DefaultCluster)
 	c.sameScores("the value", map[string]float64{
-		model.SpecialRAM: columns.RAM[0], model.SpecialCPU: columns.CPU[0], model.SpecialLoad: columns.Busy[0],
+		model.SpecialRAM: columns.RAM.At(0), model.SpecialCPU: columns.CPU.At(0), model.SpecialLoad: columns.Busy.At(0),
 	}, want.Special)
 	if want.Score.given {
 		c.near("the system score", w.decide(placement.ForStart).system["n"], want.Score.value)
@@ -209,7 +209,7 @@ func runNodeKeys(c *checker, given, expect json.RawMessage) {
 		}
 		got := map[string]float64{}
 		for _, column := range columns.NodeKeys {
-			got[column.Name] = column.Values[at]
+			got[column.Name] = column.Values.At(at)
 		}
 		c.same("the number of keys of "+name, len(got), len(keys))
 		c.sameScores("the value on "+name, got, keys)

@@ -23,8 +23,16 @@ var fewMutants = []mutant{
 		is: "for i := range disks {", becomes: "for i := range disks[:1] {",
 	},
 	{
-		name: "a-part-of-the-nodes-is-written-in-place", file: "coordinator/view/nodes.go", suite: inView.only("AListOfNodes"),
-		is: "next.parts[part] = slices.Clone(l.parts[part])", becomes: "next.parts[part] = l.parts[part]",
+		name: "a-shared-part-is-written-in-place", file: "coordinator/view/column.go", suite: inView.only("AListOfNodes|AColumn|LaterColumns"),
+		is: "o.column.parts[part] = slices.Clone(o.column.parts[part])", becomes: "_ = o",
+	},
+	{
+		name: "each-piece-is-swept-as-the-first", file: "coordinator/placement/constraint/constraint.go", suite: inPlacement.only("FastForms"),
+		is: "room := in.Columns.Room.From(first)", becomes: "room := in.Columns.Room.From(0)",
+	},
+	{
+		name: "a-piece-of-keys-is-added-twice", file: "coordinator/placement/weigher/system_keys.go", suite: inPlacement.only("FastForms"),
+		is: "columns[2].From(first), columns[3].From(first)", becomes: "columns[2].From(first), columns[3].From(0)",
 	},
 	{
 		name: "columns-forget-what-differed-before", file: "coordinator/view/later.go", suite: inInventory.only("ALaterView"),

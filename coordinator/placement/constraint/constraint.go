@@ -40,12 +40,16 @@ type Constraint struct {
 // SweepRoom marks every node that one of the InRoom constraints refuses. It reads the one column that is derived from their
 // inputs, and the age of the telemetry, which cannot be kept in a column.
 func SweepRoom(in *rule.Input, out []bool) {
-	room, sampled := in.Columns.Room[:len(out)], in.Columns.TelemetryAt[:len(out)]
 	since := in.Now - int64(in.Columns.OldestTelemetry())
-	for node := range out {
-		if room[node] <= in.Memory || sampled[node] < since {
-			out[node] = true
+	for first := 0; first < len(out); {
+		room := in.Columns.Room.From(first)
+		sampled, piece := in.Columns.TelemetryAt.From(first)[:len(room)], out[first:][:len(room)]
+		for i := range room {
+			if room[i] <= in.Memory || sampled[i] < since {
+				piece[i] = true
+			}
 		}
+		first += len(room)
 	}
 }
 

@@ -17,7 +17,7 @@ var memoryPhysical = Constraint{
 		if !sampled || in.Columns.Known[node]&view.KnowsFree == 0 {
 			return rule.Refuse(unknown)
 		}
-		return exceed(in.Columns.Free[node], needed(in, node)).AtAge(age)
+		return exceed(in.Columns.Free.At(node), needed(in, node)).AtAge(age)
 	},
 	Say: func(in *rule.Input, node int, refusal rule.Verdict) string {
 		if refusal.Code == unknown {

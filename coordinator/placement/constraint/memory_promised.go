@@ -49,7 +49,7 @@ var memoryPromised = Constraint{
 
 // enoughRatio is the smallest RAM contention ratio, in hundredths, that leaves more to promise than is needed.
 func enoughRatio(c *view.Columns, node int, needed units.Bytes) (float64, bool) {
-	wanted := float64(c.Used[node]) + float64(needed)
+	wanted := float64(c.Used.At(node)) + float64(needed)
 	hundredths := math.Ceil(wanted / float64(c.Memory[node]) * 100)
 	for ; hundredths/100 <= model.MaxRAMRatio; hundredths++ {
 		if math.Floor(float64(c.Memory[node])*(hundredths/100)) > wanted {

@@ -24,7 +24,7 @@ var vcpusPromised = Constraint{
 			return rule.Refuse(unknown)
 		}
 		verdict := rule.Verdict{
-			Needed: float64(in.VCPUs), Available: in.Columns.VCPULimit[node] - float64(in.Columns.VCPUs[node]), Unit: rule.VCPUs,
+			Needed: float64(in.VCPUs), Available: in.Columns.VCPULimit[node] - float64(in.Columns.VCPUs.At(node)), Unit: rule.VCPUs,
 		}
 		if verdict.Passed = verdict.Needed <= verdict.Available || in.Restart; !verdict.Passed {
 			verdict.Code = "short"
@@ -35,14 +35,14 @@ var vcpusPromised = Constraint{
 		if refusal.Code == unknown {
 			return "the node's CPUs are not known"
 		}
-		limit, used := in.Columns.VCPULimit[node], in.Columns.VCPUs[node]
+		limit, used := in.Columns.VCPULimit[node], in.Columns.VCPUs.At(node)
 		return rule.Count(used, "vCPU") + " of " + units.Figure(limit) + " are promised, and " + rule.Count(in.VCPUs, "vCPU") + " more would be"
 	},
 	Relax: func(in *rule.Input, node int, refusal rule.Verdict) (rule.Relaxation, bool) {
 		if refusal.Code == unknown || in.Columns.CPUs == nil || in.Columns.CPUs[node] <= 0 {
 			return rule.Relaxation{}, false
 		}
-		cpus, wanted := float64(in.Columns.CPUs[node]), float64(in.Columns.VCPUs[node]+in.VCPUs)
+		cpus, wanted := float64(in.Columns.CPUs[node]), float64(in.Columns.VCPUs.At(node)+in.VCPUs)
 		ratio := math.Ceil(wanted/cpus*100) / 100
 		if ratio*cpus < wanted {
 			ratio += 0.01

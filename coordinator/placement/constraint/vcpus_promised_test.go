@@ -10,8 +10,8 @@ import (
 // vCPUs may use up the limit, and no more; a VM that is started again after a failure shares CPUs rather than stay down.
 func TestVCPUsArePromisedButToARestart(t *testing.T) {
 	columns := &view.Columns{Figures: view.Figures{
-		IDs: []string{"n1"}, Names: []string{"node1"}, Known: []view.Known{view.KnowsInventory}, InventoryAt: []int64{1},
-		VCPULimit: []float64{8}, VCPUs: []int{6},
+		IDs: []string{"n1"}, Names: []string{"node1"}, Known: []view.Known{view.KnowsInventory}, InventoryAt: view.ColumnOf[int64](1),
+		VCPULimit: []float64{8}, VCPUs: view.ColumnOf(6),
 	}}
 	for _, c := range []struct {
 		vcpus           int

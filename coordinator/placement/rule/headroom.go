@@ -133,13 +133,13 @@ func (h *Headroom) begin() {
 	n := h.columns.Len()
 	h.left, h.tight = make([]units.Bytes, n), make([]units.Bytes, n)
 	h.found, h.known = make([]Uncovered, n), make([]bool, n)
-	for node, room := range h.columns.Room {
+	for node, room := range h.columns.Room.All() {
 		if h.tight[node] = math.MaxInt64; room > 0 {
 			h.order = append(h.order, int32(node))
 		}
 	}
 	slices.SortFunc(h.order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(h.columns.Room[b], h.columns.Room[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(h.columns.Room.At(int(b)), h.columns.Room.At(int(a))), cmp.Compare(a, b))
 	})
 	h.rules.read(h.columns, h.placed.VM, h.labels)
 	for node := range n {
@@ -289,7 +289,7 @@ func (h *Headroom) packWith(one *failure, node int) Uncovered {
 // pack restarts the VMs of nodes that fail on the others, with what is placed on a node unless that is negative: then it also
 // learns how little is left where.
 func (h *Headroom) pack(one *failure, on int) Uncovered {
-	copy(h.left, h.columns.Room)
+	h.columns.Room.CopyTo(h.left)
 	if on >= 0 {
 		h.left[on] -= h.placed.Memory
 	}

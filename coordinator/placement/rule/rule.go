@@ -52,12 +52,12 @@ type Input struct {
 	SystemKeys   []key.Weighted
 	CustomerKeys []key.Weighted
 
-	// System has for each system key the column of the nodes' values, nil where nodes have no such key; Near tells that all of
+	// System has for each system key the column of the nodes' values, not given where nodes have no such key; Near tells that all of
 	// them are at most 1 away from what the key wants. Reserved has the columns of the customer keys. Met are the residents
 	// that the customer keys meet, by key.
-	System   [][]float64
+	System   []view.Column[float64]
 	Near     []bool
-	Reserved [][]float64
+	Reserved []view.Column[float64]
 	Met      []Met
 
 	// Groups are the affinity groups that have a say, Bounds what their hard rules leave, OfNodes and OfVMs the rules that
@@ -108,7 +108,7 @@ func (in *Input) Resolve() {
 		in.System, in.Near = append(in.System, column), append(in.Near, near)
 	}
 	for k := range in.CustomerKeys {
-		var column []float64
+		var column view.Column[float64]
 		if name := in.CustomerKeys[k].Name; model.IsReservedKey(name) {
 			column, _ = in.nodeKey(name, 0)
 		}
@@ -116,7 +116,7 @@ func (in *Input) Resolve() {
 	}
 }
 
-func (in *Input) systemColumn(wanted *key.Weighted) (column []float64, near bool) {
+func (in *Input) systemColumn(wanted *key.Weighted) (column view.Column[float64], near bool) {
 	switch {
 	case wanted.Name == model.SpecialRAM:
 		return in.Columns.RAM, false // some of it may be Unknown
@@ -125,20 +125,20 @@ func (in *Input) systemColumn(wanted *key.Weighted) (column []float64, near bool
 	case wanted.Name == model.SpecialLoad:
 		return in.Columns.Busy, false
 	case model.IsReservedKey(wanted.Name): // a node's reserved keys are shown to customer keys alone
-		return nil, false
+		return column, false
 	default:
 		return in.nodeKey(wanted.Name, wanted.Value)
 	}
 }
 
-func (in *Input) nodeKey(name string, wanted float64) (column []float64, near bool) {
+func (in *Input) nodeKey(name string, wanted float64) (column view.Column[float64], near bool) {
 	for k := range in.Columns.NodeKeys {
 		if in.Columns.NodeKeys[k].Name == name {
 			span := in.Columns.Spans[k]
 			return in.Columns.NodeKeys[k].Values, 1-math.Abs(span[0]-wanted) >= 0 && 1-math.Abs(span[1]-wanted) >= 0
 		}
 	}
-	return nil, false
+	return column, false
 }
 
 // TelemetryAge is how old a node's telemetry is; false if it has sent none.
@@ -146,12 +146,12 @@ func (in *Input) TelemetryAge(node int) (time.Duration, bool) {
 	if in.Columns.Known[node]&view.KnowsTelemetry == 0 {
 		return 0, false
 	}
-	return max(time.Duration(in.Now-in.Columns.TelemetryAt[node]), 0), true
+	return max(time.Duration(in.Now-in.Columns.TelemetryAt.At(node)), 0), true
 }
 
 // InventoryAge is how old what a node has told of itself is.
 func (in *Input) InventoryAge(node int) time.Duration {
-	return max(time.Duration(in.Now-in.Columns.InventoryAt[node]), 0)
+	return max(time.Duration(in.Now-in.Columns.InventoryAt.At(node)), 0)
 }
 
 // Name is what people call the node.

@@ -20,10 +20,10 @@ var cpuLoad = Weigher{
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
 		load := 1.0
 		if in.Columns.Known[node]&view.KnowsLoad != 0 {
-			load = in.Columns.Load[node]
+			load = in.Columns.Load.At(node)
 		}
-		if in.Columns.Coming != nil && in.Columns.CPUs[node] > 0 {
-			load += useOfAVCPU * float64(in.Columns.Coming[node]) / float64(in.Columns.CPUs[node])
+		if in.Columns.Coming.Given() && in.Columns.CPUs[node] > 0 {
+			load += useOfAVCPU * float64(in.Columns.Coming.At(node)) / float64(in.Columns.CPUs[node])
 		}
 		return 0 - percent*load
 	},

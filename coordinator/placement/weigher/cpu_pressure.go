@@ -10,9 +10,9 @@ var cpuPressure = Weigher{
 	Doc:    "How much of the time work waits for one of the node's CPUs, in percent, as the kernel's pressure stall information has it.",
 	Weight: true,
 	Load:   true,
-	Silent: func(in *rule.Input) bool { return in.Columns.CPUPressure == nil },
+	Silent: func(in *rule.Input) bool { return !in.Columns.CPUPressure.Given() },
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
-		return 0 - min(in.Columns.CPUPressure[node], percent)
+		return 0 - min(in.Columns.CPUPressure.At(node), percent)
 	},
 	Maximum: func(*rule.Input, int) float64 { return percent },
 }

@@ -32,13 +32,13 @@ var customerKeys = Weigher{
 					*terms = append(*terms, termOf(wanted, met[0].Value, int(count), contribution))
 				}
 			}
-			if reserved == nil {
+			if !reserved.Given() {
 				continue
 			}
-			contribution := key.Contribution(reserved[node], wanted.Value, wanted.Weight)
+			contribution := key.Contribution(reserved.At(node), wanted.Value, wanted.Weight)
 			score += contribution
 			if terms != nil {
-				*terms = append(*terms, termOf(wanted, reserved[node], 0, contribution))
+				*terms = append(*terms, termOf(wanted, reserved.At(node), 0, contribution))
 			}
 		}
 		return score
@@ -54,7 +54,7 @@ var customerKeys = Weigher{
 					scores[node] += times(contribution, counts[at])
 				}
 			}
-			if reserved != nil {
+			if reserved.Given() {
 				addOne(scores, reserved, wanted.Value, wanted.Weight/2)
 			}
 		}

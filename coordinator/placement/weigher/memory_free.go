@@ -14,7 +14,7 @@ var memoryFree = Weigher{
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
 		left := in.Columns.PromisedFree(node)
 		if in.Columns.Known[node]&view.KnowsFree != 0 {
-			left = min(left, in.Columns.Free[node])
+			left = min(left, in.Columns.Free.At(node))
 		}
 		return float64(max(left, 0) / units.MiB)
 	},

@@ -18,14 +18,14 @@ var systemKeys = Weigher{
 	Weigh: func(in *rule.Input, node int, terms *[]rule.Term) float64 {
 		score := 0.0
 		for k, column := range in.System {
-			if column == nil {
+			if !column.Given() {
 				continue
 			}
 			wanted := &in.SystemKeys[k]
-			contribution := key.Contribution(column[node], wanted.Value, wanted.Weight)
+			contribution := key.Contribution(column.At(node), wanted.Value, wanted.Weight)
 			score += contribution
 			if terms != nil {
-				*terms = append(*terms, termOf(wanted, column[node], 0, contribution))
+				*terms = append(*terms, termOf(wanted, column.At(node), 0, contribution))
 			}
 		}
 		return score
@@ -33,11 +33,11 @@ var systemKeys = Weigher{
 	// Four columns are added in one pass: the scores go through memory once for them, and the keys keep their order.
 	Sweep: func(in *rule.Input, scores []float64) {
 		first := sweepShares(in, scores)
-		var columns [4][]float64
+		var columns [4]view.Column[float64]
 		var values, halves [4]float64
 		found, near := 0, true
 		for k := first; k < len(in.System); k++ {
-			if in.System[k] == nil {
+			if !in.System[k].Given() {
 				continue
 			}
 			columns[found], values[found], halves[found] = in.System[k], in.SystemKeys[k].Value, in.SystemKeys[k].Weight/2
@@ -45,10 +45,15 @@ var systemKeys = Weigher{
 			if found++; found < len(columns) {
 				continue
 			}
-			if near {
-				addFourNear(scores, &columns, &values, &halves)
-			} else {
-				addFour(scores, &columns, &values, &halves)
+			for first := 0; first < len(scores); {
+				pieces := [4][]float64{columns[0].From(first), columns[1].From(first), columns[2].From(first), columns[3].From(first)}
+				piece := scores[first:][:len(pieces[0])]
+				if near {
+					addFourNear(piece, &pieces, &values, &halves)
+				} else {
+					addFour(piece, &pieces, &values, &halves)
+				}
+				first += len(piece)
 			}
 			found, near = 0, true
 		}
@@ -67,25 +72,28 @@ func sweepShares(in *rule.Input, scores []float64) int {
 		return 0
 	}
 	for k := range specials {
-		if !model.IsSpecialKey(in.SystemKeys[k].Name) || in.System[k] == nil || in.SystemKeys[k].Value != 0 {
+		if !model.IsSpecialKey(in.SystemKeys[k].Name) || !in.System[k].Given() || in.SystemKeys[k].Value != 0 {
 			return 0
 		}
 	}
-	n := len(scores)
-	a, b, c := in.System[0][:n], in.System[1][:n], in.System[2][:n]
 	ha, hb, hc := in.SystemKeys[0].Weight/2, in.SystemKeys[1].Weight/2, in.SystemKeys[2].Weight/2
-	for i := range scores {
-		ta, tb, tc := 1-a[i], 1-b[i], 1-c[i]
-		s := scores[i]
-		s += float64(ha * (ta + ta))
-		s += float64(hb * (tb + tb))
-		s += float64(hc * (tc + tc))
-		scores[i] = s
+	for first := 0; first < len(scores); {
+		a := in.System[0].From(first)
+		b, c, piece := in.System[1].From(first)[:len(a)], in.System[2].From(first)[:len(a)], scores[first:][:len(a)]
+		for i := range a {
+			ta, tb, tc := 1-a[i], 1-b[i], 1-c[i]
+			s := piece[i]
+			s += float64(ha * (ta + ta))
+			s += float64(hb * (tb + tb))
+			s += float64(hc * (tc + tc))
+			piece[i] = s
+		}
+		first += len(a)
 	}
 	for _, node := range in.Columns.Unmeasured {
 		scores[node] = 0
 		for k := range specials {
-			scores[node] += key.Contribution(in.System[k][node], 0, in.SystemKeys[k].Weight)
+			scores[node] += key.Contribution(in.System[k].At(int(node)), 0, in.SystemKeys[k].Weight)
 		}
 	}
 	return specials
@@ -127,11 +135,15 @@ func addFourNear(scores []float64, columns *[4][]float64, values, halves *[4]flo
 	}
 }
 
-func addOne(scores, column []float64, value, half float64) {
-	column = column[:len(scores)]
-	for i := range scores {
-		t := 1 - math.Abs(column[i]-value)
-		scores[i] += float64(half * (t + math.Abs(t)))
+func addOne(scores []float64, column view.Column[float64], value, half float64) {
+	for first := 0; first < len(scores); {
+		values := column.From(first)
+		piece := scores[first:][:len(values)]
+		for i := range values {
+			t := 1 - math.Abs(values[i]-value)
+			piece[i] += float64(half * (t + math.Abs(t)))
+		}
+		first += len(values)
 	}
 }
 

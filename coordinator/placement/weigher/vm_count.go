@@ -10,10 +10,10 @@ var vmCount = Weigher{
 	Weight: true,
 	Load:   true,
 	Weigh: func(in *rule.Input, node int, _ *[]rule.Term) float64 {
-		if in.Columns.Count == nil {
+		if !in.Columns.Count.Given() {
 			return 0
 		}
-		slots := in.Columns.Count[node]
+		slots := in.Columns.Count.At(node)
 		if in.Columns.Management != nil && in.Columns.Management[node] {
 			slots += in.ManagerGrace
 		}
