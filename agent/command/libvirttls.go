@@ -369,7 +369,7 @@ func (t *libvirtTLS) show() error {
 		what string
 		pair hostpki.Pair
 	}{{"libvirt", here.Control}, {"QEMU", here.Data}} {
-		certificate, err := hostpki.CertificateIn(part.pair.Certificate)
+		certificate, err := pki.CertificateIn(part.pair.Certificate)
 		if err != nil {
 			return fmt.Errorf("the certificate of %s: %w", part.what, err)
 		}

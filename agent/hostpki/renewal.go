@@ -2,9 +2,6 @@ package hostpki
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -129,7 +126,7 @@ func (h *Host) Uses() (map[pki.Purpose]Use, error) {
 	uses := map[pki.Purpose]Use{}
 	for purpose, pair := range map[pki.Purpose]Pair{pki.Control: m.Control, pki.Data: m.Data} {
 		ids, errIDs := pki.AuthorityIDs(pair.CA)
-		leaf, errLeaf := CertificateIn(pair.Certificate)
+		leaf, errLeaf := pki.CertificateIn(pair.Certificate)
 		if errIDs == nil && errLeaf == nil { // else it is mended below
 			uses[purpose] = Use{Trusts: ids, By: pki.AuthorityOf(leaf)}
 		}
@@ -140,22 +137,13 @@ func (h *Host) Uses() (map[pki.Purpose]Use, error) {
 // mustRenew tells whether a certificate has less than a third of its time left, or is not by the first authority of a list, which signs
 // now.
 func mustRenew(certificate, authorities []byte, now time.Time) bool {
-	leaf, err := CertificateIn(certificate)
+	leaf, err := pki.CertificateIn(certificate)
 	if err != nil {
 		return true
 	}
-	signs, err := CertificateIn(authorities)
+	signs, err := pki.CertificateIn(authorities)
 	if err != nil || leaf.CheckSignatureFrom(signs) != nil {
 		return true
 	}
 	return leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/3
-}
-
-// CertificateIn is the first certificate of a text in PEM.
-func CertificateIn(text []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, errors.New("not a certificate in PEM")
-	}
-	return x509.ParseCertificate(block.Bytes)
 }

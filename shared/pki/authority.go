@@ -233,7 +233,7 @@ func request(name string, key *ecdsa.PrivateKey) ([]byte, error) {
 
 // Fingerprint is the SHA-256 of the certificate (of its DER form) in lower-case hex. The error is ErrAuthority.
 func Fingerprint(caPEM []byte) (string, error) {
-	certificate, err := parseCertificate(caPEM)
+	certificate, err := CertificateIn(caPEM)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrAuthority, err)
 	}
@@ -245,7 +245,8 @@ func fingerprint(certificate *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func parseCertificate(text []byte) (*x509.Certificate, error) {
+// CertificateIn is the first certificate of a text in PEM.
+func CertificateIn(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE" {
 		return nil, errors.New("the certificate is not PEM")

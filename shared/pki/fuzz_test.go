@@ -45,7 +45,7 @@ func FuzzIdentity(f *testing.F) {
 	}
 	f.Add(signed)
 	f.Add(authority.CertificatePEM())
-	certificate, err := parseCertificate(signed)
+	certificate, err := CertificateIn(signed)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func FuzzIdentity(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		certificate, err := x509.ParseCertificate(data)
 		if err != nil {
-			if certificate, err = parseCertificate(data); err != nil {
+			if certificate, err = CertificateIn(data); err != nil {
 				return
 			}
 		}

@@ -143,7 +143,7 @@ func (a *HypervisorAuthority) CertificatePEM() []byte { return certificatePEM(a.
 
 // LoadHypervisorAuthority reads what PEM gave. The error is ErrAuthority.
 func LoadHypervisorAuthority(text []byte) (*HypervisorAuthority, error) {
-	certificate, err := parseCertificate(text)
+	certificate, err := CertificateIn(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAuthority, err)
 	}

@@ -64,7 +64,7 @@ func AuthorityOf(cert *x509.Certificate) string { return hex.EncodeToString(cert
 
 // BearerOfPEM reads the first certificate of a text as BearerOf does.
 func BearerOfPEM(text []byte) (Bearer, error) {
-	cert, err := parseCertificate(text)
+	cert, err := CertificateIn(text)
 	if err != nil {
 		return Bearer{}, fmt.Errorf("%w: %w", ErrIdentity, err)
 	}

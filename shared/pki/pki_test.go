@@ -65,7 +65,7 @@ func files(t *testing.T, a *Authority, role Role, id string, addresses ...string
 
 func parse(t *testing.T, text []byte) *x509.Certificate {
 	t.Helper()
-	cert, err := parseCertificate(text)
+	cert, err := CertificateIn(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (p Pair) Due(authority string, now time.Time) bool {
 // Check makes sure that a certificate is a renewal of this one: for the same holder and key, good for longer or by another authority, and
 // signed by one of the authorities in trusted. The error is ErrRenewal.
 func (p Pair) Check(certificate, trusted []byte) error {
-	renewed, err := parseCertificate(certificate)
+	renewed, err := CertificateIn(certificate)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRenewal, err)
 	}

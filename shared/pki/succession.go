@@ -59,7 +59,7 @@ func (a *Authority) Begins() time.Time { return a.certificate.NotBefore.Add(back
 
 // AuthorityEnds is when the first certificate of a text ends. The error is ErrAuthority.
 func AuthorityEnds(caPEM []byte) (time.Time, error) {
-	certificate, err := parseCertificate(caPEM)
+	certificate, err := CertificateIn(caPEM)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%w: %w", ErrAuthority, err)
 	}
@@ -162,7 +162,7 @@ func (a *Authority) try(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := parseCertificate(signed)
+	certificate, err := CertificateIn(signed)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func TestWhoPinsAnAuthorityAcceptsItsSuccessor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		certificate, err := parseCertificate(text)
+		certificate, err := CertificateIn(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestWhoPinsAnAuthorityAcceptsItsSuccessor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		certificate, err := parseCertificate(text)
+		certificate, err := CertificateIn(text)
 		if err != nil {
 			t.Fatal(err)
 		}
