@@ -12,7 +12,9 @@ const maxQueue = 4096
 type Feed struct {
 	mu          sync.Mutex
 	subscribers map[*subscriber]struct{}
-	early       []Event // what guests were found to run with before anybody subscribed: it is told once
+	// early is what guests were found to run with before anybody subscribed. The first subscriber alone is told: an agent has one, for as
+	// long as it lives, which keeps what it is told over all its connections to coordinators. Who comes later asks what guests run with.
+	early []Event
 }
 
 type subscriber struct {
