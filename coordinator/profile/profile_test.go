@@ -46,7 +46,9 @@ func TestTheNewestOfEachHourCounts(t *testing.T) {
 // An agent may tell anything. What is shown is a figure of an hour, or nothing.
 func TestWhatIsNoHourIsLeftOut(t *testing.T) {
 	told := []Hour{
-		{Began: monday.Add(time.Minute), CPU: new(1.0)}, {Began: monday}, {Began: time.Unix(-3600, 0), CPU: new(1.0)},
+		{Began: monday.Add(time.Minute), CPU: new(1.0)},
+		{Began: monday},
+		{Began: time.Unix(-3600, 0), CPU: new(1.0)},
 		hour("node1", time.Hour, math.NaN()), hour("node1", time.Hour, math.Inf(1)), hour("node1", time.Hour, -1),
 		{Began: monday, Memory: new(units.Bytes(-1))},
 	}

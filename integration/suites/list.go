@@ -39,8 +39,14 @@ var labs = []struct {
 	name string
 	long bool
 }{
-	{"chaos", true}, {"admin", true}, {"moves", true}, {"lab", true}, {"storage", true},
-	{"hypervisor", false}, {"keys", false}, {"script", false},
+	{"chaos", true},
+	{"admin", true},
+	{"moves", true},
+	{"lab", true},
+	{"storage", true},
+	{"hypervisor", false},
+	{"keys", false},
+	{"script", false},
 }
 
 // bounds are of suites that would take a slow machine's whole time: how long the random administrator begins further seeds, who says

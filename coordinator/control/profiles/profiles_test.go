@@ -49,7 +49,7 @@ func TestAWeekIsWhatTheNodesTell(t *testing.T) {
 	}
 	p := New(lead.New(lead.Config{Store: site.Store, Logger: hclog.NewNullLogger(), Agents: &agents{
 		tell: map[string]func(string) ([]profile.Hour, error){
-			"n1": func(vm string) ([]profile.Hour, error) { return []profile.Hour{at(1, 1), at(170, 2)}, nil },
+			"n1": func(string) ([]profile.Hour, error) { return []profile.Hour{at(1, 1), at(170, 2)}, nil },
 			"n2": func(vm string) ([]profile.Hour, error) {
 				if vm != "v1" {
 					return nil, nil

@@ -20,17 +20,24 @@ var noon = time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 func plain(nodes int) *view.Columns {
 	c := &view.Columns{Figures: view.Figures{Cluster: model.DefaultCluster}, Residents: view.NewResidents()}
 	const memory = 512 * units.GiB
+	var (
+		reported   []int64
+		used, free []units.Bytes
+	)
 	for i := range nodes {
 		id := fmt.Sprintf("n%06d", i)
 		c.IDs, c.Names = append(c.IDs, id), append(c.Names, id)
 		c.Standing = append(c.Standing, view.Stands)
 		c.Known = append(c.Known, view.KnowsInventory|view.KnowsDomains|view.KnowsTelemetry|view.KnowsFree|view.KnowsLoad)
-		c.InventoryAt, c.TelemetryAt = append(c.InventoryAt, noon.UnixNano()), append(c.TelemetryAt, noon.UnixNano())
 		c.Memory, c.RAMRatio, c.Overhead = append(c.Memory, memory), append(c.RAMRatio, 1), append(c.Overhead, units.GiB)
-		used := units.Bytes(i%7) * 16 * units.GiB
-		c.Promised, c.Used, c.Free = append(c.Promised, memory), append(c.Used, used), append(c.Free, memory-used)
-		c.VCPULimit, c.VCPUs, c.Load = append(c.VCPULimit, 512), append(c.VCPUs, 0), append(c.Load, 0)
+		c.Promised, c.VCPULimit = append(c.Promised, memory), append(c.VCPULimit, 512)
+		reported = append(reported, noon.UnixNano())
+		used = append(used, units.Bytes(i%7)*16*units.GiB)
+		free = append(free, memory-used[i])
 	}
+	c.InventoryAt, c.TelemetryAt = view.ColumnOf(reported...), view.ColumnOf(reported...)
+	c.Used, c.Free = view.ColumnOf(used...), view.ColumnOf(free...)
+	c.VCPUs, c.Load = view.ColumnOf(make([]int, nodes)...), view.ColumnOf(make([]float64, nodes)...)
 	c.Derive()
 	return c
 }
