@@ -27,7 +27,8 @@ var product = []string{"./agent/...", "./coordinator/...", "./shared/..."}
 // concurrent are those of them whose goroutines share memory. The race detector makes a test five to ten times as slow, so the
 // others are tested without it: the pure engines start no goroutine (integration/arch), and most nouns of the command line neither.
 var concurrent = []string{
-	"./agent/hypervisor/...", "./agent/jobs", "./agent/session", "./agent/tasks", "./agent/telemetry", "./agent/watchdog",
+	"./agent/hypervisor/...", "./agent/jobs", "./agent/profile/recorder", "./agent/session", "./agent/tasks",
+	"./agent/telemetry", "./agent/watchdog",
 	"./coordinator/agents", "./coordinator/api/...", "./coordinator/cli/event", "./coordinator/cli/fieldform", "./coordinator/cli/follow",
 	"./coordinator/cli/node", "./coordinator/cli/plan", "./coordinator/cli/resource", "./coordinator/cli/term", "./coordinator/cli/vm",
 	"./coordinator/consensus", "./coordinator/control/...", "./coordinator/daemon", "./coordinator/fence", "./coordinator/inventory",
