@@ -70,15 +70,17 @@ type part struct{ index, of uint64 }
 // whole is all of the long suites.
 var whole = part{of: 1}
 
-// raft are the long tests of consensus.
-const raft = "^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore)"
+// raft are the long tests of consensus, and one that has to do without the race detector.
+const raft = "^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore|AMemberChangesItsAddress)"
 
 // decisions are the long tests of what a leader decides, by itself and beside the simulator.
 const decisions = "^Test(RandomDrains|TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
 
 // alone are those of both that share no memory which shorter tests do not share as well: processes that are killed, and a leader that
-// decides the same thing again and again. They are not tried with the race detector.
-const alone = "^Test(AKilledMember|AMemberWhoseDisk|ADamagedStore|TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
+// decides the same thing again and again. They are not tried with the race detector. Nor is a member that changes its address: a leader
+// that cannot reach the old one reads it for its log, in hashicorp/raft 1.8.0, while it is replaced (its issue 681).
+const alone = "^Test(AKilledMember|AMemberWhoseDisk|ADamagedStore|AMemberChangesItsAddress|" +
+	"TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
 
 // others are the packages of the product that are not concurrent.
 func others(ctx context.Context) ([]string, error) {
