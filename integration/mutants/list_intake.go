@@ -23,6 +23,10 @@ var intakeMutants = []mutant{
 		is: "var handshakes = doorkeeper.Limits{Address: 16, All: 256}", becomes: "var handshakes = doorkeeper.Limits{Address: 0, All: 0}",
 	},
 	{
+		name: "an-answer-behind-a-refusal-waits", file: "coordinator/consensus/pipeline.go", suite: inConsensus.only("BehindARefusal"),
+		is: "listens = answer.Response().Success", becomes: "listens = answer.Response() != nil",
+	},
+	{
 		name: "a-panic-beside-a-loop-ends-the-leader", file: "coordinator/control/lead/keep.go", suite: suite{pkg: "./coordinator/control/lead"},
 		is: "if cause := recover(); cause != nil {", becomes: "if cause := any(nil); cause != nil {",
 	},
