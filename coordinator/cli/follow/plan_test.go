@@ -20,14 +20,12 @@ import (
 	"berth/shared/rpc"
 )
 
-// The first interrupt asks the coordinator to stop, and the command stays until what copies has ended.
-func TestAnInterruptStopsADrain(t *testing.T) {
-	f := clitest.Steady()
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
+// drainUntilCancelled is a drain that goes on until it is cancelled, and then lets end what copies. Once it is shown to go on,
+// something more is done.
+func drainUntilCancelled(f *clitest.Fake, shown func(context.Context) error) {
 	cancelled := make(chan struct{})
 	f.OnWatchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, send clitest.SendPlan) error {
-		if err := send(clitest.DrainOf("running", "moved", "moving", "waiting")); err != nil {
+		if err := errors.Join(send(clitest.DrainOf("running", "moved", "moving", "waiting")), shown(ctx)); err != nil {
 			return err
 		}
 		select {
@@ -43,6 +41,14 @@ func TestAnInterruptStopsADrain(t *testing.T) {
 		plan.EndedAt = nil // what copies is let end
 		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
 	}
+}
+
+// The first interrupt asks the coordinator to stop, and the command stays until what copies has ended.
+func TestAnInterruptStopsADrain(t *testing.T) {
+	f := clitest.Steady()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	drainUntilCancelled(f, func(context.Context) error { return nil })
 	w, _ := clitest.NewSite(t, f)
 	var out bytes.Buffer
 	errOut := clitest.Until{Word: "vm/web1: migrating", Then: interrupt}
@@ -61,26 +67,13 @@ func TestAnInterruptAtABarIsAnsweredInALineOfItsOwn(t *testing.T) {
 	f := clitest.Steady()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	cancelled := make(chan struct{})
-	f.OnWatchPlan = func(ctx context.Context, _ *berthv1.WatchPlanRequest, send clitest.SendPlan) error {
-		err := errors.Join(send(clitest.DrainOf("running", "moved", "moving", "waiting")), shown.Await(ctx, "web1 -> node3"))
-		if err != nil {
-			return err
+	drainUntilCancelled(f, func(ctx context.Context) error {
+		err := shown.Await(ctx, "web1 -> node3")
+		if err == nil {
+			interrupt()
 		}
-		interrupt()
-		select {
-		case <-cancelled:
-			return send(clitest.DrainOf("cancelled", "moved", "moved", "left"))
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	f.OnCancelPlan = func(*berthv1.CancelPlanRequest) (*berthv1.CancelPlanResponse, error) {
-		defer close(cancelled)
-		plan := clitest.DrainOf("cancelled", "moved", "moving", "left")
-		plan.EndedAt = nil // what copies is let end
-		return &berthv1.CancelPlanResponse{SchemaVersion: "1", Plan: plan}, nil
-	}
+		return err
+	})
 	w, _ := clitest.NewSite(t, f)
 	exit := w.RunTo(ctx, io.Discard, tty, "node", "drain", "node1", "--yes")
 	_ = tty.Close()
