@@ -35,27 +35,24 @@ var concurrent = []string{
 	"./coordinator/state", "./shared/logging", "./shared/rpc",
 }
 
-// labs are the packages whose tests raise labs, the slowest first. Tests of those that are long are played in parts.
+// labs are the packages whose tests raise labs, the slowest first. Tests of those that are long are played in parts. The random
+// administrator begins no further seeds after a time, so that it does not take a slow machine's whole time: it says which ones were not
+// begun. Chaos has one lab, because another suite has one at the same time.
 var labs = []struct {
-	name string
-	long bool
+	name      string
+	long      bool
+	set       []string // of the environment
+	arguments []string
 }{
-	{"chaos", true},
-	{"admin", true},
-	{"moves", true},
-	{"lab", true},
-	{"storage", true},
-	{"hypervisor", false},
-	{"keys", false},
-	{"script", false},
+	{name: "chaos", long: true, arguments: []string{"-labs", "1"}},
+	{name: "admin", long: true, set: []string{"WITHIN=5m"}},
+	{name: "moves", long: true},
+	{name: "lab", long: true},
+	{name: "storage", long: true},
+	{name: "hypervisor"},
+	{name: "keys"},
+	{name: "script"},
 }
-
-// bounds are of suites that would take a slow machine's whole time: how long the random administrator begins further seeds, who says
-// which ones were not begun; and that chaos has one lab, because another suite has one at the same time.
-var (
-	bounds    = map[string][]string{"admin": {"WITHIN=5m"}}
-	arguments = map[string][]string{"chaos": {"-labs", "1"}}
-)
 
 // Of the long suites a run plays one part.
 const (
@@ -76,10 +73,10 @@ const raft = "^Test(Schedules|AKilledMember|AMemberWhoseDisk|ADamagedStore|AMemb
 // decisions are the long tests of what a leader decides, by itself and beside the simulator.
 const decisions = "^Test(RandomDrains|TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
 
-// alone are those of both that share no memory which shorter tests do not share as well: processes that are killed, and a leader that
+// unraced are those of both that share no memory which shorter tests do not share as well: processes that are killed, and a leader that
 // decides the same thing again and again. They are not tried with the race detector. Nor is a member that changes its address: a leader
 // that cannot reach the old one reads it for its log, in hashicorp/raft 1.8.0, while it is replaced (its issue 681).
-const alone = "^Test(AKilledMember|AMemberWhoseDisk|ADamagedStore|AMemberChangesItsAddress|" +
+const unraced = "^Test(AKilledMember|AMemberWhoseDisk|ADamagedStore|AMemberChangesItsAddress|" +
 	"TheLeaderAndTheSimulator|StartsThatAreDecidedTogether|AnExportedCluster)"
 
 // others are the packages of the product that are not concurrent.
@@ -130,12 +127,12 @@ func test(p part, others []string, integration string) ([]suite, error) {
 			}
 			run = append(run, "-run", "^("+strings.Join(p.tests(names), "|")+")$")
 		}
-		run = append(append(run, "./integration/"+lab.name), arguments[lab.name]...)
-		list = append(list, tests(lab.name, run...).with(bounds[lab.name]...).waiting())
+		run = append(append(run, "./integration/"+lab.name), lab.arguments...)
+		list = append(list, tests(lab.name, run...).with(lab.set...).waiting())
 	}
 	return append(
 		list,
-		tests("race", slices.Concat([]string{"-race", "-timeout", "40m", "-skip", alone}, concurrent)...),
+		tests("race", slices.Concat([]string{"-race", "-timeout", "40m", "-skip", unraced}, concurrent)...),
 		tests(
 			"development", "-count", "1", "-timeout", "40m",
 			"./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",

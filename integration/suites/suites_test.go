@@ -107,7 +107,7 @@ func TestNoPackageIsLeftOut(t *testing.T) {
 
 // What the race detector leaves out is run without it.
 func TestWhatIsNotRacedIsRun(t *testing.T) {
-	for name := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(alone, "^Test("), ")"), "|") {
+	for name := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(unraced, "^Test("), ")"), "|") {
 		if !strings.Contains(raft+decisions, name) {
 			t.Errorf("no suite runs %s", name)
 		}
