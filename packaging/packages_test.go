@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,8 +17,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// built is the folder with the packages that all tests look at.
-var built string
+// built is the folder with the packages that all tests look at, and said what was printed while they were built.
+var (
+	built string
+	said  []byte
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -28,8 +33,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(folder)
 		built = folder
-		if out, err := build(built); err != nil {
-			fmt.Fprintf(os.Stderr, "packaging/build: %v\n%s", err, out)
+		if said, err = build(built); err != nil {
+			fmt.Fprintf(os.Stderr, "packaging/build: %v\n%s", err, said)
 			return 1
 		}
 		return m.Run()
@@ -56,6 +61,33 @@ func find(t *testing.T, folder, pattern string) string {
 }
 
 var patterns = []string{"berth-[0-9]*.rpm", "berth_*.deb", "berth-agent-[0-9]*.rpm", "berth-agent_*.deb"}
+
+// Each step is told when it begins, with the time that has passed. Lines that say that a step goes on may stand between them.
+func TestBuildingShowsThatItLives(t *testing.T) {
+	line := regexp.MustCompile(`^packages: +([0-9]+)s (.*)$`)
+	steps := []string{
+		"version " + version + " for ", "building berth", "building berth-agent", "writing manual pages and completions",
+		"packing berth-agent as rpm", "packing berth-agent as deb", "packing berth as rpm", "packing berth as deb", "done: ",
+	}
+	passed, told := 0, 0
+	for _, text := range strings.Split(string(said), "\n") {
+		parts := line.FindStringSubmatch(text)
+		if parts == nil || strings.HasPrefix(parts[2], "still ") {
+			continue
+		}
+		if told == len(steps) || !strings.HasPrefix(parts[2], steps[told]) {
+			t.Fatalf("step %d of %q is told as %q", told, steps, text)
+		}
+		seconds, err := strconv.Atoi(parts[1])
+		if err != nil || seconds < passed {
+			t.Errorf("%q comes after %d s: %v", text, passed, err)
+		}
+		passed, told = seconds, told+1
+	}
+	if told != len(steps) {
+		t.Errorf("%d of %d steps are told in:\n%s", told, len(steps), said)
+	}
+}
 
 func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 	again := t.TempDir()

@@ -189,6 +189,17 @@ func TestJoin(t *testing.T) {
 	m.join(t, 0, c.address, c.token(pki.PurposeAgent), "--force")
 }
 
+// Other accounts of the machine see what is on a command line.
+func TestANodeJoinsByATokenThatIsOnNoCommandLine(t *testing.T) {
+	c, m := found(t, "c1"), newMachine(t)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(c.token(pki.PurposeAgent)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := m.join(t, 0, c.address, "@"+file)
+	says(t, out, "node node1 (node-id-1) is enrolled")
+}
+
 func TestJoinKeepsTheAdministratorsFile(t *testing.T) {
 	for name, c := range map[string]struct{ before, after string }{
 		"only comments": {

@@ -118,10 +118,10 @@ func run(cmd *cobra.Command, settings Settings, path string) error {
 		Sampler:    figures,
 		Collector:  figures,
 		Alive:      figures.Heard,
-		Jobs:       work,
+		Jobs:       settings.traced(ctx, work, who.Name, log.Named("traces")),
 		Tasks: &tasks.Tasks{
 			Hypervisor: hypervisor, Refuse: work.Refuse, Discard: work.Discard, EndCrashed: work.EndCrashed, Reading: work.Reading,
-			Week: weeks.Week, Shared: tasks.NewSharedPools(settings.sharedPath()), Logger: log.Named("tasks"),
+			Week: weeks.Week, Minutes: weeks.Minutes, Shared: tasks.NewSharedPools(settings.sharedPath()), Logger: log.Named("tasks"),
 		},
 		Logger: log.Named("session"),
 	}

@@ -22,6 +22,7 @@ import (
 	"berth/shared/config"
 	"berth/shared/pki"
 	"berth/shared/scrape"
+	"berth/shared/tracing"
 )
 
 // Settings are the agent's configuration file.
@@ -40,6 +41,8 @@ type Settings struct {
 	WatchdogUnsafe  bool          `yaml:"watchdog_unsafe,omitempty"`  // also softdog, and in a virtual machine
 	// Metrics is where the host's figures are read from; default: this machine alone, on scrape.PortAgent.
 	Metrics scrape.Config `yaml:"metrics,omitempty"`
+	// Traces is where spans of orders are sent; default: nowhere.
+	Traces tracing.Config `yaml:"traces,omitempty"`
 }
 
 const (
@@ -91,7 +94,7 @@ func (s *Settings) check() error {
 	if s.Watchdog != "" && !filepath.IsAbs(s.Watchdog) {
 		return fmt.Errorf("watchdog %q: want the absolute path of a device, for instance /dev/watchdog", s.Watchdog)
 	}
-	if err := s.Metrics.Complete(scrape.PortAgent); err != nil {
+	if err := errors.Join(s.Metrics.Complete(scrape.PortAgent), s.Traces.Complete()); err != nil {
 		return err
 	}
 	if s.MinimumLibvirt != "" {

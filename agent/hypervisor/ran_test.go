@@ -2,6 +2,7 @@ package hypervisor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,28 @@ func TestWhatWasKeptOfAGuestIsToldOnce(t *testing.T) {
 	}
 }
 
+// A host that runs guest after guest for years does not remember them all: the first ones that ended are forgotten.
+func TestOnlySoManyEndsAreRemembered(t *testing.T) {
+	file := strings.ReplaceAll(statusFile, "NAMESPACE", domxml.Namespace)
+	var news RanNews
+	name := func(i int) string { return fmt.Sprintf("guest-%d", i) }
+	for i := range mostEnded + 10 {
+		if _, is := news.In(name(i), file, false, true); !is {
+			t.Fatalf("%s is not told", name(i))
+		}
+		news.In("often", file, false, false)
+		news.In("often", "", false, false)
+	}
+	if len(news.last) != mostEnded || len(news.told) != 0 {
+		t.Errorf("%d ends are remembered, and %d guests run", len(news.last), len(news.told))
+	}
+	for guest, want := range map[string]bool{name(0): false, name(10): false, name(11): true, name(mostEnded + 9): true, "often": true} {
+		if _, is := news.last[guest]; is != want {
+			t.Errorf("%s is remembered: %t", guest, is)
+		}
+	}
+}
+
 // The files of guests are read as soon as the agent begins, before anybody subscribes.
 func TestWhatGuestsWereFoundWithWaitsForTheFirstSubscriber(t *testing.T) {
 	var feed Feed
@@ -139,5 +162,35 @@ func TestWhatGuestsWereFoundWithWaitsForTheFirstSubscriber(t *testing.T) {
 		}
 		end()
 		<-ended
+	}
+}
+
+// A migration that fails leaves libvirt's file of a copy on the target that has never run. The guest was elsewhere all the time: were the
+// target to tell what it ran with there, its next start would look for its disks on that node.
+func TestACopyThatHasNotRunIsNobodysLastRun(t *testing.T) {
+	file := strings.ReplaceAll(statusFile, "NAMESPACE", domxml.Namespace)
+	as := func(reason string) string {
+		return strings.ReplaceAll(file, "state='running' reason='booted'", "state='paused' reason='"+reason+"'")
+	}
+	for _, reason := range []string{"starting up", "migration"} {
+		var news RanNews
+		for what, kept := range map[string]bool{"while it is there": false, "when it is gone": true} {
+			if event, is := news.In("web", as(reason), false, kept); is {
+				t.Errorf("paused for %s, %s: %+v", reason, what, event.Ran)
+			}
+		}
+		if _, is := news.In("web", file, false, false); !is {
+			t.Errorf("paused for %s, and then it runs: it is not told", reason)
+		}
+		if _, is := news.In("web", as(reason), false, false); is {
+			t.Errorf("it runs, and is paused for %s: it is told as news", reason)
+		}
+		if _, is := news.In("web", file, false, false); is {
+			t.Errorf("it runs on after it was paused for %s: it is told again", reason)
+		}
+	}
+	var news RanNews
+	if _, is := news.In("web", as("user"), false, false); !is {
+		t.Error("a guest that somebody has paused is not told")
 	}
 }

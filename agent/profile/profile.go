@@ -54,6 +54,7 @@ type subject struct {
 	weeks   [week.Hours]uint16          // in which the hour was measured; 0: it was not
 	codes   [week.Hours][figures]uint16 // 0: not known; else one more than the bin
 	running *hour                       // nil: there was no sample of it in this hour
+	recent  *recent                     // nil: there was none in the last two hours
 	last    int64                       // hour of the last sample
 }
 
@@ -73,7 +74,7 @@ func (k *Keeper) Add(at time.Time, node Reading, guests map[string]Reading) (tur
 		turned = k.hour != 0
 		k.turn(now)
 	}
-	minute := at.Unix() / 60 % 60
+	minute := at.Unix() / 60
 	k.node.add(k.hour, minute, node)
 	for id, reading := range guests {
 		one := k.guests[id]
@@ -97,6 +98,9 @@ func (k *Keeper) turn(now int64) {
 	var gone []string
 	for id, one := range k.guests {
 		one.end(k.hour)
+		if one.last != k.hour {
+			one.recent = nil
+		}
 		switch {
 		case one.last == k.hour:
 		case now-one.last > hoursForAge:
@@ -118,10 +122,14 @@ func (s *subject) add(now, minute int64, reading Reading) {
 	if s.running == nil {
 		s.running = &hour{}
 	}
+	if s.recent == nil {
+		s.recent = &recent{}
+	}
+	s.recent.add(minute, reading)
 	s.last = now
 	for f, value := range reading {
 		if bin, valid := binOf(Figure(f), value); valid {
-			s.running.minutes[f] |= 1 << minute
+			s.running.minutes[f] |= 1 << (minute % 60)
 			s.running.bins[f][bin] = min(s.running.bins[f][bin], mostInBin-1) + 1
 		}
 	}
@@ -146,10 +154,10 @@ func (s *subject) end(number int64) {
 	s.weeks[at], s.codes[at] = uint16(in), codes
 }
 
-// Hour is what is known of an hour of the week.
+// Hour is what is known of an hour of the week, or of a minute.
 type Hour struct {
 	Began   time.Time
-	Figures Reading // 95th percentiles
+	Figures Reading // 95th percentiles; of a minute averages
 }
 
 // Week is what is known of a guest, in the order of the hours of a week; of the node without a guest.

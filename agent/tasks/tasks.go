@@ -48,6 +48,8 @@ type Tasks struct {
 	Reading func(vm string) (read func(epoch uint64, devices *berthv1.Devices))
 	// Week is the weekly profile of a guest, or of the node if none is named. Package recorder implements it; nil: there are none.
 	Week func(guest string, now time.Time) []*berthv1.ProfileHour
+	// Minutes is the same of the last hour, minute by minute; nil: they are not known.
+	Minutes func(guest string, now time.Time) []*berthv1.ProfileHour
 	// Shared keeps what was seen of pools that are called shared; nil: nobody wants to know.
 	Shared *SharedPools
 	Logger hclog.Logger
@@ -71,7 +73,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	var locked bool
 	var devices *berthv1.Devices
 	var frozen bool
-	var week []*berthv1.ProfileHour
+	var week, minutes []*berthv1.ProfileHour
 	var err error
 	switch {
 	case task.GetGrow() != nil:
@@ -106,7 +108,11 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 		devices, err = t.devices(ctx, task.GetDevices())
 		frozen = err == nil && task.GetDevices().GetFrozen() && t.frozen(ctx, task.GetDevices().GetVmId())
 	case task.GetProfile() != nil && t.Week != nil:
-		week = t.Week(task.GetProfile().GetVmId(), time.Now())
+		now := time.Now()
+		week = t.Week(task.GetProfile().GetVmId(), now)
+		if t.Minutes != nil {
+			minutes = t.Minutes(task.GetProfile().GetVmId(), now)
+		}
 	default:
 		err = fmt.Errorf("%w: this agent does not know the task: upgrade it", hypervisor.ErrUnsupported)
 	}
@@ -115,7 +121,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	}
 	result = answer(task, err)
 	result.AllocatedBytes, result.DomainXml, result.Reached, result.Locked = allocated, described, reached, locked
-	result.Devices, result.Frozen, result.Profile = devices, frozen, week
+	result.Devices, result.Frozen, result.Profile, result.Minutes = devices, frozen, week, minutes
 	return result
 }
 

@@ -412,5 +412,12 @@ func TestAWeekIsTold(t *testing.T) {
 				t.Errorf("of %q: %v", guest, said)
 			}
 		}
+		b.tasks.Minutes = func(guest string, now time.Time) []*berthv1.ProfileHour {
+			return []*berthv1.ProfileHour{{CpuRatio: new(float64(len(guest))), BeganAt: timestamppb.New(now)}, {}}
+		}
+		if said := b.tasks.Do(b.Context(), task(vmID), nil); len(said.GetProfile()) != 1 || len(said.GetMinutes()) != 2 ||
+			said.GetMinutes()[0].GetCpuRatio() != float64(len(vmID)) {
+			t.Errorf("with minutes: %v", said)
+		}
 	})
 }

@@ -7,9 +7,18 @@ import (
 	"berth/shared/domxml/guard"
 )
 
-// Held is what an identity may put onto hosts of clusters that permit it too, as a setting has it: all, none or a list. Of operators that
-// an earlier release wrote down nobody has said it: they have what they had then.
+// Held is what an identity may put onto hosts of clusters that permit it too, as a setting has it: all, none or a list. One that came back
+// with a backup has none until it is confirmed: what it had may have been taken since.
 func Held(identity *model.Identity) string {
+	if identity.Unconfirmed != "" {
+		return guard.None
+	}
+	return OnceConfirmed(identity)
+}
+
+// OnceConfirmed is Held of an identity as soon as nobody waits for a word on it. Of operators that an earlier release wrote down nobody has
+// said what they may: they have what they had then.
+func OnceConfirmed(identity *model.Identity) string {
 	switch {
 	case identity.Kind != model.IdentityOperator || !identity.Live():
 		return guard.None
@@ -22,7 +31,7 @@ func Held(identity *model.Identity) string {
 // Undecided are the names of the operators that have every permission because nobody has said which.
 func Undecided(identities []model.Identity) (names []string) {
 	for i := range identities {
-		if one := &identities[i]; one.Kind == model.IdentityOperator && one.Live() && one.Permit == "" {
+		if one := &identities[i]; one.Kind == model.IdentityOperator && one.Live() && one.Unconfirmed == "" && one.Permit == "" {
 			names = append(names, one.Name)
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"berth/coordinator/authorities"
-	"berth/coordinator/model"
+	"berth/coordinator/state"
 	"berth/shared/destination"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
@@ -48,7 +49,7 @@ func (c certifier) CertifyHypervisor(
 	lists := authorities.OfHypervisors(s.Records.Snapshot()) // with what that has led to, if it is applied already
 	from := addressOf(request.Peer())
 	addresses := hypervisorAddresses(node.Name, request.Msg.GetMigrationUri(), from)
-	response := &berthv1.CertifyHypervisorResponse{Names: namesOf(snapshot.Nodes())}
+	response := &berthv1.CertifyHypervisorResponse{Names: s.names.of(snapshot)}
 	for _, part := range []struct {
 		purpose         pki.Purpose
 		request         []byte
@@ -150,12 +151,30 @@ func (c certifier) dataAddresses(addresses []string, node, asked string) []strin
 	return append(slices.Clone(addresses), asked)
 }
 
-// namesOf are the names of all nodes, in order.
-func namesOf(nodes []model.Node) []string {
-	names := make([]string, 0, len(nodes))
-	for i := range nodes {
-		names = append(names, nodes[i].Name)
+// names are those of all nodes. Every node of a fleet asks for them, so they are gathered once for as long as no node comes, goes or
+// changes. The zero value is ready.
+type names struct {
+	mu     sync.Mutex
+	at     *state.Snapshot // as of which they are; nil: they were not gathered yet
+	sorted []string
+}
+
+// of are the names of all nodes of a snapshot, in order. Nobody changes the list.
+func (n *names) of(snapshot *state.Snapshot) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.at != nil {
+		changed, known := snapshot.Since(n.at)
+		if known && !slices.ContainsFunc(changed, func(one state.Change) bool { return one.Table == state.Nodes }) {
+			n.at = snapshot
+			return n.sorted
+		}
 	}
-	slices.Sort(names)
-	return names
+	sorted := make([]string, 0, snapshot.CountNodes())
+	for node := range snapshot.SharedNodes() {
+		sorted = append(sorted, node.Name)
+	}
+	slices.Sort(sorted)
+	n.at, n.sorted = snapshot, sorted
+	return sorted
 }

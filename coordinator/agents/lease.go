@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"berth/coordinator/evidence"
@@ -84,12 +83,15 @@ func (s *Server) due() map[*session]*berthv1.Lease {
 	}
 	s.mu.Unlock()
 	snapshot, due := s.Records.Snapshot(), map[*session]*berthv1.Lease{}
-	guarded := sync.OnceValue(evidence.Moment{Records: snapshot, At: time.Now()}.Guarded) // only where watchdogs are
+	guards := evidence.Moment{Records: snapshot, At: time.Now()}.Guards()
 	for _, x := range open {
-		node, enrolled := snapshot.Node(x.node)
-		leased := node.Fence.Method == model.FenceWatchdog && x.lives(&node, guarded()[x.node]) && !node.Fenced()
+		node := snapshot.SharedNode(x.node)
+		watched := node != nil && node.Fence.Method == model.FenceWatchdog
+		if node == nil || !watched && !x.armed.Load() {
+			continue // as nearly all are where nodes have fence devices
+		}
+		leased := watched && x.lives(node, guards(x.node)) && !node.Fenced()
 		switch taken := x.taken.Load(); {
-		case !enrolled:
 		case leased && !x.armed.Load() && len(capability.Lacks(x.knows, leaseMessage)) > 0: // it would arm what proves nothing
 		case leased && taken > 0:
 			due[x] = &berthv1.Lease{Sequence: taken}

@@ -81,6 +81,7 @@ type Server struct {
 	stopping chan struct{}
 	stop     sync.Once
 	streams  streams
+	names    names
 
 	mu       sync.Mutex
 	term     uint64 // 0: this member does not lead

@@ -60,7 +60,7 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
 				Locked: result.GetLocked(), Devices: inventory.DevicesFrom(result.GetDevices()),
-				Frozen: result.GetFrozen(), Profile: wire.ProfileFrom(result.GetProfile()),
+				Frozen: result.GetFrozen(), Profile: wire.ProfileFrom(result.GetProfile()), Minutes: wire.ProfileFrom(result.GetMinutes()),
 			}, nil
 		case <-taken:
 			late.Stop()

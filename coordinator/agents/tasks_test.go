@@ -161,11 +161,14 @@ func TestAWeekOnTheWire(t *testing.T) {
 		a.finish(&berthv1.TaskResult{Id: task.GetId(), Done: true, Profile: []*berthv1.ProfileHour{
 			{BeganAt: timestamppb.New(began), CpuRatio: new(0.5), MemoryBytes: new(int64(7))},
 			{BeganAt: timestamppb.New(began), VcpuDelayRatio: new(0.1)},
-		}})
+		}, Minutes: []*berthv1.ProfileHour{{BeganAt: timestamppb.New(began.Add(time.Minute)), CpuRatio: new(0.25)}}})
 		got := <-ended
 		want := []profile.Hour{{Began: began, CPU: new(0.5), Memory: new(units.Bytes(7))}, {Began: began, Delay: new(0.1)}}
 		if diff := cmp.Diff(want, got.done.Profile); diff != "" || got.err != nil {
 			t.Errorf("%v\n%s", got.err, diff)
+		}
+		if diff := cmp.Diff([]profile.Hour{{Began: began.Add(time.Minute), CPU: new(0.25)}}, got.done.Minutes); diff != "" {
+			t.Error(diff)
 		}
 		_, err := r.Perform(t.Context(), "n2", lead.Task{Profile: &lead.ProfileOf{}})
 		var refused *lead.TaskError

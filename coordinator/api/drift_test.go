@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
+	"berth/shared/units"
 )
 
 // What was found on top of a disk, and what somebody has changed while a guest ran, is given up by nobody who was not told what is lost.
@@ -75,4 +76,92 @@ func TestRevertingNamesWhatIsLost(t *testing.T) {
 	}
 	wantRefusal(t, revert("plain", true), rpc.Conflict, "vm/plain")
 	wantRefusal(t, revert("mail", true), rpc.NotFound, "vm/mail")
+}
+
+// What somebody has made of a VM's size with virsh is in its record once somebody accepts it, in a document as well. There is nothing to be
+// reverted: until then the next start has the size of the record. What was set with Berth for that is no change beside it.
+func TestASizeIsAccepted(t *testing.T) {
+	d := newDeclarer(t)
+	d.m.addNode("n1", "hv1")
+	spec := model.VMSpec{Memory: units.GiB, VCPUs: 2, MaxMemory: 4 * units.GiB, MaxVCPUs: 8}
+	document := "<domain type='kvm'><name>doc</name><memory unit='GiB'>1</memory><vcpu current='2'>8</vcpu></domain>"
+	numa := "<domain type='kvm'><name>doc</name><memory unit='GiB'>1</memory><vcpus><vcpu id='0' enabled='yes'/></vcpus>" +
+		"<vcpu>2</vcpu></domain>"
+	waits := []model.PendingChange{{Field: model.VCPUsField, Was: "2", Next: "3", By: "operator/bob"}}
+	var domains []*berthv1.Domain
+	for _, vm := range []model.VM{
+		{ID: "v1", Name: "web", Spec: spec, Ballooned: true},
+		{ID: "v2", Name: "plain", Spec: spec},
+		{ID: "v3", Name: "doc", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 2, XML: document}},
+		{ID: "v4", Name: "parts", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 2, XML: numa}},
+		{ID: "v5", Name: "set", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 3}, Pending: waits},
+	} {
+		vm.Desired, vm.Holder, vm.LastNode, vm.Epoch, vm.RanSize = model.Running, "n1", "n1", 3, model.Size{Memory: units.GiB, VCPUs: 2}
+		d.m.addVM(vm)
+		vcpus := int32(4)
+		if vm.Name == "plain" {
+			vcpus = 2
+		}
+		domains = append(domains, &berthv1.Domain{
+			Uuid: vm.ID, Name: vm.Name, State: berthv1.DomainState_DOMAIN_STATE_RUNNING, MemoryBytes: 4 << 30, Vcpus: vcpus, Managed: true, Epoch: 3,
+		})
+	}
+	session, err := d.m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Report(&berthv1.SessionRequest{Sequence: 2, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+		Node: &berthv1.NodeInventory{MemoryBytes: 64 << 30, Cpus: 16}, Domains: domains,
+	}}})
+	session.Report(&berthv1.SessionRequest{Sequence: 3, Message: &berthv1.SessionRequest_Telemetry{Telemetry: &berthv1.NodeTelemetry{
+		Domains: []*berthv1.DomainTelemetry{{Uuid: "v1", BalloonBytes: new(int64(3 << 30))}, {Uuid: "v2", BalloonBytes: new(int64(1 << 30))}},
+	}}})
+	shown := func(name string) *berthv1.VM {
+		t.Helper()
+		answer, err := d.client.GetVM(t.Context(), connect.NewRequest(&berthv1.GetVMRequest{Vm: name}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Msg.GetVm()
+	}
+	accept := func(vm string) error {
+		_, err := d.client.AcceptDrift(t.Context(), connect.NewRequest(&berthv1.AcceptDriftRequest{Vm: vm, RequestId: "accept " + vm}))
+		return err
+	}
+	revert := func(vm string) error {
+		_, err := d.client.RevertDrift(t.Context(), connect.NewRequest(&berthv1.RevertDriftRequest{Vm: vm, RequestId: "revert " + vm}))
+		return err
+	}
+	if is := shown("web"); is.GetRunning().GetVcpus() != 4 || is.GetRunning().GetMemoryBytes() != 3<<30 || len(is.GetNextStart()) != 2 {
+		t.Errorf("it is shown with %v, and at its next start %v", is.GetRunning(), is.GetNextStart())
+	}
+	err = revert("web")
+	wantRefusal(t, err, rpc.Conflict, "vm/web")
+	if next := rpc.Detail(err).GetNextStep(); !strings.Contains(next, "berth vm set web --memory 1073741824 --vcpus 2 --now") {
+		t.Errorf("its next step is %q", next)
+	}
+	for _, name := range []string{"web", "doc"} {
+		if err := accept(name); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	web, _ := d.m.store.Snapshot().VM("v1")
+	if web.NextSize() != (model.Size{Memory: 3 * units.GiB, VCPUs: 4}) || web.RanSize != web.NextSize() || web.Pending != nil {
+		t.Errorf("its record says %+v, ran %+v, and waits for %+v", web.NextSize(), web.RanSize, web.Pending)
+	}
+	if is := shown("web"); len(is.GetNextStart()) != 0 || is.GetRunning().GetVcpus() != 4 {
+		t.Errorf("it was accepted, and at its next start %v", is.GetNextStart())
+	}
+	if doc, _ := d.m.store.Snapshot().VM("v3"); doc.Spec.VCPUs != 4 || !strings.Contains(doc.Spec.XML, "<vcpu current='4'>8</vcpu>") {
+		t.Errorf("its document has %s", doc.Spec.XML)
+	}
+	err = accept("parts")
+	wantRefusal(t, err, rpc.Conflict, "vm/parts")
+	if next := rpc.Detail(err).GetNextStep(); !strings.Contains(next, "berth vm edit parts") {
+		t.Errorf("its next step is %q", next)
+	}
+	for _, name := range []string{"plain", "set"} {
+		wantRefusal(t, accept(name), rpc.Conflict, "vm/"+name)
+		wantRefusal(t, revert(name), rpc.Conflict, "vm/"+name)
+	}
 }

@@ -202,6 +202,21 @@ func TestWithoutAQuorum(t *testing.T) {
 	if err != nil || seen.Msg.GetNodesUp() != 1 || seen.Msg.HeardSeconds != nil {
 		t.Fatalf("with a leader: %v, %v", seen, err)
 	}
+	known := last.store.Snapshot()
+	reporter := berthv1connect.NewMemberServiceClient(c.as(pki.RolePeer, last.id, last.record.Name), lead.url())
+	told, err := reporter.Report(t.Context(), connect.NewRequest(&berthv1.ReportRequest{}))
+	c.check(err)
+	if told.Msg.GetHeardIndex() < known.Index() {
+		t.Errorf("it was told of nodes of %d, and knew those of %d", told.Msg.GetHeardIndex(), known.Index())
+	}
+	last.api.queryCalls.keeper.Keep(told.Msg.GetHeard(), told.Msg.GetHeardDigest(), last.now(), known)
+	again, err := reporter.Report(t.Context(), connect.NewRequest(&berthv1.ReportRequest{HeardDigest: told.Msg.GetHeardDigest()}))
+	if c.check(err); told.Msg.GetHeard() == nil || again.Msg.GetHeard() != nil || again.Msg.GetHeardDigest() != told.Msg.GetHeardDigest() {
+		t.Errorf("it was told %v, and then %v", told.Msg, again.Msg)
+	}
+	lead.addNode("n3", "hv3") // nothing is told of it any more
+	lead.stand()
+	c.eventually("the last one has its record", func() bool { return last.store.Snapshot().HasNode("n3") })
 	for _, m := range c.members {
 		if m != last {
 			m.kill()
@@ -226,8 +241,15 @@ func TestWithoutAQuorum(t *testing.T) {
 	if err != nil || !status.Msg.GetStale() || status.Msg.GetLeader() != "" || len(status.Msg.GetMembers()) != 3 {
 		t.Fatalf("the stale status: %v, %v", status, err)
 	}
-	if known := status.Msg; known.GetNodesUp() != 1 || known.GetNodesTotal() != 2 || known.GetHeardSeconds() != 40 {
+	if known := status.Msg; known.GetNodesUp() != 1 || known.GetNodesTotal() != 3 || known.GetHeardSeconds() != 40 {
 		t.Errorf("what was up is told as %v", known)
+	}
+	nodes, err := client.LastKnownNodes(t.Context(), connect.NewRequest(&berthv1.ListNodesRequest{}))
+	const up = berthv1.NodeState_NODE_STATE_UP
+	if c.check(err); len(nodes.Msg.GetNodes()) != 3 || nodes.Msg.GetLastKnown().GetAgeSeconds() != 40 ||
+		nodes.Msg.GetNodes()[0].GetState() != up || nodes.Msg.GetNodes()[1].GetState() == up ||
+		nodes.Msg.GetNodes()[2].GetState() != berthv1.NodeState_NODE_STATE_UNSPECIFIED {
+		t.Errorf("the nodes are %v", nodes.Msg)
 	}
 	if !slices.ContainsFunc(status.Msg.GetProblems(), func(line string) bool { return strings.Contains(line, "no leader") }) {
 		t.Errorf("its problems: %q", status.Msg.GetProblems())

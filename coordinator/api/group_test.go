@@ -181,8 +181,16 @@ func TestGroups(t *testing.T) {
 				CreatedAt: d.m.now(),
 			}},
 		})
-		if !d.showGroup("pair").GetStatus().GetHolds() {
+		if status := d.showGroup("pair").GetStatus(); !status.GetHolds() {
 			t.Error("where it goes does not count")
+		}
+		// One that was broken holds since the move that mends it, as soon as somebody asks.
+		record, _ := d.m.store.Snapshot().ResourceByName(model.KindGroup, "pair")
+		record.BrokenSince = d.m.now().Add(-time.Hour)
+		d.m.propose(state.Command{Kind: "test", Expect: []state.Expectation{answer.ExpectResource(record)}, Resources: []model.Resource{record}})
+		op, _ := d.m.store.Snapshot().Operation("o1")
+		if status := d.showGroup("pair").GetStatus(); !status.GetHeldSince().AsTime().Equal(op.CreatedAt) {
+			t.Errorf("while it is mended it holds since %v, the move began %s", status.GetHeldSince(), op.CreatedAt)
 		}
 	})
 

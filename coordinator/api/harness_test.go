@@ -73,6 +73,7 @@ type coordinator struct {
 	files     pki.Files
 	store     *state.Store
 	consensus *consensus.Consensus
+	log       *entries
 	inventory *inventory.Store
 	control   *fakeControl
 	api       *Server
@@ -150,6 +151,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		for range m.consensus.Leadership() {
 		}
 	}()
+	m.log = &entries{Consensus: m.consensus}
 	m.inventory = inventory.New(m.now, hclog.NewNullLogger())
 	asPeer, err := pki.ClientConfig(m.files, pki.RolePeer)
 	c.check(err)
@@ -159,7 +161,7 @@ func (c *cloud) start(name string, first bool) *coordinator {
 	m.api = New(Config{
 		Config: answer.Config{
 			Self: m.id, SelfName: name, Vault: vault, Hypervisors: keyring.New(nil), Store: m.store,
-			Consensus: m.consensus, Inventory: m.inventory, Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
+			Consensus: m.log, Inventory: m.inventory, Transport: rpc.NewHTTPClient(asPeer).Transport, Now: m.now, Log: hclog.NewNullLogger(),
 		},
 		Control:    m.control,
 		Imports:    m.imports,
@@ -177,6 +179,21 @@ func (c *cloud) start(name string, first bool) *coordinator {
 		}
 	}()
 	return m
+}
+
+// entries is the log as the API has it. A test puts something before the next entry of a kind: it was made without knowing of that.
+type entries struct {
+	*consensus.Consensus
+	kind   string
+	before func()
+}
+
+func (e *entries) Propose(ctx context.Context, command state.Command) (state.Result, error) {
+	if before := e.before; before != nil && command.Kind == e.kind {
+		e.before = nil
+		before()
+	}
+	return e.Consensus.Propose(ctx, command)
 }
 
 func (m *coordinator) now() time.Time {
@@ -426,7 +443,7 @@ type fakeControl struct {
 	deleteImage func(volumes.DeleteImage) error
 	spread      func(customer string) (plans.Spread, error)
 	console     func(ctx context.Context, vm string, force bool, stream io.ReadWriteCloser) error
-	week        func(nodes []string, vm string) (hours []profile.Hour, silent []string)
+	week        func(nodes []string, vm string) (told profile.Told, silent []string)
 
 	fence        func(fencing.FenceNode) (model.Node, error)
 	power        func(node string) ([]bool, error)
@@ -447,7 +464,7 @@ func (f *fakeControl) Document(_ context.Context, vm model.VM) (text, node strin
 	return "<domain><!-- " + vm.Name + " as it runs --></domain>", "hv1", nil
 }
 
-func (f *fakeControl) Week(_ context.Context, nodes []string, vm string) (hours []profile.Hour, silent []string) {
+func (f *fakeControl) Week(_ context.Context, nodes []string, vm string) (told profile.Told, silent []string) {
 	return f.week(nodes, vm)
 }
 

@@ -92,18 +92,37 @@ func (s *nodeCalls) ListNodes(
 	if err != nil {
 		return nil, err
 	}
-	filter, err := p.FilterOf(request.Msg.GetFilter(), nodeFilters(p))
+	return nodeList(p, nil, request.Msg, page, s.node)
+}
+
+// LastKnownNodes answers as ListNodes, with what this member last knew.
+func (s *nodeCalls) LastKnownNodes(
+	_ context.Context, request *connect.Request[berthv1.ListNodesRequest],
+) (*connect.Response[berthv1.ListNodesResponse], error) {
+	page, err := answer.PageOf(request.Msg, answer.MaxList)
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked()}
+	p, known := s.lastKnown()
+	return nodeList(p, known, request.Msg, page, nodeMessage)
+}
+
+func nodeList(
+	p *answer.Moment, known *berthv1.LastKnown, asked *berthv1.ListNodesRequest, page answer.Page,
+	of func(*answer.Moment, string) *berthv1.Node,
+) (*connect.Response[berthv1.ListNodesResponse], error) {
+	filter, err := p.FilterOf(asked.GetFilter(), nodeFilters(p))
+	if err != nil {
+		return nil, err
+	}
+	response := &berthv1.ListNodesResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked(), LastKnown: known}
 	response.Nodes, response.NextPageToken = answer.PickFrom(p.SharedNodesFrom(page.After), page,
 		func(node *model.Node) string { return node.Name },
 		func(node *model.Node) (*berthv1.Node, bool) {
 			if !filter.Labelled(node.Labels) {
 				return nil, false
 			}
-			message := wire.Brief(s.node(p, node.ID))
+			message := wire.Brief(of(p, node.ID))
 			return message, filter.Is(nodeStates(message)...)
 		})
 	return connect.NewResponse(response), nil

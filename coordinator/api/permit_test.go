@@ -251,13 +251,6 @@ func TestAnOperatorThatIsLetInHasWhatItsTokenGives(t *testing.T) {
 	if got := login(carol, "host-devices,host-paths", taken); got != "host-paths" {
 		t.Errorf("a token of one from whom half was taken gives %s", got)
 	}
-	revoked := func() {
-		_, err := admin.RevokeIdentity(t.Context(), connect.NewRequest(&berthv1.RevokeIdentityRequest{Identity: "carol", RequestId: "r"}))
-		c.check(err)
-	}
-	if got := login(carol, "host-paths", revoked); got != guard.None {
-		t.Errorf("a token of one who was revoked gives %s", got)
-	}
 }
 
 // What is taken from somebody is gone at the next call, whichever coordinator that goes to.

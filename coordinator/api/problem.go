@@ -101,20 +101,17 @@ func (p problems) duplicates() []string {
 // sameHosts are nodes whose libvirt has the host UUID of another one: libvirt refuses to migrate between them. At enrolment it
 // is refused; it may change afterwards.
 func (p problems) sameHosts() []string {
-	first, others := make(map[string]string, p.View().Nodes.Len()), make(map[string][]string)
-	for _, view := range p.View().Nodes.All() {
-		uuid := strings.ToLower(p.Soft.Inventory(view.Node.ID).GetHostUuid())
-		switch _, taken := first[uuid]; {
-		case uuid == "":
-		case taken:
-			others[uuid] = append(others[uuid], view.Node.Name)
-		default:
-			first[uuid] = view.Node.Name
-		}
-	}
 	var lines []string
-	for uuid, nodes := range others {
-		nodes = append(nodes, first[uuid])
+	for uuid, ids := range p.Soft.SameHosts() {
+		var nodes []string
+		for _, id := range ids {
+			if node, known := p.Node(id); known {
+				nodes = append(nodes, node.Name)
+			}
+		}
+		if len(nodes) < 2 {
+			continue
+		}
 		slices.Sort(nodes)
 		lines = append(lines, fmt.Sprintf("nodes %s have the same host UUID %s, and nothing can migrate between them: "+
 			"give one another host_uuid in libvirtd.conf, and restart its libvirtd",

@@ -37,13 +37,13 @@ func TestAProfileIsAskedOfTheNodes(t *testing.T) {
 	}
 	var asked string
 	silent := 0
-	d.m.control.week = func(nodes []string, vm string) ([]profile.Hour, []string) {
+	d.m.control.week = func(nodes []string, vm string) (profile.Told, []string) {
 		asked = strings.Join(nodes, " ") + " of " + vm
 		hours := []profile.Hour{{Began: at, Node: "hv1", CPU: new(1.5), Memory: new(units.Bytes(1 << 30))}}
 		if silent > 0 {
-			return hours[min(silent-1, 1):], nodes[:silent]
+			return profile.Told{Hours: hours[min(silent-1, 1):]}, nodes[:silent]
 		}
-		return hours, nil
+		return profile.Told{Hours: hours, Minutes: []profile.Hour{{Began: at.Add(time.Minute), Node: "hv1", CPU: new(0.5)}}}, nil
 	}
 	ask := func(request *berthv1.ProfileRequest) (*berthv1.ProfileResponse, error) {
 		answer, err := d.client.Profile(t.Context(), connect.NewRequest(request))
@@ -59,6 +59,10 @@ func TestAProfileIsAskedOfTheNodes(t *testing.T) {
 	if hours := told.GetHours(); told.GetVm() != "web" || len(hours) != 1 || hours[0].GetNode() != "hv1" || hours[0].GetCpuRatio() != 1.5 ||
 		hours[0].GetMemoryBytes() != 1<<30 || hours[0].VcpuDelayRatio != nil || !hours[0].GetBeganAt().AsTime().Equal(at) {
 		t.Errorf("told was %v", told)
+	}
+	if minutes := told.GetMinutes(); len(minutes) != 1 || minutes[0].GetCpuRatio() != 0.5 || minutes[0].MemoryBytes != nil ||
+		!minutes[0].GetBeganAt().AsTime().Equal(at.Add(time.Minute)) {
+		t.Errorf("of the last hour told was %v", minutes)
 	}
 	told, err = ask(&berthv1.ProfileRequest{Node: "hv3"})
 	if err != nil || asked != "n3 of " || told.GetNode() != "hv3" || len(told.GetHours()) != 1 {

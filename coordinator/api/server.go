@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -9,10 +10,12 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/api/answer"
+	"berth/coordinator/api/capacities"
 	"berth/coordinator/api/estates"
 	"berth/coordinator/api/explain"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/guests"
+	"berth/coordinator/api/lastknown"
 	"berth/coordinator/api/members"
 	"berth/coordinator/api/profiles"
 	"berth/coordinator/api/refusal"
@@ -84,18 +87,19 @@ type Config struct {
 	Keeper     *gate.Keeper // asks who counts
 	Console    func() sessions.Place
 	Webhooks   webhooks.Config
+	LastKnown  *lastknown.Keeper // what the leader told last; nil: nothing ever is
 }
 
 // The handlers of each noun are a type of their own. Together they are the services.
 type (
 	nodeCalls struct {
-		*answer.Source
+		knowing
 		Control    Control
 		Disconnect func(node, reason string)
 	}
 
 	vmCalls struct {
-		*answer.Source
+		knowing
 		Control Control
 	}
 
@@ -107,10 +111,9 @@ type (
 
 	// queryCalls tell why things are as they are, and what happened.
 	queryCalls struct {
-		*answer.Source
+		knowing
 		Control Control
 		Removed func() []evidence.Removed
-		heard   *heard
 	}
 )
 
@@ -131,6 +134,7 @@ type Server struct {
 	guests.ActCalls
 	guests.DocumentCalls
 	profiles.ProfileCalls
+	capacities.CapacityCalls
 	explain.DecisionCalls
 	sessionCalls
 	webhooks.WebhookCalls
@@ -149,15 +153,17 @@ var (
 // New makes a Server.
 func New(config Config) *Server {
 	source, control := answer.NewSource(config.Config), config.Control
+	knowing := knowing{Source: source, keeper: cmp.Or(config.LastKnown, &lastknown.Keeper{})}
 	return &Server{
-		nodeCalls:     nodeCalls{Source: source, Control: control, Disconnect: config.Disconnect},
-		vmCalls:       vmCalls{Source: source, Control: control},
+		nodeCalls:     nodeCalls{knowing: knowing, Control: control, Disconnect: config.Disconnect},
+		vmCalls:       vmCalls{knowing: knowing, Control: control},
 		planCalls:     planCalls{Source: source, Control: control},
-		queryCalls:    queryCalls{Source: source, Control: control, Removed: config.Removed, heard: &heard{}},
+		queryCalls:    queryCalls{knowing: knowing, Control: control, Removed: config.Removed},
 		Calls:         members.Calls{Source: source},
 		DeviceCalls:   guests.DeviceCalls{Source: source},
 		DocumentCalls: guests.DocumentCalls{Source: source, Control: control},
 		ProfileCalls:  profiles.ProfileCalls{Source: source, Control: control},
+		CapacityCalls: capacities.CapacityCalls{Source: source},
 		ActCalls:      guests.ActCalls{Source: source, Control: control},
 		DecisionCalls: explain.DecisionCalls{Source: source, Control: control},
 		WebhookCalls:  webhooks.Of(source, config.Webhooks),

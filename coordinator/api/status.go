@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -44,11 +42,7 @@ func (s *queryCalls) Status(
 	case gate.CallerOf(ctx).Forwarded:
 		return nil, gate.NotLeader()
 	default:
-		relayed, err := gate.Relay(ctx, s.Forward, request.Msg, berthv1connect.BerthServiceClient.Status)
-		if err == nil {
-			s.heard.keep(relayed.Msg, s.Now())
-		}
-		return relayed, err
+		return gate.Relay(ctx, s.Forward, request.Msg, berthv1connect.BerthServiceClient.Status)
 	}
 	p, err := s.Verified(ctx)
 	if err != nil {
@@ -61,47 +55,24 @@ func (s *queryCalls) Status(
 	status.Problems = slices.Concat(
 		s.fenceProblems(p), s.authorityProblems(p.At), removed, locks, problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
 	)
-	s.heard.keep(status, s.Now())
 	return connect.NewResponse(status), nil
 }
 
-// heard is what the nodes told last, as far as a status of the leader has passed through this member. It is for the time without a leader.
-type heard struct {
-	mu                  sync.Mutex
-	at                  time.Time // zero: nothing has passed
-	nodesUp, vmsRunning int32
-}
-
-func (h *heard) keep(status *berthv1.StatusResponse, at time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at, h.nodesUp, h.vmsRunning = at, status.GetNodesUp(), status.GetVmsRunning()
-}
-
-// tell puts what was heard into the status of a member that does not lead, instead of what it hears itself, which is nothing.
-func (h *heard) tell(status *berthv1.StatusResponse, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	status.NodesUp, status.VmsRunning = h.nodesUp, h.vmsRunning
-	if !h.at.IsZero() {
-		age := max(now.Sub(h.at), 0).Seconds()
-		status.HeardSeconds = &age
-	}
-}
-
 func (s *queryCalls) staleStatus() *berthv1.StatusResponse {
-	p := s.Present()
+	p, known := s.lastKnown()
 	coordinators := members.Messages(s.Source, p)
 	status := s.status(p, coordinators)
-	status.Stale = true
+	status.Stale, status.LastKnown = true, known
+	if known != nil && !known.GetRecordsOnly() {
+		status.HeardSeconds = new(known.GetAgeSeconds())
+	}
 	if !gate.IsMember(p.Snapshot, s.Self) {
 		status.Problems = append(status.Problems, refusal.Removed(rpc.Unavailable, s.SelfName).Message())
 	}
 	if status.GetLeader() == "" {
 		status.Problems = append(status.Problems, "this coordinator knows no leader: nothing can be changed until there is one")
 	}
-	if !s.Consensus.IsLeader() {
-		s.heard.tell(status, s.Now())
+	if known != nil {
 		status.Problems = append(status.Problems, "which nodes are up and which VMs run is known to the leader only: here it is unknown")
 	}
 	status.Problems = append(status.Problems, slices.Concat(problems{p}.quarantine(s.Consensus.IsLeader()), problems{p}.parked())...)
@@ -136,6 +107,7 @@ func (s *queryCalls) status(p *answer.Moment, coordinators []*berthv1.Member) *b
 			status.NodesUp++
 		}
 	}
-	status.VmsRunning = int32(p.View().Running())
+	running, untold := p.View().Running()
+	status.VmsRunning, status.VmsUntold = int32(running), int32(untold)
 	return status
 }

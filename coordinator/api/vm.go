@@ -97,19 +97,37 @@ func (s *vmCalls) ListVMs(
 	if err != nil {
 		return nil, err
 	}
+	return vmList(p, nil, request.Msg, page)
+}
+
+// LastKnownVMs answers as ListVMs, with what this member last knew.
+func (s *vmCalls) LastKnownVMs(
+	_ context.Context, request *connect.Request[berthv1.ListVMsRequest],
+) (*connect.Response[berthv1.ListVMsResponse], error) {
+	page, err := answer.PageOf(request.Msg, answer.MaxList)
+	if err != nil {
+		return nil, err
+	}
+	p, known := s.lastKnown()
+	return vmList(p, known, request.Msg, page)
+}
+
+func vmList(
+	p *answer.Moment, known *berthv1.LastKnown, asked *berthv1.ListVMsRequest, page answer.Page,
+) (*connect.Response[berthv1.ListVMsResponse], error) {
 	vms := p.SharedVMsFrom(page.After)
-	if ref := request.Msg.GetNode(); ref != "" {
+	if ref := asked.GetNode(); ref != "" {
 		node, err := p.NamedNode(ref)
 		if err != nil {
 			return nil, err
 		}
 		vms = p.SharedVMsOn(node.ID)
 	}
-	filter, err := p.FilterOf(request.Msg.GetFilter(), p.OfVMs("VM", VMStates()))
+	filter, err := p.FilterOf(asked.GetFilter(), p.OfVMs("VM", VMStates()))
 	if err != nil {
 		return nil, err
 	}
-	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked()}
+	response := &berthv1.ListVMsResponse{SchemaVersion: wire.SchemaVersion, Filtered: filter.Asked(), LastKnown: known}
 	response.Vms, response.NextPageToken = answer.PickFrom(vms, page, func(vm *model.VM) string { return vm.Name },
 		func(shared *model.VM) (*berthv1.VM, bool) {
 			if !filter.In(shared.Holder) || !filter.Whose(shared) {

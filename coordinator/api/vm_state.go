@@ -106,10 +106,10 @@ func settledState(o vmObservation) (berthv1.VMState, model.Condition) {
 		}
 	case facts.Liveness == model.Unreachable:
 		return silent(answer.Because("node "+name+" is unreachable", facts.LivenessReason))
+	case facts.Liveness == model.Degraded: // its agent has said what ails it, perhaps before anything else
+		return silent(answer.Because("node "+name+" is degraded", facts.LivenessReason))
 	case !facts.Inventory:
 		return silent("node " + name + " has not reported to this leader yet")
-	case facts.Liveness == model.Degraded:
-		return silent(answer.Because("node "+name+" is degraded", facts.LivenessReason))
 	case !facts.DomainsKnown:
 		return silent("node " + name + " could not list its domains")
 	}

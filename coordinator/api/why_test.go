@@ -272,6 +272,45 @@ func TestCapacity(t *testing.T) {
 		}
 	})
 
+	t.Run("is counted with nodes that are not there", func(t *testing.T) {
+		for like, want := range map[string]int32{"": 4 + 2*3, "hv1": 4 + 2*3, "hv2": 4 + 2*1} { // hv1 is the first
+			answer, err := ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2, AddNodes: 2, AddLike: like})
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := like
+			if name == "" {
+				name = "hv1"
+			}
+			nodes := answer.GetNodes()
+			if answer.GetMore() != want || answer.Without == nil || answer.GetWithout() != 4 || len(nodes) != 4 ||
+				!strings.Contains(answer.GetAdded(), "as "+name+" is without its VMs: 16 CPUs") {
+				t.Errorf("like %s: capacity %v", like, answer)
+			}
+			for _, node := range nodes {
+				if added := strings.HasPrefix(node.GetNode(), name+"+"); node.GetAdded() != added || (node.GetNodeId() == "") != added {
+					t.Errorf("like %s: node %v", like, node)
+				}
+			}
+		}
+		answer, err := ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2, AddNodes: 1, AddMemoryBytes: 32 * gib})
+		if err != nil || answer.GetMore() != 4+7 { // 31 of 32 GiB have to exceed each VM plus what is there
+			t.Errorf("with another memory: %v, %v", answer, err)
+		}
+		answer, err = ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2, AddNodes: 1, Most: 3})
+		if err != nil || answer.GetMore() != 3 || !answer.GetAtLeast() || answer.Without != nil || answer.GetAdded() == "" {
+			t.Errorf("counted no further than asked: %v, %v", answer, err)
+		}
+		answer, err = ask(&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Cluster: "west", AddNodes: 1, AddLike: "hv2"})
+		if err != nil || answer.GetMore() == 0 || answer.GetWithout() != 0 {
+			t.Errorf("in a cluster without nodes: %v, %v", answer, err)
+		}
+		answer, err = ask(&berthv1.CapacityRequest{MemoryBytes: 4 * gib, Vcpus: 2})
+		if err != nil || answer.GetMore() != 4 || answer.Without != nil {
+			t.Errorf("nothing is kept of them: %v, %v", answer, err)
+		}
+	})
+
 	t.Run("is counted as far as asked", func(t *testing.T) {
 		if answer, err := ask(&berthv1.CapacityRequest{
 			MemoryBytes: 4 * gib, Vcpus: 2, Most: 2,
@@ -298,7 +337,16 @@ func TestCapacity(t *testing.T) {
 		"with a negative bound": {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Most: -1}, rpc.Invalid, ""},
 		"in no such cluster":    {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Cluster: "east"}, rpc.NotFound, "cluster/east"},
 		"in no such VDC":        {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Vdc: "test"}, rpc.NotFound, "vdc/test"},
-		"in two clusters":       {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Vdc: "prod", Cluster: "default"}, rpc.Invalid, "vdc/prod"},
+		"with -1 nodes more":    {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, AddNodes: -1}, rpc.Invalid, ""},
+		"with too many more":    {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, AddNodes: 1001}, rpc.Invalid, ""},
+		"with nodes of nothing": {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, AddNodes: 1, AddMemoryBytes: -1}, rpc.Invalid, ""},
+		"with nodes like none": {
+			&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, AddNodes: 1, AddLike: "hv9"}, rpc.NotFound, "node/hv9",
+		},
+		"with nodes like any": {
+			&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, AddNodes: 1, Cluster: "west"}, rpc.Invalid, "cluster/west",
+		},
+		"in two clusters": {&berthv1.CapacityRequest{MemoryBytes: gib, Vcpus: 1, Vdc: "prod", Cluster: "default"}, rpc.Invalid, "vdc/prod"},
 	} {
 		t.Run("is not told "+name, func(t *testing.T) {
 			_, err := ask(one.request)

@@ -238,6 +238,12 @@ func TestQuestionsSendWhatWasAsked(t *testing.T) {
 			"capacity --memory 4G --vcpus 2 --cluster prod --vdc v --most 10",
 			&berthv1.CapacityRequest{MemoryBytes: 4 * clitest.Gib, Vcpus: 2, Cluster: "prod", Vdc: "v", Most: 10},
 		},
+		{
+			"capacity --memory 4G --add-nodes 2:hv1 --add-memory 512G",
+			&berthv1.CapacityRequest{
+				MemoryBytes: 4 * clitest.Gib, Vcpus: 1, AddNodes: 2, AddLike: "hv1", AddMemoryBytes: 512 * clitest.Gib,
+			},
+		},
 		{"export --scenario --seed 7", &berthv1.ExportEstateRequest{Scenario: true, Seed: 7}},
 	} {
 		if said := w.Run(strings.Fields(c.line)...); said.Exit != term.Done {

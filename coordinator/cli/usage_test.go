@@ -252,8 +252,21 @@ func TestWrongUsage(t *testing.T) {
 		{"apply", "-f FILE is missing, - for the standard input", "usage: berth apply -f FILE [flags]"},
 		{"export --seed 7", "--seed is for --scenario", "usage: berth export [flags]"},
 		{"export --to=", "--to: FILE is missing", "usage: berth export [flags]"},
+		{"vm profile web1 --last week", "--last week: want hour or day", "usage: berth vm profile NAME [flags]"},
 		{"capacity", "--memory is missing: the size of such a VM", "usage: berth capacity --memory SIZE [flags]"},
 		{"capacity --memory 1G --vcpus 0", "--vcpus 0: want 1 to 4096", "usage: berth capacity --memory SIZE [flags]"},
+		{
+			"capacity --memory 1G --add-nodes x", "--add-nodes x: want NUMBER or NUMBER:LIKE, for instance 2:node1",
+			"usage: berth capacity --memory SIZE [flags]",
+		},
+		{
+			"capacity --memory 1G --add-memory 1T", "--add-memory is of added nodes: say with --add-nodes how many",
+			"usage: berth capacity --memory SIZE [flags]",
+		},
+		{
+			"capacity --memory 1G --add-nodes 1 --add-memory 0", "--add-memory 0: want a size, for instance 512G",
+			"usage: berth capacity --memory SIZE [flags]",
+		},
 		{"capacity --memory 1G --most -1", "--most -1: want 1 or more", "usage: berth capacity --memory SIZE [flags]"},
 
 		{"vm migrate web1", "say where to: --best or --to NODE", migrate},

@@ -83,7 +83,10 @@ func (c *Console) Handler() http.Handler {
 		"/nodes/{node}/plan": previewDrain,
 		"/vms/{vm}/week":     weekOfGuest,
 		"/nodes/{node}/week": weekOfNode,
+		"/vms/{vm}/day":      latelyOfGuest,
+		"/nodes/{node}/day":  latelyOfNode,
 		"/decisions/{id}":    showDecision,
+		"/capacity":          showRoom,
 		"/":                  notFound,
 	} {
 		mux.Handle("GET "+path, c.visited(screen, false))

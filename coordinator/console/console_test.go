@@ -19,6 +19,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/coordinator/cli/clitest"
 	"berth/coordinator/console"
@@ -106,11 +107,13 @@ func (h *hall) ask(method, path, cookie string, fields url.Values, header ...str
 // screens are all pages, each with something that it shows of the fake.
 var screens = map[string]string{
 	"/": "node3", "/nodes/node1": "web1", "/vms": "db1", "/vms?state=running": "web1",
-	"/vms?vm=web1": "Where it has been", "/vms/web1": "Why is it there?",
+	"/vms?vm=web1": "Where it has been", "/vms/web1": "Keys in force",
 	"/vms/web1/migrate": "Nothing is moved yet", "/moves": "Live migrations", "/operations/op1": "Phase", "/groups": "Wants",
+	"/capacity": "Memory of a VM", "/capacity?memory=4G&vcpus=2": "node3", "/capacity?memory=4G&add=2&like=node1&large=512G": "node1&#43;2",
 	"/plans": "Kind", "/plans/p1": "Moves", "/nodes/node1/plan": "Nothing is moved yet", "/events": "Time (UTC)",
-	"/decisions/d1": "Each node against each rule", "/vms/web1/week": "CPU (CPUs): the most is 4 CPUs, on Fri 14:00 (2026-11-20)",
-	"/nodes/node1/week": "CPU (%): the most is 25 %, on Fri 14:00 (2026-11-20)",
+	"/decisions/d1": "Each node against each rule", "/vms/web1/week": "The most is 4 CPUs, on Fri 14:00 (2026-11-20).",
+	"/nodes/node1/week": "The most is 25 %, on Fri 14:00 (2026-11-20).",
+	"/vms/web1/day":     "The most is 2.95 CPUs, at 11:59.", "/nodes/node1/day": "59 of 60 minutes are known",
 }
 
 var actions = []string{
@@ -134,7 +137,7 @@ func TestEachScreenShowsWhatTheAPISaysAndTheCommandThatDoes(t *testing.T) {
 			t.Errorf("%s is read again while somebody fills a form in", path)
 		}
 		if *keep != "" {
-			name := strings.NewReplacer("/", "_", "?", "_", "=", "_").Replace(path) + ".html"
+			name := strings.NewReplacer("/", "_", "?", "_", "=", "_", "&", "_").Replace(path) + ".html"
 			if err := os.WriteFile(filepath.Join(*keep, name), []byte(body), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -378,7 +381,7 @@ func TestHostileNamesStayText(t *testing.T) {
 			a.Problems = append(a.GetProblems(), script)
 		}
 	}
-	for _, path := range []string{"/", "/vms", "/vms/web1", "/vms/web1/week", "/events", "/vms/" + url.PathEscape(name)} {
+	for _, path := range []string{"/", "/vms", "/vms/web1", "/vms/web1/week", "/vms/web1/day", "/events", "/vms/" + url.PathEscape(name)} {
 		_, body := h.ask(http.MethodGet, path, "good", nil)
 		rest := strings.ToLower(strings.ReplaceAll(body, ownScript, ""))
 		if strings.Contains(rest, "<script") || !strings.Contains(body, html.EscapeString("<script>")) {
@@ -392,7 +395,7 @@ func TestAWeekIsATableOfFigures(t *testing.T) {
 	h := newHall(t)
 	_, body := h.ask(http.MethodGet, "/vms/web1/week", "good", nil)
 	for part, want := range map[string]int{
-		`<td class="shade8">4.0</td>`: 2, `<td class="shade0">0</td>`: 156 - 50, `<td class="shade0">?</td>`: 3*12 + 24,
+		`<td class="shade8">4.0</td>`: 2, `<td class="shade0">0</td>`: 156 - 50, `<td class="unknown">?</td>`: 3*12 + 24,
 		"<table": 3, "<tr": 3 * 8,
 		"node node3 does not tell what it has measured": 1, "156 of 168 hours of the week are known": 1,
 	} {
@@ -406,6 +409,57 @@ func TestAWeekIsATableOfFigures(t *testing.T) {
 	_, body = h.ask(http.MethodGet, "/nodes/node1/week", "good", nil)
 	if !strings.Contains(body, "0 of 168") || strings.Contains(body, "<table") {
 		t.Errorf("of a node that has measured nothing yet:\n%s", body)
+	}
+}
+
+// What is asked of the API, and the command that tells the same, are what the form says.
+func TestRoomIsAskedAsTheFormSays(t *testing.T) {
+	h := newHall(t)
+	_, body := h.ask(http.MethodGet, "/capacity?memory=4G&vcpus=2&cluster=west&add=2&like=node1&large=512G", "looks", nil)
+	const command = "berth capacity --memory 4G --vcpus 2 --cluster west --add-nodes 2:node1 --add-memory 512G"
+	for _, part := range []string{command, "<strong>34 more fit</strong>", "without the added nodes 12", "node1&#43;1 <span", "no labels"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("it does not say %q:\n%s", part, body)
+		}
+	}
+	asked := clitest.Asked[berthv1.CapacityRequest](h.fake)
+	if len(asked) != 1 || asked[0].GetMemoryBytes() != 4<<30 || asked[0].GetVcpus() != 2 || asked[0].GetCluster() != "west" ||
+		asked[0].GetAddNodes() != 2 || asked[0].GetAddLike() != "node1" || asked[0].GetAddMemoryBytes() != 512<<30 {
+		t.Errorf("asked was %v", asked)
+	}
+	for _, bad := range []string{"memory=x", "memory=4G&vcpus=x", "memory=4G&add=x", "memory=4G&add=-1", "memory=4G&add=1&large=x"} {
+		if answer, body := h.ask(http.MethodGet, "/capacity?"+bad, "good", nil); answer.StatusCode != http.StatusBadRequest ||
+			!strings.Contains(body, "write 4G") {
+			t.Errorf("%s: %d", bad, answer.StatusCode)
+		}
+	}
+}
+
+// The last hour and day are a line with a gap where nothing is known, and the same as a table.
+func TestTheLastHourAndDayAreLinesAndTables(t *testing.T) {
+	h := newHall(t)
+	_, body := h.ask(http.MethodGet, "/vms/web1/day", "looks", nil)
+	for part, want := range map[string]int{
+		"<svg": 2 + 3, "<polyline": 2*2 + 3, "<tr": 1 + 60 + 1 + 24, "Nothing of it is known.": 1, // the delay of minutes
+		"59 of 60 minutes are known": 1, "24 of 24 hours are known": 1,
+		`<th scope="row">2026-11-21 11:43</th><td class="number">unknown</td><td class="number">unknown</td><td class="number">unknown</td>`: 1,
+		`<th scope="row">2026-11-21 11:44</th><td class="number">2.2</td>`:                                                                   1,
+		"berth vm profile web1 --last hour": 1, "node node3 does not tell what it has measured": 1,
+	} {
+		if got := strings.Count(body, part); got != want {
+			t.Errorf("%s is there %d times, want %d", part, got, want)
+		}
+	}
+	h.fake.OnProfile = func(r *berthv1.ProfileRequest) (*berthv1.ProfileResponse, error) {
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		return &berthv1.ProfileResponse{Node: r.GetNode(), Minutes: []*berthv1.ProfileHour{
+			{BeganAt: timestamppb.New(now.Add(-30 * time.Minute)), CpuRatio: new(0.0)},
+		}}, nil
+	}
+	_, body = h.ask(http.MethodGet, "/nodes/node1/day", "good", nil)
+	if !strings.Contains(body, `class="alone" d="M305.0 100.0h.01"`) || strings.Contains(body, "NaN") ||
+		!strings.Contains(body, "The most is 0 %") || !strings.Contains(body, "0 of 24 hours are known") {
+		t.Errorf("of one minute:\n%s", body)
 	}
 }
 

@@ -49,18 +49,19 @@ func listGuests(v *visit) (*page, error) {
 			shown.Filtered = true
 		}
 	}
-	answer, err := v.API.ListVMs(v.ctx, connect.NewRequest(&berthv1.ListVMsRequest{PageToken: v.asked("page"), Filter: filter}))
+	answer, err := listVMs(v, &berthv1.ListVMsRequest{PageToken: v.asked("page"), Filter: filter})
 	if err != nil {
 		return nil, err
 	}
-	shown.VMs = answer.Msg.GetVms()
+	shown.VMs = answer.GetVms()
 	slices.SortStableFunc(shown.VMs, func(a, b *berthv1.VM) int { return lacking(a.GetCondition() != "") - lacking(b.GetCondition() != "") })
-	if token := answer.Msg.GetNextPageToken(); token != "" {
+	if token := answer.GetNextPageToken(); token != "" {
 		next := v.request.URL.Query()
 		next.Set("page", token)
 		shown.Next = "/vms?" + next.Encode()
 	}
-	return &page{name: "guests", Title: "VMs", Here: "vms", Command: command, Body: shown}, nil
+	made := &page{name: "guests", Title: "VMs", Here: "vms", Command: command, Body: shown}
+	return made.date(answer.GetLastKnown()), nil
 }
 
 // showGuestNamed is what the search leads to.
@@ -83,6 +84,9 @@ type guestPage struct {
 	StaysNot  string
 	Events    []*berthv1.Event
 	EventsNot string
+	Keys      []*berthv1.CompiledKey // in force; system keys first
+	KeysNot   string
+	Console   string // command that opens its serial console
 	Runs      bool
 	Stopped   bool
 }
@@ -91,12 +95,16 @@ type guestPage struct {
 func showGuest(v *visit) (*page, error) {
 	name := v.path("vm")
 	answer, err := v.API.GetVM(v.ctx, connect.NewRequest(&berthv1.GetVMRequest{Vm: name}))
+	if err != nil && leaderless(err) {
+		return lastGuestPage(v, name)
+	}
 	if err != nil {
 		return nil, err
 	}
 	vm := answer.Msg.GetVm()
 	shown := guestPage{
 		VM: vm, Operation: answer.Msg.GetOperation(), Refused: answer.Msg.GetNextStartRefused(), Gaps: answer.Msg.GetHaGaps(),
+		Console: "berth vm console " + quoted(vm.GetName()),
 		Stopped: vm.GetState() == berthv1.VMState_VM_STATE_STOPPED,
 		Runs:    vm.GetState() == berthv1.VMState_VM_STATE_RUNNING,
 	}
@@ -106,6 +114,12 @@ func showGuest(v *visit) (*page, error) {
 	} else {
 		shown.Why = why.Msg
 		shown.Matrix = matrixOf(why.Msg.GetDecision())
+	}
+	if keys, err := v.API.CompiledKeys(v.ctx, connect.NewRequest(&berthv1.CompiledKeysRequest{Vm: name})); err != nil {
+		_, said := refusalOf(err)
+		shown.KeysNot = said.Text
+	} else {
+		shown.Keys = slices.Concat(keys.Msg.GetSystem(), keys.Msg.GetCustomerKeys())
 	}
 	if history, err := v.API.VMHistory(v.ctx, connect.NewRequest(&berthv1.VMHistoryRequest{Vm: name})); err != nil {
 		_, said := refusalOf(err)
@@ -130,6 +144,21 @@ func showGuest(v *visit) (*page, error) {
 		Command: "berth vm show " + called + "; berth vm why " + called + "; berth vm history " + called,
 	}, nil
 }
+
+// lastGuestPage shows one VM as it was last known. Why it is there, and where it was, only a leader tells.
+func lastGuestPage(v *visit, name string) (*page, error) {
+	vm, known, err := lastGuest(v, name)
+	if err != nil {
+		return nil, err
+	}
+	made := &page{
+		name: "guest", Title: "VM " + vm.GetName(), Here: "vms", Command: "berth vm list",
+		Body: guestPage{VM: vm, WhyNot: onlyALeader, StaysNot: onlyALeader, EventsNot: onlyALeader},
+	}
+	return made.date(known), nil
+}
+
+const onlyALeader = "only a leader tells, and there is none"
 
 // migrationPage is what a migration would do.
 type migrationPage struct {

@@ -45,14 +45,16 @@ type feed struct {
 
 // edition is a page at one time.
 type edition struct {
-	version int    // of the content; 0: it was not read yet
-	full    []byte // the message with the content
-	brief   []byte // the one that says as of when that holds, or why it could not be read again
+	version int          // of the content; 0: it was not read yet
+	full    func() event // the content
+	patch   event        // what makes this content of that of the version before
+	brief   event        // as of when the content holds, or why it could not be read again
 }
 
 // message is what followers get. An edition that could not be made has a trouble only: what is shown stays.
 type message struct {
 	Content *string `json:"content,omitempty"`
+	Patch   []hunk  `json:"patch,omitempty"` // of the content before
 	At      string  `json:"at,omitempty"`
 	Trouble string  `json:"trouble,omitempty"`
 }
@@ -127,7 +129,7 @@ func (c *Console) edit(ctx context.Context, f *feed) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	made.Visitor, made.At = as.Visitor, c.Now().UTC()
+	made.Visitor, made.At = as.Visitor, made.made(c.Now())
 	var content bytes.Buffer
 	if err := pages[made.name].ExecuteTemplate(&content, "content", made); err != nil {
 		return nil, "", err
@@ -143,32 +145,52 @@ var tokens = regexp.MustCompile(`name="request" value="[^"]*"`)
 
 // publish gives followers a new edition. Its content is another one if it differs in more than its time.
 func (f *feed) publish(content []byte, last *[]byte, at string, err error) {
+	next, _ := f.now()
+	switch {
+	case err != nil:
+		_, refused := refusalOf(err)
+		next.brief = message{Trouble: refused.Text}.event()
+	case next.version > 0 && bytes.Equal(tokens.ReplaceAll(content, nil), tokens.ReplaceAll(*last, nil)):
+		next.brief = message{At: at}.event()
+	default:
+		text := string(content)
+		next.brief, next.patch = message{At: at}.event(), event{}
+		next.full = sync.OnceValue(func() event { return message{Content: &text, At: at}.event() })
+		if next.version > 0 {
+			next.patch = message{Patch: differences(*last, content), At: at}.event()
+		}
+		next.version++
+		*last = content
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil {
-		_, refused := refusalOf(err)
-		f.state.brief = message{Trouble: refused.Text}.event()
-	} else {
-		f.state.brief = message{At: at}.event()
-		if f.state.version == 0 || !bytes.Equal(tokens.ReplaceAll(content, nil), tokens.ReplaceAll(*last, nil)) {
-			text := string(content)
-			f.state.version++
-			f.state.full, *last = message{Content: &text, At: at}.event(), content
-		}
-	}
+	f.state = next
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
+// since is what somebody is sent who has a version of the content: what has changed of the one before, all of it if he has another.
+func (e edition) since(version int) []event {
+	switch version {
+	case e.version:
+		return []event{e.brief}
+	case e.version - 1:
+		if len(e.patch.plain) > 0 {
+			return []event{e.patch, e.brief}
+		}
+	}
+	return []event{e.full(), e.brief}
+}
+
 // event is the message as a server-sent event.
-func (m message) event() []byte {
-	var event bytes.Buffer
-	event.WriteString("data: ")
-	encoder := json.NewEncoder(&event)
+func (m message) event() event {
+	var text bytes.Buffer
+	text.WriteString("data: ")
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(m) // of texts, it cannot fail
-	event.WriteByte('\n')
-	return event.Bytes()
+	_ = encoder.Encode(m) // of texts and numbers, it cannot fail
+	text.WriteByte('\n')
+	return pack(text.Bytes())
 }
 
 // now is the newest edition, and what is closed when there is another.
@@ -192,36 +214,21 @@ func (c *Console) followed(show screen) http.Handler {
 			return
 		}
 		defer leave()
-		w.Header().Set("Content-Type", "text/event-stream")
-		control := http.NewResponseController(w)
-		send := func(events ...[]byte) bool {
-			_ = control.SetWriteDeadline(time.Now().Add(writeLimit)) // a server without deadlines waits
-			for _, event := range events {
-				if _, err := w.Write(event); err != nil {
-					return false
-				}
-			}
-			err := control.Flush()
-			_ = control.SetWriteDeadline(time.Time{})
-			return err == nil
-		}
+		to := newPipe(w, r)
+		defer to.end()
 		watch := time.NewTicker(Pace)
 		defer watch.Stop()
 		version := 0
-		for sends := send([]byte("retry: 2000\n\n")); sends; {
+		for sends := to.send(pack([]byte("retry: 2000\n\n"))); sends; {
 			now, changed := f.now()
-			if now.version != version {
-				version, sends = now.version, send(now.full, now.brief)
-			} else {
-				sends = send(now.brief)
-			}
+			sends, version = to.send(now.since(version)...), now.version
 			for waits := sends; waits; {
 				select {
 				case <-changed:
 					waits = false
 				case <-watch.C:
 					if _, known := c.visitor(r); !known {
-						send([]byte("event: over\ndata: \n\n"))
+						to.send(pack([]byte("event: over\ndata: \n\n")))
 						return
 					}
 				case <-r.Context().Done():

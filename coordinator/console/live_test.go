@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,14 +26,20 @@ const patience = 2 * time.Minute
 type stream struct {
 	*testing.T
 
-	lines *bufio.Scanner
-	event string
+	lines   *bufio.Scanner
+	event   string
+	content string // as it is by now
+	patches int
 }
 
-// told is what a feed says.
+// told is what a feed says. Content is there as well where it is told by what has changed of it.
 type told struct {
 	Content     *string
 	At, Trouble string
+	Patch       []struct {
+		At, Drop int
+		Lines    string
+	}
 }
 
 // serve lets browsers follow pages of the hall.
@@ -44,7 +51,7 @@ func (h *hall) serve() *httptest.Server {
 }
 
 // follow opens the feed of a page.
-func (h *hall) follow(server *httptest.Server, path, cookie string) *stream {
+func (h *hall) follow(server *httptest.Server, path, cookie string, header ...string) *stream {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), patience)
 	h.Cleanup(cancel)
@@ -53,11 +60,17 @@ func (h *hall) follow(server *httptest.Server, path, cookie string) *stream {
 		h.Fatal(err)
 	}
 	r.AddCookie(&http.Cookie{Name: "__Host-berth", Value: cookie})
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
 	answer, err := server.Client().Do(r)
 	if err != nil {
 		h.Fatal(err)
 	}
 	h.Cleanup(func() { _ = answer.Body.Close() })
+	if answer.Uncompressed == (len(header) > 0) {
+		h.Errorf("%s, asked for with %v, is packed: %t", path, header, answer.Uncompressed)
+	}
 	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
 		h.Fatalf("%s: %s, %v", path, answer.Status, answer.Header)
 	}
@@ -78,11 +91,27 @@ func (s *stream) next() (said told) {
 			if err := json.Unmarshal([]byte(data), &said); err != nil {
 				s.Fatalf("%v: %s", err, data)
 			}
+			if said.Patch != nil {
+				said.Content, s.patches = s.patched(&said), s.patches+1
+			}
+			if said.Content != nil {
+				s.content = *said.Content
+			}
 			return said
 		}
 	}
 	s.Fatalf("the feed has ended: %v", s.lines.Err())
 	return said
+}
+
+// patched is the content after what has changed of it.
+func (s *stream) patched(said *told) *string {
+	before, after, from := slices.Collect(strings.Lines(s.content)), "", 0
+	for _, one := range said.Patch {
+		after, from = after+strings.Join(before[from:one.At], "")+one.Lines, one.At+one.Drop
+	}
+	after += strings.Join(before[from:], "")
+	return &after
 }
 
 // until reads until it is told what is wanted.
@@ -128,6 +157,32 @@ func TestAFeedTellsWhatHasChanged(t *testing.T) {
 	}
 	anew.Store(true)
 	s.until(has("node3-anew"))
+	s.patchedAlone(h)
+}
+
+// patchedAlone checks that a stream was told its last content by what has changed, and that this is the content of the page.
+func (s *stream) patchedAlone(h *hall) {
+	s.Helper()
+	_, page := h.ask(http.MethodGet, "/", "good", nil)
+	if s.patches != 1 || !strings.Contains(page, s.content) {
+		s.Errorf("after %d patches it has\n%s\nand the page is\n%s", s.patches, s.content, page)
+	}
+}
+
+// A program that does not unpack gets the same as it is.
+func TestAFeedIsPackedForWhoUnpacks(t *testing.T) {
+	h := newHall(t)
+	anew := renamed(h)
+	server := h.serve()
+	packed, plain := h.follow(server, "/", "good"), h.follow(server, "/", "good", "Accept-Encoding", "identity")
+	for _, s := range []*stream{packed, plain} {
+		s.until(has("node3"))
+	}
+	anew.Store(true)
+	for _, s := range []*stream{packed, plain} {
+		s.until(has("node3-anew"))
+		s.patchedAlone(h)
+	}
 }
 
 // Tokens of forms are others each time a page is made, and do not count as a change.

@@ -52,25 +52,37 @@ func showMap(v *visit) (*page, error) {
 		shown    mapView
 		nodes    []*berthv1.Node
 		declared []*berthv1.Resource
+		known    *berthv1.LastKnown
 	)
 	group, ctx := errgroup.WithContext(v.ctx)
 	group.Go(func() error {
-		answer, err := v.API.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+		answer, err := status(ctx, v)
 		if err != nil {
 			_, said := refusalOf(err)
 			shown.Unread = said.Text
 			return nil
 		}
-		shown.Status = answer.Msg
+		shown.Status = answer
 		return nil
 	})
-	group.Go(func() (err error) { nodes, err = allNodes(ctx, v); return err })
-	group.Go(func() (err error) { declared, err = places(ctx, v); return err })
+	group.Go(func() (err error) {
+		if nodes, err = allNodes(ctx, v); err != nil && leaderless(err) {
+			nodes, known, err = lastNodes(ctx, v)
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		if declared, err = places(ctx, v); err != nil && leaderless(err) {
+			err = nil // nodes say themselves in which cluster they are
+		}
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	shown.Clusters, shown.Nodes = byPlace(nodes, declared), len(nodes)
-	return &page{name: "map", Title: "Map", Here: "map", Command: "berth status; berth node list", Refresh: 15, Body: shown}, nil
+	made := &page{name: "map", Title: "Map", Here: "map", Command: "berth status; berth node list", Refresh: 15, Body: shown}
+	return made.date(known), nil
 }
 
 func allNodes(ctx context.Context, v *visit) ([]*berthv1.Node, error) {
@@ -181,16 +193,22 @@ type nodePage struct {
 // showNode shows one node and what runs there.
 func showNode(v *visit) (*page, error) {
 	name := v.path("node")
-	answer, err := v.API.GetNode(v.ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: name}))
+	answer, err := body(v.API.GetNode(v.ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: name})))
+	node := answer.GetNode()
+	var known *berthv1.LastKnown
+	if err != nil && leaderless(err) {
+		node, known, err = lastNode(v, name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	vms, err := v.API.ListVMs(v.ctx, connect.NewRequest(&berthv1.ListVMsRequest{Node: answer.Msg.GetNode().GetId()}))
+	vms, err := listVMs(v, &berthv1.ListVMsRequest{Node: node.GetId()})
 	if err != nil {
 		return nil, err
 	}
-	return &page{
-		name: "node", Title: "Node " + answer.Msg.GetNode().GetName(), Here: "map", Command: "berth node show " + quoted(name),
-		Body: nodePage{viewNode(answer.Msg.GetNode()), vms.Msg.GetVms(), vms.Msg.GetNextPageToken() != ""},
-	}, nil
+	made := &page{
+		name: "node", Title: "Node " + node.GetName(), Here: "map", Command: "berth node show " + quoted(name),
+		Body: nodePage{viewNode(node), vms.GetVms(), vms.GetNextPageToken() != ""},
+	}
+	return made.date(cmp.Or(known, vms.GetLastKnown())), nil
 }

@@ -31,6 +31,7 @@ type page struct {
 	Command string // that tells the same
 	Refresh int    // seconds after which a browser without scripts reads it again; 0: never, because a form may be half filled in
 	Live    bool   // it has a feed, which a browser with scripts follows
+	Past    *past  // as of when it tells; nil: now
 	Body    any
 
 	Visitor Visitor
@@ -62,7 +63,7 @@ func parse() map[string]*template.Template {
 
 // write sends a page. It is made before it is begun, so that a fault is told as one.
 func (c *Console) write(w http.ResponseWriter, code int, visitor Visitor, p *page) {
-	p.Visitor, p.At = visitor, c.Now().UTC()
+	p.Visitor, p.At = visitor, p.made(c.Now())
 	var made bytes.Buffer
 	if err := pages[p.name].ExecuteTemplate(&made, "frame", p); err != nil {
 		c.Log.Error("a page of the console could not be made", "page", p.name, "error", err)

@@ -18,6 +18,7 @@ type weekPage struct {
 	Hours    int    // of a week
 	Silent   []string
 	Weeks    []shadedWeek
+	Scale    []int // all shades, the weakest first
 }
 
 // shadedWeek is one figure of a week: a line for each day, a cell for each hour.
@@ -34,6 +35,7 @@ type shadedDay struct {
 
 // shadedCell has the figure as text: the shade only shows what is large.
 type shadedCell struct {
+	Known bool
 	Shade int // 0 to week.Shades
 	Text  string
 }
@@ -63,47 +65,57 @@ func showWeek(v *visit, request *berthv1.ProfileRequest) (*page, error) {
 		made.Title, made.Command = "Week of VM "+told.GetVm(), "berth vm profile "+quoted(told.GetVm())
 		shown.Of, shown.Back = "VM "+told.GetVm(), about("vm/"+told.GetVm())
 	}
+	for shade := range week.Shades + 1 {
+		shown.Scale = append(shown.Scale, shade)
+	}
 	if shown.Known > 0 {
-		cpu, most := "CPUs", 1.0
-		if told.GetNode() != "" {
-			cpu, most = "%", 100
-		}
-		shown.Weeks = []shadedWeek{
-			shaded(told, "CPU", cpu, most, func(h *berthv1.ProfileHour) *float64 { return h.CpuRatio }),
-			shaded(told, "Memory", "GiB", 1/float64(units.GiB), func(h *berthv1.ProfileHour) *float64 {
-				if h.MemoryBytes == nil {
-					return nil
-				}
-				return new(float64(h.GetMemoryBytes()))
-			}),
-			shaded(told, "Waiting for a CPU", "% of the time", 100, func(h *berthv1.ProfileHour) *float64 { return h.VcpuDelayRatio }),
+		for _, one := range measured(told) {
+			shown.Weeks = append(shown.Weeks, shaded(told, one))
 		}
 	}
 	made.Body = shown
 	return made, nil
 }
 
-// shaded makes the table of one figure, in a unit that the figure times a factor is in.
-func shaded(told *berthv1.ProfileResponse, name, unit string, factor float64, of func(*berthv1.ProfileHour) *float64) shadedWeek {
-	var known week.Figures
-	var began [week.Hours]time.Time
-	for _, hour := range told.GetHours() {
-		_, at := week.Of(hour.GetBeganAt().AsTime())
-		known[at], began[at] = of(hour), hour.GetBeganAt().AsTime()
+// figure is one of those that agents measure, in the unit that the figure times a factor is in.
+type figure struct {
+	name, unit string
+	factor     float64
+	of         func(*berthv1.ProfileHour) *float64
+}
+
+// measured are the figures of a VM, or of a node.
+func measured(told *berthv1.ProfileResponse) []figure {
+	cpu, most := "CPUs", 1.0
+	if told.GetNode() != "" {
+		cpu, most = "%", 100
 	}
-	picture := week.Draw(&known)
-	made := shadedWeek{Name: name, Unit: unit, Says: "not one hour of it is known"}
+	return []figure{
+		{"CPU", cpu, most, func(h *berthv1.ProfileHour) *float64 { return h.CpuRatio }},
+		{"Memory", "GiB", 1 / float64(units.GiB), func(h *berthv1.ProfileHour) *float64 {
+			if h.MemoryBytes == nil {
+				return nil
+			}
+			return new(float64(h.GetMemoryBytes()))
+		}},
+		{"Waiting for a CPU", "% of the time", 100, func(h *berthv1.ProfileHour) *float64 { return h.VcpuDelayRatio }},
+	}
+}
+
+// shaded makes the table of one figure.
+func shaded(told *berthv1.ProfileResponse, of figure) shadedWeek {
+	picture := week.Show(told.GetHours(), func(h *berthv1.ProfileHour) time.Time { return h.GetBeganAt().AsTime() }, of.of)
+	made := shadedWeek{Name: of.name, Unit: of.unit, Says: "Not one hour of it is known."}
 	if picture.Known > 0 {
-		made.Says = fmt.Sprintf("the most is %s %s, on %s (%s)", units.Figure(picture.Most*factor), unit, week.Name(picture.At),
-			began[picture.At].UTC().Format(time.DateOnly))
+		made.Says = fmt.Sprintf("The most is %s %s, on %s.", units.Figure(picture.Most*of.factor), of.unit, picture.When())
 	}
 	for day, called := range week.Days {
 		one := shadedDay{Name: called}
 		for hour := range week.Day {
 			at := day*week.Day + hour
 			cell := shadedCell{Text: "?"}
-			if known[at] != nil {
-				cell = shadedCell{picture.Shade[at], brief(*known[at] * factor)}
+			if figure := picture.Figures[at]; figure != nil {
+				cell = shadedCell{true, picture.Shade[at], brief(*figure * of.factor)}
 			}
 			one.Cells = append(one.Cells, cell)
 		}

@@ -69,6 +69,7 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 	var loops sync.WaitGroup
 	for what, loop := range map[string]func(context.Context){
 		"passes over clusters": c.RunPasses, "fencing": c.Fencing.Watch, "trials of locks": c.TryLocks,
+		"groups":         c.FollowGroups,
 		"what others do": c.outOfBand.Follow, "copies": c.outOfBand.WatchCopies, "changed devices": c.drifts.Follow,
 		"readiness": c.recovery.RunReadiness,
 		"restarts":  c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,

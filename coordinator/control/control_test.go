@@ -271,6 +271,14 @@ func (f *facts) Settled(*state.Snapshot, time.Time) bool {
 	return !f.waiting
 }
 
+func (f *facts) NodesTouched() func(*state.Snapshot, time.Time) evidence.Touched {
+	return func(*state.Snapshot, time.Time) evidence.Touched { return evidence.Touched{All: true} }
+}
+
+func (f *facts) VMsTouched() func(*state.Snapshot, time.Time) evidence.Touched {
+	return f.NodesTouched()
+}
+
 func (f *facts) Shown(uuid string) []string {
 	f.mu.Lock()
 	ids := slices.Sorted(maps.Keys(f.nodes))

@@ -299,43 +299,94 @@ func TestAVMIsBoundToTheNodeThatAloneHasItsDisk(t *testing.T) {
 	})
 }
 
-// A disk that somebody changes beside Berth while its node tells no pools binds the VM as well: by the pools of another node, or as soon as
-// one tells them.
-func TestADiskBindsAVMThoughNoPoolsAreTold(t *testing.T) {
-	const elsewhere = "/var/tmp/copy.qcow2"
-	for _, nobody := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, obedient)
-			defer w.lose()
-			w.put(model.Resource{ID: "p1", Kind: model.KindPool, Name: "srv", Settings: map[string]string{
-				model.SettingScope: string(model.PoolShared),
-			}})
-			for _, one := range w.Store.Snapshot().Nodes() {
-				w.facts.change(one.ID, func(f *model.NodeFacts) {
-					f.Pools = append(f.Pools, model.PoolFacts{Name: "srv", Active: true, Path: "/srv"})
-				})
-			}
-			vm := w.withImage(diskAt("vda", image))
-			if vm.Bound != "" {
-				t.Fatalf("its disk is in a shared pool, and it is bound to %q", vm.Bound)
-			}
-			if nobody {
-				w.knowPools(false)
-			} else {
-				w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.PoolsKnown, f.Pools = false, nil })
-			}
-			w.changedTo(vm, diskAt("vda", elsewhere))
-			time.Sleep(2 * time.Second)
-			if is := w.guest(vm.ID); len(is.Edits()) != 1 || !nobody && is.Bound != vm.Holder {
-				t.Fatalf("nobody tells pools %t: its record has %+v, and it is bound to %q", nobody, is.Edits(), is.Bound)
-			}
-			w.knowPools(true)
-			time.Sleep(2 * time.Second)
-			if is := w.guest(vm.ID); is.Bound != vm.Holder || len(w.told("vm.bound")) != 1 {
-				t.Errorf("nobody told pools %t: it is bound to %q, which is told %d times", nobody, is.Bound, len(w.told("vm.bound")))
-			}
+// sharesFolder declares a pool as shared, and has all nodes tell that they have it in a folder.
+func (w *world) sharesFolder(folder string) {
+	w.put(model.Resource{ID: "p1", Kind: model.KindPool, Name: "srv", Settings: map[string]string{
+		model.SettingScope: string(model.PoolShared),
+	}})
+	for _, one := range w.Store.Snapshot().Nodes() {
+		w.facts.change(one.ID, func(f *model.NodeFacts) {
+			f.PoolsKnown, f.Pools = true, append(f.Pools, model.PoolFacts{Name: "srv", Active: true, Path: folder})
 		})
 	}
+}
+
+// A disk that somebody changes beside Berth while its node tells no pools binds the VM as well, until the node tells that it is in a shared
+// one. That another node has a shared pool in a folder of that path says nothing: this node may have a file system of its own there.
+func TestADiskBindsAVMThoughNoPoolsAreTold(t *testing.T) {
+	for _, nobody := range []bool{false, true} {
+		for elsewhere, stays := range map[string]bool{"/var/tmp/copy.qcow2": true, "/srv/copy.qcow2": false} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, obedient)
+				defer w.lose()
+				w.sharesFolder("/srv")
+				vm := w.withImage(diskAt("vda", image))
+				if vm.Bound != "" {
+					t.Fatalf("its disk is in a shared pool, and it is bound to %q", vm.Bound)
+				}
+				if nobody {
+					w.knowPools(false)
+				} else {
+					w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.PoolsKnown = false })
+				}
+				pools := w.facts.Facts(vm.Holder, time.Now()).Pools
+				w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Pools = nil })
+				w.changedTo(vm, diskAt("vda", elsewhere))
+				time.Sleep(2 * time.Second)
+				if is := w.guest(vm.ID); len(is.Edits()) != 1 || is.Bound != vm.Holder || len(w.told("vm.bound")) != 1 {
+					t.Fatalf("nobody tells pools %t: its record has %+v, and it is bound to %q", nobody, is.Edits(), is.Bound)
+				}
+				w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Pools = pools })
+				w.knowPools(true)
+				time.Sleep(15 * time.Second)
+				if is := w.guest(vm.ID); (is.Bound == vm.Holder) != stays || len(w.told("vm.bound")) != 1 {
+					t.Errorf("nobody told pools %t: with %s it is bound to %q, which is told %d times", nobody, elsewhere, is.Bound,
+						len(w.told("vm.bound")))
+				}
+			})
+		}
+	}
+}
+
+// A node that tells no pools for a moment binds no VM whose disks were looked at before: only what is new to it does.
+func TestPoolsThatAreNotToldBindNothingThatWasLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		w.sharesFolder("/srv")
+		vm := w.withImage(diskAt("vda", image))
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.PoolsKnown, f.Pools = false, nil })
+		w.changedTo(vm, diskAt("vda", image), model.Device{Kind: "interface", Key: "52:54:00:00:00:09", Network: "default"})
+		time.Sleep(2 * time.Second)
+		if is := w.guest(vm.ID); len(is.Edits()) != 1 || is.Bound != "" {
+			t.Errorf("its record has %+v, and it is bound to %q", is.Edits(), is.Bound)
+		}
+	})
+}
+
+// A stopped VM that is bound to a node which tells no pools stays bound, though the folder of its disk is a shared pool's on other nodes.
+// Once the node is removed, what it may have had for itself is gone, and the others tell.
+func TestAStoppedVMIsNotUnboundByTheFoldersOfOtherNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.withImage(diskAt("vda", image))
+		w.changedTo(vm, diskAt("vda", image))
+		w.stops(vm)
+		w.sharesFolder("/srv")
+		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.PoolsKnown, f.Pools = false, nil })
+		time.Sleep(15 * time.Second)
+		if is := w.guest(vm.ID); is.Bound != vm.Holder {
+			t.Fatalf("its file may be what %s alone has, and it is bound to %q", vm.Holder, is.Bound)
+		}
+		node, _ := w.Store.Snapshot().Node(vm.Holder)
+		w.store(state.Command{Kind: "remove node", Delete: []state.Record{{Table: state.Nodes, ID: node.ID}}},
+			state.Expectation{Table: state.Nodes, ID: node.ID, Revision: node.Revision})
+		time.Sleep(15 * time.Second)
+		if is := w.guest(vm.ID); is.Bound != "" {
+			t.Errorf("its node is removed, all others have its disk, and it is bound to %q", is.Bound)
+		}
+	})
 }
 
 // A guest writes to its disk at once, and the next order may come before anybody has looked at it: the end of its start binds it. A new

@@ -219,13 +219,13 @@ func TestABrokenRuleIsToldAndRepaired(t *testing.T) {
 				vm := w.on("n1", "db", 1)
 				w.evened(map[string]string{model.SettingEnforcement: mode})
 				w.put(group("licensed", rules("nodes positive!"), []string{vm.ID}, "n2"))
-				time.Sleep(70 * time.Second)
+				time.Sleep(5 * time.Second)
 				record, _ := w.Store.Snapshot().Resource("group-licensed")
 				told := w.told("group.broken")
 				if len(told) != 1 || told[0].Subject != "group/licensed" || !strings.Contains(told[0].Message, "db") {
 					t.Errorf("told %+v", told)
 				}
-				time.Sleep(3 * time.Minute)
+				time.Sleep(4 * time.Minute)
 				repairs, holds := w.plans(model.PlanRepair), w.told("group.holds")
 				last, _ := w.LastPass(model.DefaultCluster)
 				switch mode {

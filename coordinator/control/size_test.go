@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/control/adoption"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/control/lifecycle"
+	"berth/coordinator/drift"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/shared/units"
@@ -39,7 +40,7 @@ func TestAVMIsAsLargeAsItWasStarted(t *testing.T) {
 		}
 		synctest.Wait()
 		is := w.guest(vm.ID)
-		if is.Holder != moved.Operation.Target || len(is.AtNextStart(nil)) != 1 {
+		if is.Holder != moved.Operation.Target || len(drift.AtNextStart(&is, nil)) != 1 {
 			t.Fatalf("after it has moved: %+v", is)
 		}
 		w.facts.change(vm.Holder, func(f *model.NodeFacts) { f.Domains = nil })
@@ -70,7 +71,7 @@ func TestAStartUsesTheSizeThatWasSet(t *testing.T) {
 		w.must(lifecycle.StartVM{Name: "web1", RequestID: "smaller"})
 		synctest.Wait()
 		is := w.guest(vm.ID)
-		if is.RanSize != (model.Size{Memory: 2 * units.GiB, VCPUs: 1}) || is.Pending != nil || len(is.AtNextStart(nil)) > 0 {
+		if is.RanSize != (model.Size{Memory: 2 * units.GiB, VCPUs: 1}) || is.Pending != nil || len(drift.AtNextStart(&is, nil)) > 0 {
 			t.Errorf("it was started as %+v; %+v waits", is.RanSize, is.Pending)
 		}
 	})
@@ -88,6 +89,32 @@ func TestAVMThatSomebodyElseHasStartedIsAsLargeAsItsNodeShows(t *testing.T) {
 		synctest.Wait()
 		if vm := w.guest(domain.UUID); vm.Holder != "n1" || vm.RanSize != (model.Size{}) || vm.SizeOn(&domain).Memory != domain.Memory {
 			t.Errorf("adopted as %+v", vm)
+		}
+	})
+}
+
+// 'virsh setvcpus' beside Berth: the guest keeps the vCPUs that it has, whoever leads when it is started again.
+func TestTheNextStartHasTheVCPUsThatSomebodyGave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer func() { w.lose() }() // of the last leader
+		vm := w.withImage(diskAt("vda", image))
+		w.edit(vm.Holder, vm, func(d *model.Domain) { d.VCPUs = vm.Spec.VCPUs + 2 })
+		w.changedTo(vm, diskAt("vda", image))
+		is := w.guest(vm.ID)
+		if is.Spec.VCPUs != vm.Spec.VCPUs+2 || is.RanSize.VCPUs != is.Spec.VCPUs || is.Spec.Memory != vm.Spec.Memory || is.Pending != nil {
+			t.Fatalf("its record has %+v, and that it runs with %+v", is.Spec, is.RanSize)
+		}
+		if told := w.told("vm.changed-beside"); len(told) != 1 || !strings.Contains(told[0].Message, "it has 3 vCPUs beside Berth, and had 1") {
+			t.Errorf("told: %+v", told)
+		}
+		w.lose()
+		w.lead(2)
+		w.edit(vm.Holder, vm, func(d *model.Domain) { d.VCPUs = vm.Spec.VCPUs + 1 }) // nobody has told of this before the guest is stopped
+		w.stops(is)
+		w.againWith(is)
+		if again := w.guest(vm.ID); again.RanSize.VCPUs != vm.Spec.VCPUs+1 {
+			t.Errorf("it is started with %+v", again.RanSize)
 		}
 	})
 }

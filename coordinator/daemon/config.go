@@ -19,6 +19,7 @@ import (
 	"berth/shared/config"
 	"berth/shared/rpc"
 	"berth/shared/scrape"
+	"berth/shared/tracing"
 )
 
 // Where things are unless the configuration or a flag says otherwise.
@@ -62,6 +63,8 @@ type Config struct {
 	Limits Limits `yaml:"limits,omitempty"`
 	// Metrics is where this member's figures are read from; default: this machine alone, on scrape.PortCoordinator.
 	Metrics scrape.Config `yaml:"metrics,omitempty"`
+	// Traces is where spans of operations are sent while this member leads; default: nowhere.
+	Traces tracing.Config `yaml:"traces,omitempty"`
 
 	named      bool // the file or a flag says Name itself
 	advertised bool // the same of Advertise
@@ -161,7 +164,7 @@ func (c *Config) complete() error {
 	if err := c.History.complete(); err != nil {
 		return err
 	}
-	if err := c.Metrics.Complete(scrape.PortCoordinator); err != nil {
+	if err := errors.Join(c.Metrics.Complete(scrape.PortCoordinator), c.Traces.Complete()); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if l := c.Limits; l.Writes < 0 || l.Reads < 0 || l.Waiting < 0 || l.Burst < 0 {

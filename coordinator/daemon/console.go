@@ -25,9 +25,9 @@ const (
 	browserHeader = 16 << 10
 )
 
-// visitors are how many connections browsers may have: none of them shows a certificate, so the oldest gives way to the newest. A browser
-// keeps one for all of its pages while one is open, and all operators together have at most 500 sessions.
-var visitors = doorkeeper.Limits{Address: 64, All: 640, Holder: 1, Known: 1}
+// visitors are how many connections browsers may have. One that is not logged in gives way when another comes from its address. One that
+// is counts for its session: a browser keeps one for all of its pages, and all operators together have at most 500 sessions.
+var visitors = doorkeeper.Limits{Address: 64, All: 640, Holder: 256, Known: 1024}
 
 // reception is the part of a coordinator that lets browsers in.
 type reception struct{ *daemon }
@@ -68,25 +68,30 @@ func (d reception) server(requests context.Context) (*http.Server, error) {
 		return nil, err
 	}
 	log := d.log.Named("console")
-	shown := console.New(console.Config{Now: time.Now, Log: log, Desk: frontDesk{&sessions.Desk{
+	keeper := doorkeeper.New(visitors, func(string) bool { return false }, log)
+	shown := console.New(console.Config{Now: time.Now, Log: log, Desk: frontDesk{keeper, &sessions.Desk{
 		Records: d.store, Now: time.Now, ClusterID: d.who.ClusterID, API: d.api.Handler(), Self: d.bearer,
 	}}})
 	server := rpc.NewServer("", shown.Handler(), settings, log)
 	server.BaseContext = func(net.Listener) context.Context { return requests }
-	server.ConnState = doorkeeper.New(visitors, func(string) bool { return false }, log).Watch
+	server.ConnState = keeper.Watch
 	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout, server.MaxHeaderBytes = browserRead, browserWrite, browserIdle, browserHeader
 	return server, nil
 }
 
 // frontDesk gives the console the desk in its own words.
-type frontDesk struct{ *sessions.Desk }
+type frontDesk struct {
+	keeper *doorkeeper.Keeper
+	*sessions.Desk
+}
 
-// Visitor is who has shown a cookie.
+// Visitor is who has shown a cookie. His connection counts for his session from then on.
 func (f frontDesk) Visitor(cookie, address string) (console.Visitor, bool) {
 	who, known := f.Desk.Visitor(cookie, address)
 	if !known {
 		return console.Visitor{}, false
 	}
+	f.keeper.Showed(address, who.Session.ID)
 	return console.Visitor{
 		Operator: who.Operator, ReadOnly: who.Session.Role != session.Operate, Until: who.Session.Until, API: who.API,
 	}, true

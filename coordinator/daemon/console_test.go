@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -86,6 +87,23 @@ func TestTheConsoleLetsABrowserIn(t *testing.T) {
 	cookie := answer.Cookies()[0]
 	if answer, body := ask(http.MethodGet, "/", nil, cookie); answer.StatusCode != http.StatusOK || !strings.Contains(body, "admin") {
 		t.Errorf("with a session: %d\n%s", answer.StatusCode, body)
+	}
+	// Many strangers behind the same proxy close each other's connections, and not that of somebody who is logged in.
+	for range visitors.Address + 8 {
+		stranger, err := net.Dial("tcp", address) //nolint:noctx // it connects to this process
+		m.check(err)
+		defer func() { _ = stranger.Close() }()
+	}
+	m.status("", func(*berthv1.StatusResponse) bool { return strings.Contains(m.log.String(), "too many connections") })
+	reused := false
+	traced := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }})
+	again, err := http.NewRequestWithContext(traced, http.MethodGet, at+"/", nil)
+	m.check(err)
+	again.AddCookie(cookie)
+	shown, err := browser.Do(again)
+	m.check(err)
+	if m.check(shown.Body.Close()); !reused || shown.StatusCode != http.StatusOK {
+		t.Errorf("behind many strangers: %d, by the connection of before: %t", shown.StatusCode, reused)
 	}
 	if answer, _ := ask(http.MethodPost, "/logout", nil, cookie); answer.StatusCode != http.StatusOK {
 		t.Errorf("the logout gives %d", answer.StatusCode)

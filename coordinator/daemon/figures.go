@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/api"
 	"berth/coordinator/authorities"
+	"berth/coordinator/identities"
 	"berth/coordinator/metrics"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
@@ -74,6 +75,7 @@ func (d *daemon) member() metrics.Member {
 		return m
 	}
 	snapshot := d.store.Snapshot()
+	m.Certificates = identities.Ends(snapshot)
 	for _, server := range d.consensus.Configuration() {
 		seen, name := stats.Members[server.ID], server.ID
 		if record, known := snapshot.Member(server.ID); known {

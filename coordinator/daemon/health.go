@@ -3,10 +3,12 @@ package daemon
 import (
 	"context"
 	"math"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"berth/coordinator/api/lastknown"
 	"berth/coordinator/consensus"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
@@ -27,6 +29,9 @@ func (d *daemon) tellHealth(ctx context.Context) {
 		case !known:
 		case leader == d.who.ID:
 			d.consensus.Heard(leader, report)
+			now, snapshot := time.Now(), d.store.Snapshot()
+			heard, digest := lastknown.Heard(d.inventory.View(snapshot, now))
+			d.lastKnown.Keep(heard, digest, now, snapshot)
 		default:
 			if err := d.report(ctx, leader, report); err != nil && ctx.Err() == nil {
 				d.log.Debug("the leader did not hear how this coordinator is", "error", err)
@@ -36,7 +41,8 @@ func (d *daemon) tellHealth(ctx context.Context) {
 }
 
 func (d *daemon) report(ctx context.Context, leader string, report consensus.Report) error {
-	record, known := d.store.Snapshot().Member(leader)
+	snapshot := d.store.Snapshot()
+	record, known := snapshot.Member(leader)
 	if !known {
 		return nil // it has not come here yet
 	}
@@ -44,8 +50,7 @@ func (d *daemon) report(ctx context.Context, leader string, report consensus.Rep
 		Version: report.Version, FeatureLevel: report.FeatureLevel, StateIndex: report.Index, StateHash: report.Hash,
 		LogBytes: int64(report.LogSize), BackupEverySeconds: report.Backup.Every.Seconds(), BackupProblem: report.Backup.Problem,
 	}
-	request.HistoryProblem = report.History
-	request.MetricsPort = int32(report.MetricsPort)
+	request.HistoryProblem, request.MetricsPort = report.History, int32(report.MetricsPort)
 	request.AgentsAsking = int32(min(report.Asking, math.MaxInt32))
 	request.At, request.WriteSeconds = timestamppb.New(report.At), report.Write.Seconds()
 	if !report.Backup.At.IsZero() {
@@ -53,6 +58,11 @@ func (d *daemon) report(ctx context.Context, leader string, report consensus.Rep
 	}
 	ctx, cancel := context.WithTimeout(ctx, consensus.ReportEvery)
 	defer cancel()
-	_, err := berthv1connect.NewMemberServiceClient(d.peers, "https://"+record.APIAddress).Report(ctx, connect.NewRequest(request))
+	request.HeardDigest = d.lastKnown.Digest()
+	answer, err := berthv1connect.NewMemberServiceClient(d.peers, "https://"+record.APIAddress).Report(ctx, connect.NewRequest(request))
+	if err == nil {
+		of := lastknown.Within(snapshot, answer.Msg.GetHeardIndex())
+		d.lastKnown.Keep(answer.Msg.GetHeard(), answer.Msg.GetHeardDigest(), time.Now(), of)
+	}
 	return err
 }

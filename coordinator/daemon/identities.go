@@ -70,6 +70,9 @@ func (d *daemon) record(ctx context.Context) error {
 	if command, due := identities.Found(x, founders, at); due {
 		return d.write(ctx, command, at)
 	}
+	if err := d.forgetFounders(len(founders)); err != nil {
+		return err
+	}
 	own, err := d.bearer()
 	if err != nil {
 		return err
@@ -78,20 +81,17 @@ func (d *daemon) record(ctx context.Context) error {
 		return err
 	}
 	for _, who := range append(d.keeper.Noted(), own) {
-		if command, due := authorities.Seen(d.store.Snapshot(), who, at); due {
-			if err := d.write(ctx, command, at); err != nil {
-				return err
-			}
-			continue
+		command, due := authorities.Seen(d.store.Snapshot(), who, at)
+		if !due {
+			command, due = identities.Record(d.store.Snapshot(), who, at)
 		}
-		command, due := identities.Record(d.store.Snapshot(), who, at)
 		if !due {
 			continue
 		}
 		if err := d.write(ctx, command, at); err != nil {
 			return err
 		}
-		d.log.Info("an identity is on record now", "who", who.String(), "id", who.ID)
+		d.log.Info("an identity is written down", "what", command.Kind, "who", who.String(), "id", who.ID)
 	}
 	return writeRefused(ctx, d, at)
 }
@@ -99,38 +99,47 @@ func (d *daemon) record(ctx context.Context) error {
 // writeRefused has the history tell of calls that were refused here. It is the leader's work; what was refused by a member that does not
 // lead waits, as far as there is room, until it does.
 func writeRefused(ctx context.Context, d *daemon, at time.Time) error {
-	events := d.keeper.Refused()
-	if len(events) == 0 {
-		return nil
+	if events := d.keeper.Refused(); len(events) > 0 {
+		return propose(ctx, d, state.Command{Kind: "note refused calls", Events: events}, at)
 	}
-	result, err := d.consensus.Propose(ctx, state.Command{
-		Key: newID(), Kind: "note refused calls", Caller: "peer/" + d.who.Name, At: at, Events: events,
-	})
-	if err == nil && result.Refusal != nil {
+	return nil
+}
+
+// write writes down what this member itself has seen.
+func (d *daemon) write(ctx context.Context, command state.Command, at time.Time) error {
+	for i := range command.Events {
+		command.Events[i].Caller = "peer/" + d.who.Name
+	}
+	return propose(ctx, d, command, at)
+}
+
+func propose(ctx context.Context, d *daemon, command state.Command, at time.Time) error {
+	command.Key, command.Caller, command.At = newID(), "peer/"+d.who.Name, at
+	result, err := d.consensus.Propose(ctx, command)
+	if err == nil && result.Refusal != nil && result.Refusal.Code != state.Stale { // it is read again
 		err = result.Refusal
 	}
 	return err
 }
 
-func (d *daemon) write(ctx context.Context, command state.Command, at time.Time) error {
-	command.Key, command.Caller, command.At = newID(), "peer/"+d.who.Name, at
-	for i := range command.Events {
-		command.Events[i].Caller = command.Caller
-	}
-	result, err := d.consensus.Propose(ctx, command)
-	if err != nil {
+// forgetFounders ends that so many founders count by what this member has written of them: they are on record, and whoever of them is
+// revoked stays out, however long ago that was.
+func (d *daemon) forgetFounders(recorded int) error {
+	who, err := d.home.identity()
+	if err != nil || recorded == 0 || len(who.Founders) != recorded { // an init has just made another one
 		return err
 	}
-	if result.Refusal != nil && result.Refusal.Code != state.Stale { // it is read again
-		return result.Refusal
-	}
-	return nil
+	who.Founders = nil
+	return d.home.saveIdentity(who)
 }
 
-// founders are who this member made when it made the cluster; none if it did not.
-func (d *daemon) founders() ([]pki.Bearer, error) {
-	var all []pki.Bearer
-	for _, certificate := range d.who.Founders {
+// founders are who this member made when it made the cluster, until they are on record; none if it did not.
+func (d *daemon) founders() (all []pki.Bearer, err error) {
+	who, err := d.home.identity()
+	if err != nil {
+		return nil, err
+	}
+	for _, certificate := range who.Founders {
 		who, err := pki.BearerOfPEM([]byte(certificate))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: a founder: %w", ErrDamaged, d.home.identityFile(), err)

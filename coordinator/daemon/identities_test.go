@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,13 +10,56 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/hashicorp/raft"
 
+	"berth/coordinator/model"
+	"berth/coordinator/state"
 	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
+
+// confirmAsRoot has root of the coordinator confirm identities that came back with a backup.
+func (m *machine) confirmAsRoot(names ...string) {
+	m.t.Helper()
+	root := *m
+	root.client = filepath.Join(m.t.TempDir(), "client.yaml")
+	name := "root" + strings.ToLower(rand.Text()[:6])
+	if out, err := m.verb("", "login", "--config", m.config, "--client-config", root.client, "--name", name); err != nil {
+		m.t.Fatalf("%s: %v", out, err)
+	}
+	for _, name := range names {
+		_, err := root.operator("").ConfirmIdentity(m.t.Context(), connect.NewRequest(&berthv1.ConfirmIdentityRequest{
+			Identity: name, RequestId: rand.Text(),
+		}))
+		m.check(err)
+	}
+}
+
+// admitRoot has root of the coordinator make an operator, whose client the machine has from then on, if that of before is refused.
+func (m *machine) admitRoot() (refused bool) {
+	m.t.Helper()
+	before := m.operator("")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		answer, err := before.Status(m.t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+		if err == nil && led(answer.Msg) {
+			return false
+		}
+		if connect.CodeOf(err) == connect.CodePermissionDenied && strings.Contains(rpc.Detail(err).GetNextStep(), "berth login") {
+			break
+		}
+		if err != nil && connect.CodeOf(err) != connect.CodeUnavailable || time.Now().After(end) { // it is starting
+			m.t.Fatalf("a certificate without a record is answered %v", err)
+		}
+	}
+	m.client = filepath.Join(m.t.TempDir(), "client.yaml")
+	if out, err := m.verb("", "login", "--config", m.config, "--client-config", m.client, "--name", "root"); err != nil {
+		m.t.Fatalf("%s: %v", out, err)
+	}
+	return true
+}
 
 // login makes an operator and gives a client that speaks as him.
 func (m *machine) login(name string) berthv1connect.BerthServiceClient {
@@ -109,12 +153,13 @@ func TestABackupLetsNobodyBackInWhomTheDirectoryRemembers(t *testing.T) {
 		t.Errorf("who was revoked since the backup is answered %v", err)
 	}
 	m.check(call(bob))
-	for _, name := range []string{"operator/bob", "operator/admin"} {
-		_, err := m.operator("").ConfirmIdentity(t.Context(), connect.NewRequest(&berthv1.ConfirmIdentityRequest{
-			Identity: name, RequestId: name,
-		}))
-		m.check(err)
+	_, err = m.operator("").ConfirmIdentity(t.Context(), connect.NewRequest(&berthv1.ConfirmIdentityRequest{
+		Identity: "operator/bob", RequestId: "r2",
+	}))
+	if connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("whom nobody has confirmed confirms another: %v", err)
 	}
+	m.confirmAsRoot("operator/bob", "operator/admin")
 	if problems := strings.Join(m.status("", led).GetProblems(), "\n"); strings.Contains(problems, "may have been revoked") {
 		t.Errorf("all are confirmed, and the problems are %s", problems)
 	}
@@ -150,5 +195,66 @@ func TestRecordsBeginAfterAnUpgrade(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("on record are %v", answer.Msg.GetIdentities())
 		}
+	}
+}
+
+// A backup of a release without records is as good as one that somebody has kept for years: certificates that were revoked since are still
+// signed by the cluster's authority. They counted once, after the upgrade, and no recovery lets them count again.
+func TestABackupWithoutRecordsLetsNobodyInByACertificateAlone(t *testing.T) {
+	m := newMachine(t, "c1")
+	made := m.init()
+	who, err := place{m.data}.identity()
+	m.check(err)
+	old := state.NewStore()
+	command := state.Command{
+		Key: "k1", Kind: "old", At: time.Now(), Meta: map[string]string{state.MetaClusterID: made.ClusterID},
+		Expect:  []state.Expectation{{Table: state.Members, ID: who.ID}},
+		Members: []model.Member{{ID: who.ID, Name: who.Name, APIAddress: m.load().Listen.API, JoinedAt: time.Now()}},
+	}
+	entry, err := command.Encode()
+	m.check(err)
+	if result := old.FSM().Apply(&raft.Log{Index: 1, Type: raft.LogCommand, Data: entry}).(state.Result); result.Refusal != nil {
+		t.Fatal(result.Refusal.Message)
+	}
+	backup := filepath.Join(m.dir, "backup")
+	file, err := os.Create(backup)
+	m.check(err)
+	m.check(errors.Join(old.Snapshot().Save(file), file.Close()))
+	m.check(os.RemoveAll(filepath.Join(m.data, "raft")))
+	out, err := m.verb("c1\n", "recover", "--config", m.config, "--from", backup, "--unproved")
+	if err != nil || !strings.Contains(out, "its state has no operator on record") || !strings.Contains(out, "  berth coordinator login ") {
+		t.Fatalf("%s: %v", out, err)
+	}
+	m.run()
+	if !m.admitRoot() {
+		t.Error("a certificate without a record is let in")
+	}
+	m.status("", led)
+	m.halt()
+}
+
+// What init has written of who is to be let in counts once. Tombstones are many, and are forgotten one day.
+func TestFoundersAreForgottenOnceTheyAreOnRecord(t *testing.T) {
+	m := newMachine(t, "c1")
+	m.init()
+	founders := func() int {
+		who, err := place{m.data}.identity()
+		m.check(err)
+		return len(who.Founders)
+	}
+	if founders() != 2 {
+		t.Fatalf("init wrote %d founders", founders())
+	}
+	m.run()
+	m.status("", led)
+	for end := time.Now().Add(20 * time.Second); founders() > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d founders are kept", founders())
+		}
+	}
+	answer, err := m.operator("").ListIdentities(t.Context(), connect.NewRequest(&berthv1.ListIdentitiesRequest{}))
+	m.check(err)
+	if len(answer.Msg.GetIdentities()) != 2 {
+		t.Errorf("on record are %v", answer.Msg.GetIdentities())
 	}
 }

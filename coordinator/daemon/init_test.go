@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/cli/clientconfig"
 	"berth/coordinator/consensus"
 	"berth/shared/config"
+	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 )
 
@@ -232,5 +233,28 @@ func TestCertificateOutOfDate(t *testing.T) {
 	m.check(os.WriteFile(home.tls().Certificate, certificate, 0o600))
 	if err := home.checkCertificate(who, m.now()); !errors.Is(err, ErrDamaged) {
 		t.Errorf("with a key of another certificate: %v", err)
+	}
+}
+
+// Other accounts of the machine see what is on a command line, and a token for a coordinator gives its reader everything.
+func TestACoordinatorJoinsByATokenThatIsOnNoCommandLine(t *testing.T) {
+	m := newMachine(t, "c1")
+	m.init()
+	m.run()
+	m.status("", led)
+	token := func(name string) string {
+		return m.token(&berthv1.CreateTokenRequest{Purpose: pki.PurposeCoordinator, Name: name}) + "\n"
+	}
+	file := filepath.Join(m.dir, "token")
+	m.check(os.WriteFile(file, []byte(token("c2")), 0o600))
+	for name, given := range map[string]struct{ argument, input string }{"c2": {"@" + file, ""}, "c3": {"-", token("c3")}} {
+		other := newMachine(t, name)
+		out, err := other.verb(given.input, "join", m.load().Listen.API, given.argument, "--config", other.config)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", name, out, err)
+		}
+		if who, err := (place{other.data}).identity(); err != nil || who.Name != name {
+			t.Errorf("%s is %+v, %v", name, who, err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	"berth/coordinator/agents"
@@ -77,7 +76,7 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	d.agents.Lead(term)
 	go func() {
 		defer close(watched)
-		d.control.Keep(ctx, "telemetry", func(ctx context.Context) { d.inventory.Watch(ctx, d.nodes) })
+		d.control.Keep(ctx, "telemetry", func(ctx context.Context) { d.inventory.Watch(ctx, d.store.Snapshot) })
 	}()
 	leased := make(chan struct{})
 	go func() {
@@ -92,16 +91,6 @@ func (d *daemon) lead(ctx context.Context, term uint64) {
 	<-recorded
 	<-sent
 	<-watched
-}
-
-func (d *daemon) nodes() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for node := range d.store.Snapshot().SharedNodes() {
-			if !yield(node.ID) {
-				return
-			}
-		}
-	}
 }
 
 // register makes sure that the others can find the leader: its record exists and tells its present addresses, and so does

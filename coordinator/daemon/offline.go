@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"berth/coordinator/consensus"
 	"berth/coordinator/history"
+	"berth/coordinator/model"
 	"berth/coordinator/seal"
 	"berth/coordinator/state"
 )
@@ -192,7 +194,12 @@ func recoverCommand() *cobra.Command {
 			if err := goOnAlone(command, raft, backup, unproved); err != nil {
 				return mending(err, home, who)
 			}
-			tellRecovery(command.OutOrStdout(), who, path)
+			who.Founders = nil // who is not in the state may have been revoked since, and forgotten
+			found, err := consensus.Inspect(home.raft(), hclog.NewNullLogger())
+			if err := errors.Join(home.saveIdentity(who), err); err != nil {
+				return mending(err, home, who)
+			}
+			tellRecovery(command.OutOrStdout(), who, path, found.State)
 			return nil
 		},
 	}
@@ -235,10 +242,16 @@ func goOnAlone(command *cobra.Command, raft consensus.Config, backup string, unp
 	return nil
 }
 
-func tellRecovery(w io.Writer, who identity, path string) {
+func tellRecovery(w io.Writer, who identity, path string, x *state.Snapshot) {
 	fmt.Fprintf(w, "coordinator %s is the only one of cluster %s now\n", who.Name, who.ClusterID)
-	fmt.Fprintf(w, "\nnext:\n  %s\n  berth status                            (which nodes the quarantine waits for)\n"+
-		"  berth token add --for coordinator    (one for each new coordinator, which joins with it)\n", startLine(path))
+	login := ""
+	if !slices.ContainsFunc(x.Identities(), func(i model.Identity) bool { return i.Kind == model.IdentityOperator && i.Live() }) {
+		fmt.Fprintln(w, "its state has no operator on record: whoever was one may have been revoked since, so each needs a new token")
+		login = "  berth coordinator login                 (makes an operator of this account, who can let the others in)\n" +
+			"  berth token add --for operator          (one for each of them, who runs 'berth login' with it)\n"
+	}
+	fmt.Fprintf(w, "\nnext:\n  %s\n%s  berth status                            (which nodes the quarantine waits for)\n"+
+		"  berth token add --for coordinator       (one for each new coordinator, which joins with it)\n", startLine(path), login)
 }
 
 // confirmName has the name of this member typed, which nobody does by mistake.

@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/api"
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
+	"berth/coordinator/api/lastknown"
 	"berth/coordinator/api/webhooks"
 	"berth/coordinator/authorities"
 	"berth/coordinator/consensus"
@@ -49,6 +50,7 @@ type daemon struct {
 	control   *control.Control
 	api       *api.Server
 	keeper    *gate.Keeper
+	lastKnown lastknown.Keeper
 	vault     *answer.Vault
 	// hypervisors are the authorities of the nodes' libvirt and QEMU.
 	hypervisors *keyring.Ring
@@ -206,7 +208,7 @@ func (d *daemon) assemble() (err error) {
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
 		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper, Console: reception{d}.place,
-		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys},
+		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys}, LastKnown: &d.lastKnown,
 	})
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/coordinator/doorkeeper"
+	traced "berth/coordinator/tracing"
 	"berth/shared/pki"
 	"berth/shared/rpc"
 )
@@ -28,17 +29,10 @@ const (
 func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	apiServer, err := d.server(requests, d.api.Handler(), tls.VerifyClientCertIfGiven)
-	if err != nil {
-		return errors.Join(err, d.closeConsensus())
-	}
-	agentServer, err := d.server(requests, d.keeper.Authorise(d.agents.Handler()), tls.RequireAndVerifyClientCert)
-	if err != nil {
-		return errors.Join(err, d.closeConsensus())
-	}
-
-	consoleServer, err := reception{d}.server(requests)
-	if err != nil {
+	apiServer, noAPI := d.server(requests, d.api.Handler(), tls.VerifyClientCertIfGiven)
+	agentServer, noAgents := d.server(requests, d.keeper.Authorise(d.agents.Handler()), tls.RequireAndVerifyClientCert)
+	consoleServer, noConsole := reception{d}.server(requests)
+	if err := errors.Join(noAPI, noAgents, noConsole); err != nil {
 		return errors.Join(err, d.closeConsensus())
 	}
 
@@ -49,17 +43,18 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 		group.Go(func() error { return listenOn(consoleServer, l.console) })
 	}
 	group.Go(func() error { d.takeTurns(); return nil })
-	group.Go(func() error { d.stayMember(running); return nil })
-	group.Go(func() error { d.tellHealth(running); return nil })
-	group.Go(func() error { d.keeper.Watch(running); return nil })
-	group.Go(func() error { d.rememberRevoked(running); return nil })
-	group.Go(func() error { d.keepCertificate(running); return nil })
-	group.Go(func() error { succession{d}.followAuthorities(running); return nil })
-	group.Go(func() error { d.backups.run(running); return nil })
-	group.Go(func() error { d.keepTotals(running); return nil })
-	group.Go(func() error { d.history.Run(running); return nil })
-	group.Go(func() error { d.figures().Run(running); return nil })
-	group.Go(func() error { d.feedWatchdog(running); return nil })
+	for _, work := range []func(context.Context){
+		d.stayMember, d.tellHealth, d.keeper.Watch, d.rememberRevoked, d.keepCertificate, succession{d}.followAuthorities, d.backups.run,
+		d.keepTotals, d.history.Run, d.figures().Run, d.feedWatchdog,
+	} {
+		group.Go(func() error { work(running); return nil })
+	}
+	group.Go(func() error {
+		traced.Run(running, traced.Config{
+			Traces: d.config.Traces, Member: d.who.Name, State: d.store.Snapshot, Leads: d.consensus.IsLeader, Log: d.log.Named("traces"),
+		})
+		return nil
+	})
 	group.Go(func() error {
 		select {
 		case err := <-d.fatal:
@@ -82,7 +77,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	d.api.Stop()
 	d.agents.Stop()
 	closeServers(endRequests, apiServer, agentServer, consoleServer)
-	err = d.closeConsensus()
+	err := d.closeConsensus()
 	d.peers.CloseIdleConnections()
 	d.asking.CloseIdleConnections()
 	return errors.Join(group.Wait(), err)

@@ -65,14 +65,11 @@ func greeted(conn net.Conn) {
 }
 
 func TestStrangersKeepNobodyOut(t *testing.T) {
-	m := newMachine(t, "c1")
-	m.init()
-	m.run()
-	m.status("", led)
+	m := withConsole(t, freeAddress(t))
 	config := m.load()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	for _, at := range []string{config.Listen.API, config.Listen.Agent, config.Listen.Raft} {
+	for _, at := range []string{config.Listen.API, config.Listen.Agent, config.Listen.Raft, config.Listen.Console} {
 		besiege(ctx, t, 1000, at, silent)
 	}
 	besiege(ctx, t, 200, config.Listen.API, greeted)
@@ -104,12 +101,14 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 
 // A request without a certificate is no proof of anything: such connections are bounded as well.
 func TestConnectionsWithoutACertificateAreBounded(t *testing.T) {
-	m := newMachine(t, "c1")
-	m.init()
-	m.run()
-	m.status("", led)
-	at := m.load().Listen.API
-	most := doorkeeper.Share(doorkeeper.Files()).Address
+	m := withConsole(t, freeAddress(t))
+	crowded(t, m.load().Listen.API, doorkeeper.Share(doorkeeper.Files()).Address)
+	crowded(t, m.load().Listen.Console, visitors.Address)
+}
+
+// crowded opens more connections from one address than a port lets it have, and waits until the others are closed.
+func crowded(t *testing.T, at string, most int) {
+	t.Helper()
 	var closed atomic.Int64
 	ctx, end := context.WithCancel(t.Context())
 	var work sync.WaitGroup

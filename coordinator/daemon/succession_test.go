@@ -315,9 +315,10 @@ func (g *group) save(name string) string {
 	return path
 }
 
-// restore puts a backup in place of the state.
+// restore puts a backup in place of the state. An operator that came back with an earlier one has to be confirmed for that.
 func (g *group) restore(path string) {
 	g.t.Helper()
+	g.confirmAsRoot("operator/admin")
 	stream := g.operator("").RestoreSnapshot(g.t.Context())
 	_ = stream.Send(&berthv1.RestoreSnapshotRequest{Chunk: []byte(g.read(path))}) // the answer tells
 	_, err := stream.CloseAndReceive()

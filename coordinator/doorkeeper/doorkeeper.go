@@ -29,9 +29,10 @@ type Keeper struct {
 	mu       sync.Mutex
 	arrived  uint64
 	open     map[net.Conn]*guest
+	remote   map[string]*guest     // the same by the address and port of the other side
 	waiting  map[string]*list.List // guests that have not proved who they are, by address, the oldest in front
 	strange  int                   // of them, those of addresses that nobody is known from
-	holders  map[string]int        // those that have, by certificate
+	holders  map[string]int        // those that have, by certificate or session
 	known    int
 	familiar map[string]bool // addresses from which somebody has
 }
@@ -39,7 +40,8 @@ type Keeper struct {
 // guest is a connection.
 type guest struct {
 	conn    net.Conn
-	address string
+	remote  string // address and port
+	address string // of it, as connections are counted
 	arrived uint64
 	at      *list.Element // while it waits
 	strange bool          // it counts among all strangers
@@ -50,7 +52,8 @@ type guest struct {
 func New(limits Limits, first func(address string) bool, log hclog.Logger) *Keeper {
 	return &Keeper{
 		limits: limits, first: first, log: log, told: rate.Sometimes{First: 3, Interval: 10 * time.Second},
-		open: map[net.Conn]*guest{}, waiting: map[string]*list.List{}, holders: map[string]int{}, familiar: map[string]bool{},
+		open: map[net.Conn]*guest{}, remote: map[string]*guest{},
+		waiting: map[string]*list.List{}, holders: map[string]int{}, familiar: map[string]bool{},
 	}
 }
 
@@ -79,7 +82,8 @@ func (k *Keeper) Came(conn net.Conn) {
 	k.mu.Lock()
 	k.arrived++
 	g := &guest{conn: conn, address: address, arrived: k.arrived, strange: !member && !k.familiar[address]}
-	k.open[conn] = g
+	g.remote = conn.RemoteAddr().String()
+	k.open[conn], k.remote[g.remote] = g, g
 	line := k.waiting[address]
 	if line == nil {
 		line = list.New()
@@ -137,17 +141,40 @@ func (k *Keeper) Proved(conn net.Conn, who pki.Identity) {
 		k.mu.Unlock()
 		return
 	}
-	g.holder = string(who.Role) + "/" + who.ID
 	most := k.limits.Holder
 	if who.Role == pki.RoleAgent {
 		most = min(most, MostOfAgent)
 	}
-	k.holders[g.holder]++
+	over := k.hold(g, string(who.Role)+"/"+who.ID, most)
+	k.mu.Unlock()
+	if over {
+		k.turnOut(g, "connections of "+g.holder)
+	}
+}
+
+// hold counts a connection as one of a holder. It tells whether that is one too many, and then forgets the connection.
+func (k *Keeper) hold(g *guest, holder string, most int) (over bool) {
+	g.holder = holder
+	k.holders[holder]++
 	k.known++
-	over := k.holders[g.holder] > most || k.known > k.limits.Known
+	over = k.holders[holder] > most || k.known > k.limits.Known
 	if over {
 		k.forget(g)
 	}
+	return over
+}
+
+// Showed is Proved of who shows a session and no certificate, over the connection from an address and port. The address becomes no more
+// familiar by that: a proxy has strangers behind it, too.
+func (k *Keeper) Showed(remote, session string) {
+	k.mu.Lock()
+	g := k.remote[remote]
+	if g == nil || g.at == nil {
+		k.mu.Unlock()
+		return
+	}
+	k.unlist(g)
+	over := k.hold(g, "session/"+session, k.limits.Holder)
 	k.mu.Unlock()
 	if over {
 		k.turnOut(g, "connections of "+g.holder)
@@ -182,6 +209,9 @@ func (k *Keeper) Knows(conn net.Conn) {
 
 func (k *Keeper) forget(g *guest) {
 	delete(k.open, g.conn)
+	if k.remote[g.remote] == g {
+		delete(k.remote, g.remote)
+	}
 	if g.at != nil {
 		k.unlist(g)
 	}

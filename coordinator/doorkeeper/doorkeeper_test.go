@@ -1,6 +1,7 @@
 package doorkeeper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -17,11 +18,12 @@ import (
 type caller struct {
 	net.Conn
 	from   string
+	port   uint16 // 0: 1024
 	closed bool
 }
 
 func (c *caller) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.from), 1024))
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.from), cmp.Or(c.port, 1024)))
 }
 
 func (c *caller) Close() error {
@@ -56,7 +58,7 @@ func (d door) want(what string, c *caller, closed bool) {
 
 func (d door) empty() {
 	d.Helper()
-	if len(d.open)+len(d.waiting)+len(d.holders)+d.strange+d.known != 0 {
+	if len(d.open)+len(d.remote)+len(d.waiting)+len(d.holders)+d.strange+d.known != 0 {
 		d.Errorf("left over: %d open, %d waiting, %d holders, %d strange, %d known",
 			len(d.open), len(d.waiting), len(d.holders), d.strange, d.known)
 	}
@@ -90,6 +92,42 @@ func TestWhoSaysSomethingWithoutACertificateIsCountedOn(t *testing.T) {
 	d.come("10.9.0.1")
 	d.come("10.9.0.1")
 	d.want("one that has sent a request", one, true)
+}
+
+// Behind a proxy all browsers have one address. Those that have shown a session are counted by it, and strangers take no place of theirs.
+func TestWhoHasShownASessionIsCountedByIt(t *testing.T) {
+	d := newDoor(t, Limits{Address: 2, All: 100, Holder: 3, Known: 5})
+	come := func(port uint16) *caller {
+		c := &caller{from: "10.9.0.1", port: port}
+		d.Watch(c, http.StateNew)
+		return c
+	}
+	show := func(port uint16, session string) *caller {
+		c := come(port)
+		d.Showed(c.RemoteAddr().String(), session)
+		d.Showed(c.RemoteAddr().String(), session) // with each request
+		return c
+	}
+	callers := []*caller{show(1, "s1"), show(2, "s1"), show(3, "s1"), show(4, "s2")}
+	strangers := []*caller{come(5), come(6), come(7)}
+	for _, c := range callers {
+		d.want("one with a session", c, false)
+	}
+	d.want("the oldest stranger of the address", strangers[0], true)
+	d.want("a younger one", strangers[1], false)
+	fourth := show(8, "s1")
+	d.want("a fourth of one session", fourth, true)
+	fifth, sixth := show(9, "s3"), show(10, "s4")
+	d.want("the last for which there is a place", fifth, false)
+	d.want("one more than all may have", sixth, true)
+	d.Watch(callers[0], http.StateClosed)
+	again := show(1, "s1")
+	d.want("one for which a place was free", again, false)
+	d.Showed("10.9.0.1:99", "s1") // it has gone
+	for _, c := range append(callers[1:], again, strangers[0], strangers[1], strangers[2], fourth, fifth, sixth) {
+		d.Watch(c, http.StateClosed)
+	}
+	d.empty()
 }
 
 // A /64 is one customer's of IPv6, and all its addresses are one.

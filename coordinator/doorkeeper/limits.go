@@ -6,8 +6,8 @@ import "syscall"
 type Limits struct {
 	Address int // of one address, before they prove who they are
 	All     int // of all addresses that nobody is known from, likewise
-	Holder  int // of one certificate
-	Known   int // of all certificates; members do not count
+	Holder  int // of one certificate or session
+	Known   int // of all certificates and sessions; members do not count
 }
 
 const (

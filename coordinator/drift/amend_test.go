@@ -123,7 +123,7 @@ func TestAChangeWithBerthKeepsWhoHasMadeIt(t *testing.T) {
 		after.ChangedBeside()[0].Key != "vdd" {
 		t.Errorf("with another beside it: %+v", after.Drift)
 	}
-	if texts := Events(&model.VM{}, &vm, noon, "berth"); len(texts) != 0 {
+	if texts := Events(&model.VM{Spec: vm.Spec}, &vm, noon, "berth"); len(texts) != 0 {
 		t.Errorf("it is told as a change beside Berth: %+v", texts)
 	}
 	vm.Amend([]model.DeviceEdit{{Kind: "disk", Key: "VDC", Was: "fast/more"}, {Kind: "disk", Key: "vdb", Is: "fast/data"}}, "n1", noon)

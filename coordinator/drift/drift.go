@@ -379,6 +379,10 @@ func Events(before, after *model.VM, at time.Time, caller string) []model.Event 
 			tell("vm.as-recorded", text)
 		}
 	}
+	if is, was := after.Spec.VCPUs, before.Spec.VCPUs; is != was {
+		tell("vm.changed-beside", fmt.Sprintf("it has %d vCPUs beside Berth, and had %d: its next start has them too; "+
+			"'berth vm set %s --vcpus %d --now' takes that back", is, was, model.Argument(after.Name), was))
+	}
 	switch {
 	case after.Bound != "" && before.Bound == "":
 		tell("vm.bound", "a disk of it is in no pool that is declared as shared: it stays on its node")

@@ -110,6 +110,32 @@ func TestWhatDiffersFromTheRecord(t *testing.T) {
 			live[1].Source = model.DiskSource{Path: "/mnt/data"}
 			return live
 		}},
+		{name: "another volume", want: "vdb: fast/data -> fast/data2", change: func(live []model.Device) []model.Device {
+			live[1].Source.Volume = "data2"
+			return live
+		}},
+		{name: "a volume of its name in another pool", facts: pools, want: "vdb: fast/data -> slow/data", change: func(
+			live []model.Device,
+		) []model.Device {
+			live[1].Source.Pool = "slow"
+			return live
+		}},
+		{name: "another volume, by its file", facts: pools, want: "vdb: fast/data -> /var/lib/fast/data2", change: func(
+			live []model.Device,
+		) []model.Device {
+			live[1].Source = model.DiskSource{Path: "/var/lib/fast/data2"}
+			return live
+		}},
+		{name: "a snapshot of a volume, where the pool is not told", want: "vdb: fast/data -> /var/lib/fast/data.snap", change: func(
+			live []model.Device,
+		) []model.Device {
+			live[1].Source = model.DiskSource{Path: "/var/lib/fast/data.snap"}
+			return live
+		}},
+		{name: "a volume for a file", want: "vda: /srv/root.qcow2 -> fast/root", change: func(live []model.Device) []model.Device {
+			live[0].Source = model.DiskSource{Pool: "fast", Volume: "root"}
+			return live
+		}},
 		{name: "a disk more", want: "vdc:  -> /srv/more", change: func(live []model.Device) []model.Device {
 			return append(live, disk("vdc", "/srv/more"))
 		}},

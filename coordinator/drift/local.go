@@ -15,14 +15,15 @@ func LocalDisk(source estate.Facts, vm *model.VM, cluster string, facts *model.N
 		return "", err
 	}
 	shared := binding.SharedPools(source, cluster)
-	own := map[string]bool{} // volumes of which their own records say where they are
+	own := map[model.DiskSource]bool{} // volumes of which their own records say where they are; one of such a name in another pool is none
 	for _, id := range vm.Disks {
 		if disk, known := source.Resource(id); known && disk.Volume != nil && vm.Spec.XML == "" { // no disk goes along with a document
-			own[disk.Volume.Name] = true
+			pool, _ := source.Resource(disk.Volume.Pool)
+			own[model.DiskSource{Pool: model.PoolSettingsOf(&pool).Source, Volume: disk.Volume.Name}] = true
 		}
 	}
 	for _, disk := range binding.Written(devices, vm) {
-		if disk.Path == "" && (disk.Volume == "" || own[disk.Volume] || shared[disk.Pool]) {
+		if disk.Path == "" && (disk.Volume == "" || own[disk] || shared[disk.Pool]) {
 			continue
 		}
 		if !binding.InShared(shared, disk, facts) {

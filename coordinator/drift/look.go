@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/shared/domxml"
 )
 
 // Look is what a leader knows at one time of what guests run with. It says which nodes are looked at, and in which order.
@@ -58,16 +59,17 @@ func (l *Look) Settle(told model.ToldDevices) Found {
 			found.VM = l.atRest(l.ran(vm, vm.LastNode, told))
 		} else {
 			l.seen(&found, node, told)
+			found.VM = l.resized(found.VM, node)
 		}
 		wrote := cmp.Or(node, vm.LastNode)
-		found.Unsure = found.VM.Bound == "" && wrote != "" && !l.pools(wrote).PoolsKnown
+		found.Unsure = found.VM.Bound == "" && wrote != "" && !l.tellsPools(wrote)
 	}
 	return found
 }
 
 // Answered is what follows once the node has told the elements.
 func (l *Look) Answered(found Found, live []model.Device) Found {
-	found.VM = l.compare(found.Before, found.Ask, live)
+	found.VM = l.resized(l.compare(found.Before, found.Ask, live), found.Ask)
 	found.Ask = ""
 	return found
 }
@@ -85,6 +87,7 @@ func (l *Look) Unanswered(found Found) Found {
 // Last is the record of a VM that is about to be stopped: with what its node has told now of its devices, or, if it has told nothing, with
 // what it showed last. That may have been told, and not be written down yet.
 func (l *Look) Last(vm model.VM, live []model.Device, told bool) model.VM {
+	vm = l.resized(vm, vm.Holder)
 	if told {
 		return l.compare(vm, vm.Holder, live)
 	}
@@ -182,21 +185,42 @@ func (l *Look) compare(vm model.VM, node string, live []model.Device) model.VM {
 		edits = Judged(edits, baseline, admission.Permitted(l.Records, l.Facts, record.ClusterName()))
 	}
 	after, _ := After(vm, edits, node, l.At)
-	return l.Bind(after, node, l.pools(node))
+	if !l.tellsPools(node) && !writesAnew(&vm, &after, baseline) {
+		return after // what it writes to was looked at when the node told its pools, or is looked at once it does
+	}
+	return l.Bind(after, node, l.own(node))
+}
+
+// writesAnew tells whether the record of a VM names a file for it to write to that the one before did not name.
+func writesAnew(before, after *model.VM, baseline []domxml.Device) bool {
+	had := binding.Written(baseline, before)
+	return slices.ContainsFunc(binding.Written(baseline, after), func(source model.DiskSource) bool {
+		return source.Path != "" && !slices.Contains(had, source)
+	})
 }
 
 // atRest is the record of a stopped VM: somebody may have moved its disks, or declared the pool that they are in.
-func (l *Look) atRest(vm model.VM) model.VM {
-	facts := l.around(vm.Bound)
-	return l.Bind(vm, vm.Bound, &facts)
+func (l *Look) atRest(vm model.VM) model.VM { return l.Bind(vm, vm.Bound, l.own(vm.Bound)) }
+
+// tellsPools tells whether it is known which pools a node has. One that was removed has none of its own that count any more.
+func (l *Look) tellsPools(node string) bool {
+	if _, enrolled := l.Records.Node(node); !enrolled {
+		return true
+	}
+	return l.Facts(node).PoolsKnown
 }
 
-// pools are the facts of a node, with the pools of another one of its cluster while it tells none: libvirt may read a slow pool.
-func (l *Look) pools(node string) *model.NodeFacts {
+// own are the facts of a node with the pools that it has told itself: none, while libvirt reads a slow one or nobody has heard the
+// node. The pools of another node do not tell: that one has a shared pool in a folder, and this one may have a file system of its own in a
+// folder of the same path. So a file counts as what this node alone has, until it says otherwise. Of a node that was removed the others
+// tell.
+func (l *Look) own(node string) *model.NodeFacts {
 	facts := l.Facts(node)
+	if _, enrolled := l.Records.Node(node); !enrolled {
+		facts = l.around(node)
+	}
 	if !facts.PoolsKnown {
-		near := l.around(node)
-		facts.Pools, facts.PoolsKnown = near.Pools, near.PoolsKnown
+		facts.Pools, facts.PoolsKnown = nil, true
 	}
 	return &facts
 }
@@ -217,10 +241,15 @@ func (l *Look) around(silent string) model.NodeFacts {
 // that it ran on last, if any.
 func (l *Look) Bound(vm model.VM) model.VM {
 	node := cmp.Or(vm.Bound, vm.LastNode) // a start that has failed may have written to another node than the last holder
-	if node == "" {
+	switch {
+	case node == "":
 		return vm
+	case vm.Bound == "" && !l.tellsPools(node): // nothing of it is there alone, and to what it gets now nobody has written there
+		facts := l.around(node)
+		return l.Bind(vm, node, &facts)
+	default:
+		return l.Bind(vm, node, l.own(node))
 	}
-	return l.Bind(vm, node, l.pools(node))
 }
 
 // Wrote binds a VM whose start has ended to the node that alone has a disk of it: a guest writes at once, and the next order may come
@@ -228,9 +257,7 @@ func (l *Look) Bound(vm model.VM) model.VM {
 // tells yet which pools there are, the VM is bound, and free again once somebody does: a new leader may hear that a start has ended
 // before the node has told anything else, and the guest may be gone when it does.
 func (l *Look) Wrote(next *operation.Next) {
-	facts := l.pools(next.Wrote)
-	facts.PoolsKnown = true
-	next.Bind(l.Bind(next.VM, next.Wrote, facts))
+	next.Bind(l.Bind(next.VM, next.Wrote, l.own(next.Wrote)))
 }
 
 // Bind is the record of a VM with the node that alone has a disk of it, or alone is to have its document. What is not known leaves it

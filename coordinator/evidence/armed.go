@@ -1,6 +1,11 @@
 package evidence
 
-import "berth/coordinator/model"
+import (
+	"maps"
+	"sync"
+
+	"berth/coordinator/model"
+)
 
 // Paused tells whether somebody has said that nothing is fenced or restarted by itself, and who.
 func (m Moment) Paused() (model.HAPause, bool) {
@@ -20,11 +25,34 @@ func (m Moment) Guarded() map[string]bool {
 			guarded[vm.Holder] = true
 		}
 	}
+	maps.Copy(guarded, m.guardedOnTheWay())
+	return guarded
+}
+
+// guardedOnTheWay are the nodes, by ID, that VMs which are to be highly available leave or go to.
+func (m Moment) guardedOnTheWay() map[string]bool {
+	nodes := map[string]bool{}
 	for _, op := range m.LiveOperations() {
 		if vm, _ := m.VM(op.VM); vm.Guarded() {
-			guarded[op.Source], guarded[op.Target] = true, true
+			nodes[op.Source], nodes[op.Target] = true, true
 		}
 	}
-	delete(guarded, "")
-	return guarded
+	delete(nodes, "")
+	return nodes
+}
+
+// Guards tells of single nodes whether they are among those.
+func (m Moment) Guards() func(node string) bool {
+	if _, paused := m.Paused(); paused {
+		return func(string) bool { return false }
+	}
+	onTheWay := sync.OnceValue(m.guardedOnTheWay)
+	return func(node string) bool {
+		for vm := range m.SharedVMsOn(node) {
+			if vm.Desired == model.Running && vm.Guarded() {
+				return true
+			}
+		}
+		return onTheWay()[node]
+	}
 }

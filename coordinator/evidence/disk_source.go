@@ -18,3 +18,12 @@ func inPool(source model.DiskSource, facts *model.NodeFacts) model.DiskSource {
 	}
 	return model.DiskSource{Path: path.Clean(source.Path)}
 }
+
+// maySame tells whether two sources of one file name may be one disk on a node. While that does not tell where its pools are, a file may be
+// any volume of its name.
+func maySame(a, b model.DiskSource, facts *model.NodeFacts) bool {
+	if !facts.PoolsKnown && (a.Path == "") != (b.Path == "") && len(facts.Pools) == 0 {
+		return true
+	}
+	return inPool(a, facts) == inPool(b, facts)
+}

@@ -85,7 +85,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 			}
 			for _, source := range domain.Sources {
 				same := func(d disk) bool {
-					return d.source.FileName() == source.FileName() && d.on(&one.node) && inPool(d.source, &one.facts) == inPool(source, &one.facts)
+					return d.source.FileName() == source.FileName() && d.on(&one.node) && maySame(d.source, source, &one.facts)
 				}
 				if !slices.ContainsFunc(disks, same) || one.worth != heard && s.runsNowhere(domain.UUID) {
 					continue
@@ -181,6 +181,9 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 		}
 		pool, _ := s.Resource(record.Volume.Pool)
 		one := disk{model.DiskSource{Pool: model.PoolSettingsOf(&pool).Source, Volume: record.Volume.Name}, s.nodesOf(&pool), nil}
+		if detached(vm, one.source) {
+			continue
+		}
 		if len(record.Volume.Nodes) > 0 {
 			one.on = func(node *model.Node) bool { return slices.Contains(record.Volume.Nodes, node.ID) }
 			one.only = record.Volume.Nodes

@@ -21,6 +21,7 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 	path := model.VMSpec{Disks: []model.Disk{{Path: "/srv/vms/db.qcow2"}}}
 	volume := func(pool, name string) model.DiskSource { return model.DiskSource{Pool: pool, Volume: name} }
 	on := []string{"d1"}
+	untold := func(f *model.NodeFacts) { f.Pools = nil } // its pools
 	hangs := func(f *model.NodeFacts) { f.Liveness, f.DomainsKnown = model.Degraded, false }
 	deaf := func(f *model.NodeFacts) { f.Liveness = model.Unreachable }
 	for name, tc := range map[string]struct {
@@ -30,6 +31,7 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 		source model.DiskSource
 		state  model.DomainState
 		since  func(*model.NodeFacts) // what has become of the node since it showed that
+		pools  func(*model.NodeFacts) // what it tells of its pools; nil: where they are
 		failed time.Duration          // how long ago the start failed that the domain is of; 0: it is of none
 		off    bool
 		stray  string // UUID of the domain; empty: one of nobody
@@ -52,8 +54,18 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 			disks: on, node: "n3", source: volume("vms", "db.qcow2"), failed: time.Second, since: deaf, used: true,
 		},
 
-		"its volume, on another node":       {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), used: true},
-		"its volume, by its path":           {disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/db.qcow2"}, used: true},
+		"its volume, on another node": {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), used: true},
+		"its volume, by its path":     {disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/db.qcow2"}, used: true},
+		"its volume, by its path, and no pool is told": {
+			disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/db.qcow2"}, pools: untold, used: true,
+		},
+		"another volume, by its path, and no pool is told": {
+			disks: []string{"d1"}, node: "n3", source: model.DiskSource{Path: "/srv/vms/web.qcow2"}, pools: untold,
+		},
+		"its file, as a volume, and no pool is told": {spec: path, node: "n1", source: volume("vms", "db.qcow2"), pools: untold, used: true},
+		"another file of its name, and no pool is told": {
+			spec: path, node: "n1", source: model.DiskSource{Path: "/srv/other/db.qcow2"}, pools: untold,
+		},
 		"another volume":                    {disks: []string{"d1"}, node: "n3", source: volume("vms", "web.qcow2")},
 		"its volume, of what is off":        {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), state: "shutoff"},
 		"its volume, of what is paused":     {disks: []string{"d1"}, node: "n3", source: volume("vms", "db.qcow2"), state: "paused", used: true},
@@ -85,6 +97,9 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 			if tc.since != nil {
 				tc.since(f)
 			}
+			if tc.pools != nil {
+				tc.pools(f)
+			}
 		})
 		s.others = []model.VM{{ID: "stopped", Name: "stopped", LastNode: tc.node}, {ID: "runs", Name: "runs", Holder: tc.node}}
 		if tc.off {
@@ -109,6 +124,40 @@ func TestADiskThatAnotherDomainWritesTo(t *testing.T) {
 		}
 		if next := use.Next(); used && strings.Contains(next, "berth node fence node3") != (tc.since != nil) {
 			t.Errorf("%s: %s", name, next)
+		}
+	}
+}
+
+// What somebody has taken from a VM beside Berth is nothing that it is started with: whoever has it now is not in its way.
+func TestADiskThatWasTakenAwayMayBeUsed(t *testing.T) {
+	pool := model.Resource{
+		Kind: model.KindPool, ID: "p1", Name: "vms", Settings: map[string]string{model.SettingScope: string(model.PoolShared)},
+	}
+	volume := model.DiskSource{Pool: "vms", Volume: "db.qcow2"}
+	for name, tc := range map[string]struct {
+		disks []string
+		spec  model.VMSpec
+	}{
+		"a disk of Berth":        {disks: []string{"d1"}},
+		"a volume of its record": {spec: model.VMSpec{Disks: []model.Disk{{Pool: volume.Pool, Volume: volume.Volume}}}},
+		"a volume of a document": {spec: model.VMSpec{XML: "<domain><devices><disk type='volume'><source pool='vms' volume='db.qcow2'/>" +
+			"<target dev='vdb'/></disk></devices></domain>"}},
+	} {
+		for _, reverted := range []bool{false, true} {
+			s := running()
+			s.gone()
+			s.resources = []model.Resource{pool, {Kind: model.KindDisk, ID: "d1", Volume: &model.Volume{Pool: "p1", Name: "db.qcow2"}}}
+			s.vm.Holder, s.vm.Disks, s.vm.Spec = "", tc.disks, tc.spec
+			s.vm.Ran = []model.RanDevice{{Kind: "disk", Key: "vdb", Source: volume}}
+			s.vm.Drift = &model.Drift{Reverted: reverted, Edits: []model.DeviceEdit{{Kind: "disk", Key: "vdb", Was: "vms/db.qcow2"}}}
+			s.change("n3", func(f *model.NodeFacts) {
+				f.Domains = []model.Domain{{
+					UUID: "stray", Name: "copy", State: model.DomainRunning, Sources: []model.DiskSource{volume},
+				}}
+			})
+			if use, used := s.survey().UsedDisk(&s.vm, ""); used != reverted {
+				t.Errorf("%s, reverted %t: used %t, %+v", name, reverted, used, use)
+			}
 		}
 	}
 }

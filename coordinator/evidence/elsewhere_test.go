@@ -75,6 +75,22 @@ func (s *estate) Node(id string) (model.Node, bool) {
 	return s.nodes[at], true
 }
 
+func (s *estate) SharedNode(id string) *model.Node {
+	if node, known := s.Node(id); known {
+		return &node
+	}
+	return nil
+}
+
+func (s *estate) SharedVM(id string) *model.VM {
+	if vm, known := s.VM(id); known {
+		return &vm
+	}
+	return nil
+}
+
+func (s *estate) SharedVMsOn(node string) iter.Seq[*model.VM] { return sharedOf(s.VMsOn(node)) }
+
 func (s *estate) survey() *Survey {
 	return s.proof.Survey(Moment{Records: s, At: s.at, Facts: func(node string) model.NodeFacts { return s.facts[node] }})
 }

@@ -2,16 +2,26 @@ package evidence
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"berth/coordinator/model"
 )
+
+// Touched is what may be another than it was at the look before, by ID. Some may be named twice, and some that are as they were.
+type Touched struct {
+	All bool // nobody knows: anything may be
+	IDs []string
+}
 
 // Follower remembers what the last look has found about VMs: what two looks show alike is believed. It is not safe for
 // concurrent use.
 type Follower struct {
 	before  map[string]string    // in words by VM ID
 	missing map[string]time.Time // by VM ID: since when its holder lacks it, and nobody has seen how it left
+	odd     map[string]bool      // by ID: the VMs that did not run as they should; nil: no look was made yet
 }
 
 // Found is what has become of a VM beside Berth.
@@ -20,12 +30,14 @@ type Found struct {
 	Finding
 }
 
-// Look is what this look and the last one have found alike, of VMs that no operation works on.
-func (f *Follower) Look(s *Survey) []Found {
-	var all []Found
+// Look is what this look and the last one have found alike, of VMs that no operation works on, and the records of VMs of which more is seen
+// than is written down. It looks at those that were touched since the last look, and at those that did not run as they should then: nothing
+// follows for any other.
+func (f *Follower) Look(s *Survey, touched Touched) (seen []model.VM, found []Found) {
+	odd := f.turn(s, touched)
 	now, missing := map[string]string{}, map[string]time.Time{}
-	for vm := range s.SharedVMs() {
-		if _, was := f.missing[vm.ID]; vm.Operation != "" || !was && s.plain(vm) {
+	for _, vm := range odd {
+		if vm.Operation != "" {
 			continue
 		}
 		as := *vm
@@ -45,11 +57,53 @@ func (f *Follower) Look(s *Survey) []Found {
 		now[vm.ID] = fmt.Sprint(finding.Verdict, finding.Condition, finding.Node, len(finding.Leftovers))
 		if f.before[vm.ID] == now[vm.ID] {
 			own, _ := s.VM(vm.ID)
-			all = append(all, Found{own, finding})
+			found = append(found, Found{own, finding})
 		}
 	}
 	f.before, f.missing = now, missing
-	return all
+	return s.seen(odd), found
+}
+
+// turn finds out which VMs do not run as they should, and gives them by name, with those of which something is remembered.
+func (f *Follower) turn(s *Survey, touched Touched) []*model.VM {
+	look := func(vm *model.VM) {
+		if s.plain(vm) {
+			delete(f.odd, vm.ID)
+		} else {
+			f.odd[vm.ID] = true
+		}
+	}
+	if touched.All || f.odd == nil {
+		f.odd = map[string]bool{}
+		for vm := range s.SharedVMs() {
+			look(vm)
+		}
+	} else {
+		again := append(slices.Collect(maps.Keys(f.odd)), touched.IDs...)
+		for i := range s.Removed {
+			for _, domain := range s.Removed[i].Domains {
+				again = append(again, domain.UUID)
+			}
+		}
+		for _, id := range again {
+			if vm := s.SharedVM(id); vm != nil {
+				look(vm)
+			} else {
+				delete(f.odd, id)
+			}
+		}
+	}
+	var odd []*model.VM
+	for id := range f.odd {
+		odd = append(odd, s.SharedVM(id))
+	}
+	for id := range f.missing {
+		if vm := s.SharedVM(id); vm != nil && !f.odd[id] {
+			odd = append(odd, vm)
+		}
+	}
+	slices.SortFunc(odd, func(a, b *model.VM) int { return strings.Compare(a.Name, b.Name) })
+	return odd
 }
 
 func (s *Survey) sighting(vm *model.VM) Sighting {
@@ -76,12 +130,13 @@ func (s *Survey) sighting(vm *model.VM) Sighting {
 	return seen
 }
 
-// Seen are the records of VMs of which more is seen than is written down: their holders show them under another boot than it was
+// seen are the records of VMs of which more is seen than is written down: their holders show them under another boot than it was
 // last, or after they had been missing; or nobody holds them, and a node shows them that somebody has started beside Berth, or shows them
-// no more; or another node shows them while an operation waits for a holder that does not answer.
-func (s *Survey) Seen() []model.VM {
+// no more; or another node shows them while an operation waits for a holder that does not answer. All VMs that do not run as they should
+// are among odd.
+func (s *Survey) seen(odd []*model.VM) []model.VM {
 	var all []model.VM
-	for vm := range s.SharedVMs() {
+	for _, vm := range odd {
 		if vm.Operation != "" || s.plain(vm) {
 			continue
 		}

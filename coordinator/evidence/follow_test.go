@@ -38,10 +38,10 @@ func TestOnlyWhatNobodySawEndIsMissing(t *testing.T) {
 		s := running()
 		tc.is(s)
 		var follower Follower
-		if found := follower.Look(s.survey()); len(found) > 0 {
+		if found := follower.looked(s.survey()); len(found) > 0 {
 			t.Errorf("%s: %+v is believed at the first look", name, found)
 		}
-		found := follower.Look(s.survey())
+		found := follower.looked(s.survey())
 		if len(found) != 1 || found[0].Verdict != tc.verdict || found[0].Missing != tc.missing {
 			t.Errorf("%s: %+v, want %q, missing %t", name, found, tc.verdict, tc.missing)
 		}
@@ -69,8 +69,8 @@ func TestAGuestThatWasMarkedWithoutAnAnswerIsFollowed(t *testing.T) {
 		s.gone()
 		s.shows("n2", model.DomainRunning, tc.epoch)
 		var follower Follower
-		follower.Look(s.survey())
-		if found := follower.Look(s.survey()); len(found) != 1 || found[0].Verdict != tc.verdict {
+		follower.looked(s.survey())
+		if found := follower.looked(s.survey()); len(found) != 1 || found[0].Verdict != tc.verdict {
 			t.Errorf("%s: %+v, want %q", name, found, tc.verdict)
 		}
 	}
@@ -111,7 +111,7 @@ func TestAVMThatSomebodyHasStartedIsKept(t *testing.T) {
 		s.beside("n2")
 		tc.is(s)
 		was, is := s.vm.Whereabouts, s.vm.Whereabouts
-		for _, vm := range s.survey().Seen() {
+		for _, vm := range seenOf(s.survey()) {
 			is = vm.Whereabouts
 		}
 		if is != tc.want {
@@ -154,8 +154,8 @@ func TestAGuestThatStarvesWhereItWasMovedIsFollowed(t *testing.T) {
 		s.change("n2", func(f *model.NodeFacts) { f.Domains[0].Reason = tc.reason })
 		tc.is(s)
 		var follower Follower
-		follower.Look(s.survey())
-		found := follower.Look(s.survey())
+		follower.looked(s.survey())
+		found := follower.looked(s.survey())
 		if len(found) != 1 || found[0].Verdict != tc.verdict {
 			t.Errorf("%s: %+v, want %q", name, found, tc.verdict)
 		}
@@ -181,8 +181,8 @@ func TestASecondCopyOfAGuestThatStandsStillIsTold(t *testing.T) {
 		s.shows("n2", tc.other, 3)
 		s.change("n1", func(f *model.NodeFacts) { f.Domains = []model.Domain{tc.here} })
 		var follower Follower
-		follower.Look(s.survey())
-		found := follower.Look(s.survey())
+		follower.looked(s.survey())
+		found := follower.looked(s.survey())
 		const says = "it is paused on node1 (epoch 3) and running on node2 (epoch 3): both are kept"
 		if len(found) != 1 || (found[0].Verdict == OutOfBand) != tc.told || tc.told && !strings.Contains(found[0].Why, says) {
 			t.Errorf("%s: %+v", name, found)

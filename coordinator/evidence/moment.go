@@ -23,6 +23,7 @@ type Records interface {
 	Node(id string) (model.Node, bool)
 	Nodes() []model.Node
 	SharedNodes() iter.Seq[*model.Node] // as SharedVMs
+	SharedNode(id string) *model.Node   // nil if there is none
 	Clusters() []model.Resource
 	Resource(id string) (model.Resource, bool)
 	Resources(kind model.Kind) []model.Resource
@@ -30,6 +31,8 @@ type Records interface {
 	VMs() []model.VM
 	VMsMarked(mark model.Mark) []model.VM
 	SharedVMs() iter.Seq[*model.VM] // of the records themselves: nobody changes them
+	SharedVM(id string) *model.VM   // nil if there is none
+	SharedVMsOn(node string) iter.Seq[*model.VM]
 	VMsOn(node string) []model.VM
 	Operations() []operation.Operation
 	LiveOperations() []operation.Operation

@@ -36,8 +36,8 @@ func TestAPauseByOrderIsNoAlarm(t *testing.T) {
 		s := running()
 		c.is(s)
 		var follower Follower
-		follower.Look(s.survey())
-		found := follower.Look(s.survey())
+		follower.looked(s.survey())
+		found := follower.looked(s.survey())
 		if c.verdict == AsRecorded { // nothing follows
 			if len(found) != 0 {
 				t.Errorf("%s: %+v, want nothing", name, found)

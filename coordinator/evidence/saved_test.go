@@ -65,7 +65,7 @@ func TestWhoKeepsMemoryIsWrittenDown(t *testing.T) {
 	s := running()
 	seen := func(want string) {
 		t.Helper()
-		for _, vm := range s.survey().Seen() {
+		for _, vm := range seenOf(s.survey()) {
 			s.vm = vm
 		}
 		if s.vm.Kept != want {

@@ -73,17 +73,30 @@ const (
 // looked at if VMs that are to be highly available wait for that: because it holds them, because it may have them, or because an
 // operation of theirs waits. Nobody has asked for the power to be cut for other VMs.
 func Fencing(leading time.Duration, nodes []Silence) []FenceVerdict {
-	var all []counted
+	var all Fleet
 	for i := range nodes {
-		if one := &nodes[i]; one.counts() {
-			gone := one.Liveness == model.Unreachable
-			all = append(all, counted{domain: one.Domain, silent: gone || one.Liveness == model.Suspect || one.ails(), long: gone})
-		}
+		all.Count(&nodes[i])
 	}
-	mass := countSilent(all)
+	return all.Fencing(leading, nodes)
+}
+
+// Count takes a node in as it is, in place of what it was.
+func (f *Fleet) Count(one *Silence) {
+	f.Forget(one.Node.ID)
+	if !one.counts() {
+		return
+	}
+	gone := one.Liveness == model.Unreachable
+	f.add(one.Node.ID, counted{domain: one.Domain, silent: gone || one.Liveness == model.Suspect || one.ails(), long: gone})
+}
+
+// Fencing is the same where all nodes were counted before. Some are those of them that are not heard, or say that they are of no use:
+// nothing follows for any other.
+func (f *Fleet) Fencing(leading time.Duration, some []Silence) []FenceVerdict {
+	mass := f.masses()
 	var verdicts []FenceVerdict
-	for i := range nodes {
-		one := &nodes[i]
+	for i := range some {
+		one := &some[i]
 		waited := len(one.HA) > 0 || one.Waiting > 0 || len(one.Missing) > 0
 		silent := one.Liveness == model.Unreachable && one.Silent >= one.After && waited
 		if one.Node.Fenced() || !silent && !one.sick() {

@@ -158,7 +158,7 @@ func (s *Survey) copies(vm *model.VM) []Copy {
 // is to be kept. Nearly all VMs are so, and that is known of them without gathering what all nodes show.
 func (s *Survey) plain(vm *model.VM) bool {
 	if s.MayShow == nil || vm.Holder == "" || vm.Kept != "" || vm.Paused != (model.Stand{}) || len(vm.Discards) > 0 ||
-		vm.Drift != nil || vm.Bound != "" || vm.Condition != (model.Condition{}) || len(s.Removed) > 0 {
+		vm.Drift != nil || vm.Bound != "" || vm.Condition != (model.Condition{}) || s.removedShow(vm.ID) {
 		return false
 	}
 	holder := s.of(vm.Holder)
@@ -170,8 +170,23 @@ func (s *Survey) plain(vm *model.VM) bool {
 		domain.Autostart || vm.Persistent && !domain.Persistent {
 		return false
 	}
-	shows := s.MayShow(vm.ID)
-	return len(shows) == 1 && shows[0] == vm.Holder && s.strayed(*vm, holder.node) == ""
+	for _, id := range s.MayShow(vm.ID) {
+		// What a node has not told yet is not believed before it has.
+		if one := s.of(id); id != vm.Holder && (one == nil || one.facts.Inventory) {
+			return false
+		}
+	}
+	return s.strayed(*vm, holder.node) == ""
+}
+
+// removedShow tells whether a node that was removed shows a copy of a VM.
+func (m Moment) removedShow(vm string) bool {
+	for i := range m.Removed {
+		if slices.ContainsFunc(m.Removed[i].Domains, func(d model.Domain) bool { return d.UUID == vm }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Shown is all that the nodes show, by UUID, and the names of those that do not tell, without what is proven to be off.

@@ -97,10 +97,10 @@ func (w *truth) look() {
 			}
 		}
 		survey := w.survey()
-		for _, seen := range survey.Seen() {
+		for _, seen := range seenOf(survey) {
 			w.vm = seen
 		}
-		for _, found := range w.follower.Look(survey) {
+		for _, found := range w.follower.looked(survey) {
 			w.settle(found)
 		}
 	}

@@ -266,3 +266,27 @@ func TestARenewalKeepsWhatIsOpen(t *testing.T) {
 	}
 	s.want(Revoked, renewed, noon)
 }
+
+// An alarm is raised by these: for whom nobody waits they are late, and one who is out keeps none ringing.
+func TestCertificatesEndWithTheFirstOfAKindAndTheLastOperator(t *testing.T) {
+	s := newSite(t)
+	until := func(who pki.Bearer, days int) pki.Bearer {
+		who.Until = noon.AddDate(0, 0, days)
+		return who
+	}
+	s.begin(
+		until(bearer(pki.RoleOperator, "o1", "k1"), 3), until(bearer(pki.RoleOperator, "o2", "k2"), 20),
+		until(bearer(pki.RoleOperator, "o3", "k3"), 5), until(bearer(pki.RolePeer, "m1", "k4"), 15), until(bearer(pki.RoleAgent, "n1", "k5"), 12),
+		until(bearer(pki.RoleAgent, "n2", "k6"), 2), until(bearer(pki.RoleAgent, "n3", "k7"), 7),
+	)
+	gone, _ := s.Snapshot().Identity("n2")
+	var command state.Command
+	Put(&command, gone.Revoke(noon, "operator/o1", "removed"))
+	s.Apply(command)
+	ends := Ends(s.Snapshot())
+	for kind, days := range map[model.IdentityKind]int{model.IdentityOperator: 20, model.IdentityCoordinator: 15, model.IdentityNode: 7} {
+		if want := noon.AddDate(0, 0, days); !ends[kind].Equal(want) {
+			t.Errorf("%s: %v, want %v", kind, ends[kind], want)
+		}
+	}
+}

@@ -130,3 +130,20 @@ func Began(x *state.Snapshot) (began bool, from time.Time) {
 	from, _ = time.Parse(time.RFC3339, text) // what is no time is long ago
 	return true, from
 }
+
+// Ends are when certificates end that nobody has renewed: the first of nodes and of coordinators, and the last of operators, who renew
+// theirs by calling and are not waited for. A kind without any is left out.
+func Ends(x *state.Snapshot) map[model.IdentityKind]time.Time {
+	ends := make(map[model.IdentityKind]time.Time)
+	for _, identity := range x.Identities() {
+		until := identity.ValidUntil()
+		if !identity.Live() || until.IsZero() {
+			continue
+		}
+		was, known := ends[identity.Kind]
+		if !known || until.Before(was) != (identity.Kind == model.IdentityOperator) {
+			ends[identity.Kind] = until
+		}
+	}
+	return ends
+}

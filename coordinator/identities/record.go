@@ -135,7 +135,10 @@ func Record(x *state.Snapshot, who pki.Bearer, at time.Time) (state.Command, boo
 		identity = New(who, at)
 	}
 	if other, taken := x.IdentityByName(identity.Kind, identity.Name); taken && !known && other.ID != identity.ID {
-		identity.Name += "-" + strings.ToLower(who.ID[max(0, len(who.ID)-6):]) // two had one name
+		identity.Name = model.OtherName(identity.Name, who.ID, func(name string) bool { // two had one name
+			_, taken := x.IdentityByName(identity.Kind, name)
+			return taken
+		})
 	}
 	command := state.Command{
 		Kind: "record identity",

@@ -10,8 +10,8 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// ChangedDevices are the domains whose devices have changed, or were first told, since it was asked last, with what was told last; by UUID.
-// A domain may have ended since.
+// ChangedDevices are the domains whose devices or number of vCPUs have changed, or were first told, since it was asked last, with what was
+// told last; by UUID. A domain may have ended since.
 func (s *Store) ChangedDevices() []model.ToldDevices {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,10 +26,12 @@ func (s *Store) ChangedDevices() []model.ToldDevices {
 	return changed
 }
 
-// noteDevices takes note of a domain whose devices a node tells, if they are not those that were told before. The caller holds the lock.
+// noteDevices takes note of a domain whose devices a node tells, if they or its vCPUs are not those that were told before. The caller
+// holds the lock.
 func (s *Store) noteDevices(node string, before, now *berthv1.Domain) {
 	told := now.GetDevices()
-	if told == nil || before != nil && before.GetEpoch() == now.GetEpoch() && proto.Equal(before.GetDevices(), told) {
+	if before == nil && told == nil || before != nil && before.GetEpoch() == now.GetEpoch() && before.GetVcpus() == now.GetVcpus() &&
+		(told == nil || proto.Equal(before.GetDevices(), told)) {
 		return
 	}
 	s.lookAt(node, now.GetUuid(), EpochOf(now.GetEpoch()))

@@ -16,6 +16,8 @@ func TestChangedDevicesAreToldOnce(t *testing.T) {
 	}
 	arriving := domain(1, "/b")
 	arriving.State = berthv1.DomainState_DOMAIN_STATE_PAUSED_MIGRATION
+	wider := domain(1, "/a")
+	wider.Vcpus = 2
 	for _, tc := range []struct {
 		name        string
 		before, now *berthv1.Domain
@@ -25,6 +27,7 @@ func TestChangedDevicesAreToldOnce(t *testing.T) {
 		{"first heard", nil, domain(1, "/a"), true, 1},
 		{"as before", domain(1, "/a"), domain(1, "/a"), false, 0},
 		{"another file", domain(1, "/a"), domain(1, "/b"), true, 1},
+		{"another number of vCPUs", domain(1, "/a"), wider, true, 1},
 		{"started anew", domain(1, "/a"), domain(2, "/a"), true, 1},
 		{"on its way to another node", domain(1, "/a"), arriving, true, 0},
 		{"an agent that does not tell", domain(1, "/a"), &berthv1.Domain{Uuid: "u1", Epoch: 1}, false, 0},

@@ -33,7 +33,7 @@ func (s *Store) facts(id string, now time.Time) model.NodeFacts {
 		n.told.Store(last)
 	}
 	facts := last.facts
-	if why := s.doubt(id, n); why != "" && facts.Liveness == model.Up {
+	if why := doubt(s, id, n); why != "" && facts.Liveness == model.Up {
 		// What it says may be another machine's word: it counts like that of a node whose libvirt cannot be asked.
 		facts.Liveness, facts.LivenessReason, facts.DomainsKnown = model.Degraded, why, false
 	}
@@ -84,7 +84,7 @@ func (n *node) join(liveness model.Liveness, reason string) model.NodeFacts {
 }
 
 // doubt says why what the node says is not believed; empty: it is. The caller holds the lock.
-func (s *Store) doubt(id string, n *node) string {
+func doubt(s *Store, id string, n *node) string {
 	if s.Doubt == nil {
 		return ""
 	}
@@ -155,6 +155,13 @@ func turn(since, at time.Time, bound time.Duration) time.Time {
 	return next
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // absence is how a node without a session counts: its agent gets SessionGrace to come back.
 func absence(without time.Duration) model.Liveness {
 	if without < model.SessionGrace {
@@ -174,7 +181,7 @@ func (n *node) show() {
 	}
 	shown := make([]model.Domain, 0, len(n.domains))
 	for uuid, one := range n.domains {
-		shown = append(shown, domainOf(one, samples[uuid]))
+		shown = append(shown, domainOf(one, n.ofRun(one, samples[uuid])))
 	}
 	slices.SortFunc(shown, func(a, b model.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	n.shown = shown
@@ -195,10 +202,19 @@ func (n *node) showOne(uuid string) {
 	case !listed:
 		n.shown = slices.Delete(n.shown, at, at+1)
 	case there:
-		n.shown[at] = domainOf(one, n.sampleOf(uuid))
+		n.shown[at] = domainOf(one, n.ofRun(one, n.sampleOf(uuid)))
 	default:
-		n.shown = slices.Insert(n.shown, at, domainOf(one, n.sampleOf(uuid)))
+		n.shown = slices.Insert(n.shown, at, domainOf(one, n.ofRun(one, n.sampleOf(uuid))))
 	}
+}
+
+// ofRun is a sample of a domain, if it did not come before the run that the node shows now: a VM that was started again would have the
+// memory of before.
+func (n *node) ofRun(one domain, sample *berthv1.DomainTelemetry) *berthv1.DomainTelemetry {
+	if one.from.After(n.measuredAt) {
+		return nil
+	}
+	return sample
 }
 
 // sampleOf is what telemetry says of a domain; nil if nothing.

@@ -2,11 +2,11 @@ package inventory
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/state"
 )
 
 // EventKind says what an Event tells of.
@@ -102,8 +102,8 @@ func (x *Subscription) caughtUp(at time.Time) bool {
 const watchEvery = time.Second
 
 // Watch publishes what only the passing of time shows: nodes that fall silent, copies of a VM that last. It works for the
-// nodes that the function names, and ends with the context.
-func (s *Store) Watch(ctx context.Context, nodes func() iter.Seq[string]) {
+// nodes of the records that the function gives, and ends with the context.
+func (s *Store) Watch(ctx context.Context, records func() *state.Snapshot) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
@@ -111,18 +111,17 @@ func (s *Store) Watch(ctx context.Context, nodes func() iter.Seq[string]) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.look(nodes())
+			s.look(records())
 		}
 	}
 }
 
-func (s *Store) look(nodes iter.Seq[string]) {
+func (s *Store) look(records *state.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	for id := range nodes {
-		s.publishLiveness(id, now)
-	}
+	s.turning.audit(now)
+	turnNow(s, records, now)
 	for _, found := range s.copies.lasting(now) {
 		s.feed.publish(Event{Kind: DuplicateFound, At: now, Duplicate: found})
 	}
@@ -149,4 +148,5 @@ func (s *Store) publishLiveness(id string, now time.Time) {
 		Kind: LivenessChanged, At: now, Node: id, Liveness: is, LivenessWas: known.published, What: why,
 	})
 	known.published = is
+	s.stirred.note(id)
 }

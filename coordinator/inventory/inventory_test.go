@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -368,7 +367,10 @@ func TestSubscribersHearOfTransitions(t *testing.T) {
 		subscription := store.Subscribe()
 		defer subscription.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		go store.Watch(ctx, func() iter.Seq[string] { return slices.Values([]string{"n1", "n2"}) })
+		records := state.NewStore()
+		apply(t, records, enrol("n1"))
+		apply(t, records, enrol("n2"))
+		go store.Watch(ctx, records.Snapshot)
 		var heard []string
 		drain := func() {
 			synctest.Wait()
@@ -423,7 +425,7 @@ func TestASlowSubscriberIsToldThatItMissedEvents(t *testing.T) {
 				t.Fatal("events were lost before the buffer was full")
 			}
 		}
-		store.look(slices.Values([]string(nil)))
+		store.look(state.NewStore().Snapshot())
 		if e := <-subscription.C; e.Kind != EventsLost {
 			t.Errorf("heard %+v, want that events were lost", e)
 		}
@@ -456,8 +458,8 @@ func TestLastingCopiesOfAVMAreFound(t *testing.T) {
 		if diff := cmp.Diff(want, store.Duplicates()); diff != "" {
 			t.Errorf("duplicates (-want +got):\n%s", diff)
 		}
-		store.look(slices.Values([]string(nil)))
-		store.look(slices.Values([]string(nil)))
+		store.look(state.NewStore().Snapshot())
+		store.look(state.NewStore().Snapshot())
 		told := 0
 		for len(subscription.C) > 0 {
 			if e := <-subscription.C; e.Kind == DuplicateFound && e.Duplicate.VM == "u1" {

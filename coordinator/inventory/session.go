@@ -31,6 +31,7 @@ func (s *Store) OpenSession(nodeID string, hello *berthv1.Hello, sequence uint64
 		return nil, ErrStaleSession
 	}
 	s.changes.note(nodeID)
+	s.stirred.note(nodeID)
 	if was := BootOf(n.incarnation); was != BootOf(hello.GetIncarnation()) && n.domainsKnown {
 		n.before = model.BootFacts{Boot: was, Domains: n.shown}
 		n.lent.Store(true)
@@ -65,6 +66,9 @@ func (x *Session) Keep(pace model.Pace) {
 	if n := x.store.nodes[x.node]; n != nil && n.session == x {
 		n.pace = pace
 		x.store.changes.note(x.node)
+		x.store.stirred.note(x.node)
+		x.store.turning.sooner(x.node, x.store.turns(n, x.store.now()))
+		x.store.publishLiveness(x.node, x.store.now()) // one that was silent for too long may not be so by another pace
 	}
 }
 
@@ -89,8 +93,10 @@ func (x *Session) Close(reason string) {
 	}
 	now := s.now()
 	s.changes.note(x.node)
+	s.stirred.note(x.node)
 	n.session, n.closedAt, n.closedWhy = nil, now, reason
 	delete(s.untold, x.node)
+	s.turning.sooner(x.node, s.turns(n, now))
 	s.recount(x.node, n)
 	s.publishLiveness(x.node, now)
 }
@@ -122,15 +128,16 @@ func (x *Session) Report(message *berthv1.SessionRequest) bool {
 	case *berthv1.SessionRequest_Telemetry:
 		n.reportTelemetry(m.Telemetry, now)
 	case *berthv1.SessionRequest_DomainChange:
+		s.stirred.note(x.node)
 		s.reportDomain(x.node, n, m.DomainChange, now)
 	case *berthv1.SessionRequest_Libvirt:
 		n.reportHealth(m.Libvirt, now)
 	case *berthv1.SessionRequest_Progress:
-		if s.concerns(x.node, m.Progress.GetOperationId()) && s.reportProgress(m.Progress, now) {
+		if concerns(s, x.node, m.Progress.GetOperationId()) && reportProgress(s, m.Progress, now) {
 			s.feed.publish(Event{Kind: ProgressReported, At: now, Node: x.node, Operation: m.Progress.GetOperationId()})
 		}
 	case *berthv1.SessionRequest_Result:
-		if s.concerns(x.node, m.Result.GetOperationId()) {
+		if concerns(s, x.node, m.Result.GetOperationId()) {
 			delete(s.progress, m.Result.GetOperationId())
 		}
 		delete(n.working, m.Result.GetOperationId())
@@ -176,10 +183,17 @@ func (n *node) reportHealth(status *berthv1.LibvirtStatus, now time.Time) {
 
 // reportInventory replaces everything that is known of the node's domains, unless their listing failed.
 func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryReport, now time.Time) {
+	told, listed, shown := n.inventory != nil, n.domainsKnown, n.shown
+	defer func() {
+		if told != (n.inventory != nil) || listed != n.domainsKnown || !alike(shown, n.shown) {
+			s.stirred.note(id)
+		}
+	}()
 	if report.GetNode() != nil {
 		n.inventory, n.inventoryAt, n.inventoryFrom = report.GetNode(), now, n.incarnation
 		n.peers = peers(n.inventory.GetMigrationUri(), n.inventory.GetMigrationAddress())
 		n.around = surroundingsOf(report.GetNode())
+		s.hosts.tell(id, n, report.GetNode().GetHostUuid())
 		delete(s.untold, id)
 	}
 	n.tooMany = len(report.GetDomains()) > mostDomains
@@ -195,23 +209,23 @@ func (s *Store) reportInventory(id string, n *node, report *berthv1.InventoryRep
 	if !n.listed {
 		began, n.listed = n.openedAt, true
 	}
-	listed := make(map[string]domain, len(report.GetDomains()))
+	are := make(map[string]domain, len(report.GetDomains()))
 	for _, wire := range report.GetDomains() {
 		if wire.GetUuid() != "" && wire.GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT {
 			s.noteDevices(id, n.domains[wire.GetUuid()].wire, wire)
-			listed[wire.GetUuid()] = n.seen(wire, report.GetNode(), began, now)
+			are[wire.GetUuid()] = n.seen(wire, report.GetNode(), began, now)
 		}
 	}
-	before, shown := n.domains, n.shown
-	n.domains = listed
+	before := n.domains
+	n.domains = are
 	n.show()
 	s.relist(id, shown, n.shown)
 	for uuid, was := range before {
-		if _, still := listed[uuid]; !still {
+		if _, still := are[uuid]; !still {
 			s.domainMoved(id, was.wire, stateOf(was.wire), model.DomainAbsent, "", now)
 		}
 	}
-	for uuid, is := range listed {
+	for uuid, is := range are {
 		was := model.DomainAbsent
 		if known, there := before[uuid]; there {
 			was = stateOf(known.wire)
@@ -234,7 +248,14 @@ func (n *node) seen(wire *berthv1.Domain, inventory *berthv1.NodeInventory, bega
 		age := inventory.GetCollectedAt().AsTime().Sub(wire.GetStartedAt().AsTime())
 		began = now.Add(-max(age, 0))
 	}
-	return domain{wire: wire, since: began}
+	from := began
+	switch {
+	case there && known.runsOn(wire):
+		from = known.from
+	case there:
+		from = now
+	}
+	return domain{wire: wire, since: began, from: from}
 }
 
 // reportDomain takes one lifecycle event in.
@@ -260,10 +281,15 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 	case isFull(n.domains, uuid):
 		n.tooMany, n.domainsKnown = true, false
 		return
-	case there && was == is:
-		n.domains[uuid] = domain{wire: wire, since: known.since}
 	default:
-		n.domains[uuid] = domain{wire: wire, since: now}
+		one := domain{wire: wire, since: now, from: now}
+		if there && was == is {
+			one.since = known.since
+		}
+		if there && known.runsOn(wire) {
+			one.from = known.from
+		}
+		n.domains[uuid] = one
 	}
 	n.ended(wire, now)
 	s.tellLastRun(id, n, wire)
@@ -287,7 +313,7 @@ func (s *Store) reportDomain(id string, n *node, change *berthv1.DomainChange, n
 func (n *node) reportTelemetry(sample *berthv1.NodeTelemetry, now time.Time) {
 	const longest = 30.0 // seconds; what is more is a broken clock
 	n.telemetry, n.watchdog = sample, n.watchdogOf(sample.GetWatchdogSeconds())
-	n.telemetryAt = now
+	n.telemetryAt, n.measuredAt = now, now
 	if took := sample.GetCollectSeconds(); took > 0 {
 		n.telemetryAt = now.Add(-time.Duration(min(took, longest) * float64(time.Second)))
 	}

@@ -29,7 +29,8 @@ type Store struct {
 	nodes    map[string]*node
 	copies   copies
 	showing  showing
-	withDisk showing         // by the file name of a disk of a domain
+	withDisk showing // by the file name of a disk of a domain
+	hosts    hosts
 	untold   map[string]bool // nodes that have a session and have told no inventory yet
 	progress map[string]progress
 	feed     feed
@@ -37,6 +38,8 @@ type Store struct {
 	apart    model.PoolsApart
 	ran      map[string][]string // by VM: the nodes that tell what it ran with, the last to tell at the end
 	changes  changes
+	stirred  changes // the same of what nodes list and what their word is worth: not that they are heard still, and what they use
+	turning  turning
 	settled  atomic.Pointer[state.Snapshot] // one of which all nodes have reported since Reset; nil: none was seen
 
 	views views
@@ -68,6 +71,7 @@ type node struct {
 	ailments    []string  // what else of the host is not as it must be
 	sickSince   time.Time // since when its agent says any of that; zero: it does not
 
+	host          string // UUID of its libvirt
 	inventory     *berthv1.NodeInventory
 	inventoryAt   time.Time
 	inventoryFrom string
@@ -75,6 +79,7 @@ type node struct {
 	around        surroundings // of the inventory
 	telemetry     *berthv1.NodeTelemetry
 	telemetryAt   time.Time
+	measuredAt    time.Time // when that came
 
 	digest       string                   // that the agent made of the inventory and these domains; empty: they have changed since
 	domains      map[string]domain        // by UUID
@@ -93,6 +98,12 @@ type node struct {
 type domain struct {
 	wire  *berthv1.Domain
 	since time.Time
+	from  time.Time // when it was first shown here under its epoch: an older sample is of another run
+}
+
+// runsOn tells whether what is told of a domain is of the same run as this, which was told before.
+func (d domain) runsOn(wire *berthv1.Domain) bool {
+	return d.wire != nil && EpochOf(d.wire.GetEpoch()) == EpochOf(wire.GetEpoch())
 }
 
 // New makes an empty store.
@@ -104,6 +115,7 @@ func New(now func() time.Time, log hclog.Logger) *Store {
 			n.told.Store(nil)
 		}
 	}
+	s.stirred.noted = func(string) {}
 	s.Reset()
 	return s
 }
@@ -116,11 +128,13 @@ func (s *Store) Reset() {
 	s.since = s.now()
 	s.nodes = make(map[string]*node)
 	s.copies, s.showing, s.withDisk, s.untold = newCopies(), make(showing), make(showing), make(map[string]bool)
-	s.ran = make(map[string][]string)
+	s.ran, s.hosts = make(map[string][]string), newHosts()
 	s.progress = make(map[string]progress)
 	s.apart = nil
 	s.settled.Store(nil)
+	s.turning = turning{}
 	s.changes.note("")
+	s.stirred.note("")
 }
 
 // Apart are the pools that are another one on some nodes, as SetApart has told last.
@@ -236,11 +250,11 @@ func (s *Store) Progress(operation string) *berthv1.MigrationStats {
 	return s.progress[operation].stats
 }
 
-func (s *Store) concerns(node, operation string) bool {
+func concerns(s *Store, node, operation string) bool {
 	return s.Concerns == nil || s.Concerns(node, operation)
 }
 
-func (s *Store) reportProgress(report *berthv1.CommandProgress, now time.Time) bool {
+func reportProgress(s *Store, report *berthv1.CommandProgress, now time.Time) bool {
 	last, known := s.progress[report.GetOperationId()]
 	if known && last.step > report.GetStep() {
 		return false

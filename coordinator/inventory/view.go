@@ -23,7 +23,6 @@ type cached struct {
 	snapshot *state.Snapshot
 	changes  uint64
 	view     *view.View
-	until    time.Time // before it, the passing of time changes no node's facts
 }
 
 // views are those that were made of a store's facts.
@@ -44,6 +43,7 @@ func (s *Store) View(snapshot *state.Snapshot, now time.Time) *view.View {
 func (v *views) at(snapshot *state.Snapshot, now time.Time) *view.View {
 	v.making.Lock()
 	defer v.making.Unlock()
+	v.turn(snapshot, now)
 	base, changed := v.base(snapshot, now)
 	if base != nil && base.snapshot == snapshot && v.unchanged(base.changes) {
 		if age := now.Sub(base.view.At); age >= 0 && age < viewLasts {
@@ -57,11 +57,21 @@ func (v *views) at(snapshot *state.Snapshot, now time.Time) *view.View {
 	if made == nil {
 		made = v.anew(snapshot, now)
 	}
+	if v.isLate(now) {
+		return made.view // what time has changed since then counts as taken in, and this view does not have it
+	}
 	if len(v.made) == keptViews {
 		v.made = slices.Delete(v.made, 0, 1)
 	}
 	v.made = append(v.made, made)
 	return made.view
+}
+
+// isLate tells that nodes have turned for somebody who asked as of a later moment.
+func (v *views) isLate(now time.Time) bool {
+	v.store.mu.RLock()
+	defer v.store.mu.RUnlock()
+	return now.Before(v.store.turning.taken)
 }
 
 // base is the view made last of those that one of a snapshot can be made of, and the records that differ.
@@ -77,7 +87,7 @@ func (v *views) base(snapshot *state.Snapshot, now time.Time) (*cached, []state.
 // anew makes a view of all that there is.
 func (v *views) anew(snapshot *state.Snapshot, now time.Time) *cached {
 	s := v.store
-	made := &cached{snapshot: snapshot, until: now.Add(time.Hour)}
+	made := &cached{snapshot: snapshot}
 	records := view.Records{
 		Clusters: snapshot.Clusters(), Nodes: snapshot.Nodes(), Reservations: snapshot.Reservations(), Groups: snapshot.Groups(),
 	}
@@ -87,7 +97,7 @@ func (v *views) anew(snapshot *state.Snapshot, now time.Time) *cached {
 	made.changes, records.Apart = s.changes.count(), s.apart
 	for i := range records.Nodes {
 		id := records.Nodes[i].ID
-		facts[id], made.until = s.facts(id, now), earlier(made.until, s.turns(s.nodes[id], now))
+		facts[id] = s.facts(id, now)
 	}
 	s.mu.RUnlock()
 	made.view = view.Over(now, snapshot.Index(), records, stored{snapshot}, facts)
@@ -128,7 +138,7 @@ func (v *views) later(base *cached, changed []state.Change, snapshot *state.Snap
 	}
 	made := &cached{snapshot: snapshot}
 	var known bool
-	if made.changes, made.until, known = v.hear(base, changes.Nodes, now); !known {
+	if made.changes, known = v.hear(base, changes.Nodes, now); !known {
 		return nil
 	}
 	if changes.Groups || changes.Storage {
@@ -140,43 +150,24 @@ func (v *views) later(base *cached, changed []state.Change, snapshot *state.Snap
 }
 
 // hear gathers the facts of some nodes, and of those that differ from what a view shows: by what was heard since, or by the passing of
-// time. It tells what was heard by then, and until when the passing of time changes nothing.
-func (v *views) hear(base *cached, facts map[string]model.NodeFacts, now time.Time) (changes uint64, until time.Time, known bool) {
+// time. It tells what was heard by then.
+func (v *views) hear(base *cached, facts map[string]model.NodeFacts, now time.Time) (changes uint64, known bool) {
 	s := v.store
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	heard, known := s.changes.since(base.changes)
 	if !known {
-		return 0, time.Time{}, false
+		return 0, false
 	}
 	for _, id := range heard {
 		if base.view.Node(id) != nil {
 			facts[id] = model.NodeFacts{}
 		}
 	}
-	until = base.until
-	if !now.Before(until) {
-		until = now.Add(time.Hour)
-		for _, node := range base.view.Nodes.All() {
-			id := node.Node.ID
-			if !s.turns(s.nodes[id], base.view.At).After(now) {
-				facts[id] = model.NodeFacts{}
-			}
-			until = earlier(until, s.turns(s.nodes[id], now))
-		}
-	}
 	for id := range facts {
 		facts[id] = s.facts(id, now)
-		until = earlier(until, s.turns(s.nodes[id], now))
 	}
-	return s.changes.count(), until, true
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return s.changes.count(), true
 }
 
 // storageOf adds what a view knows of pools and volumes.
@@ -205,6 +196,9 @@ func withVolume(kinds ...[]model.Resource) []model.Resource {
 	}
 	return made
 }
+
+// VMsOf are the VMs of a snapshot, for a view of them.
+func VMsOf(snapshot *state.Snapshot) view.VMs { return stored{snapshot} }
 
 // stored are the VMs of a snapshot.
 type stored struct{ snapshot *state.Snapshot }

@@ -1,8 +1,11 @@
 package metrics
 
 import (
+	"maps"
+	"slices"
 	"time"
 
+	"berth/coordinator/model"
 	"berth/shared/exposition"
 	"berth/shared/units"
 )
@@ -24,6 +27,8 @@ type Member struct {
 	History History
 
 	Authorities []AuthorityEnd // that sign certificates
+
+	Certificates map[model.IdentityKind]time.Time // when the first of each kind ends, of operators the last; nil where it does not lead
 
 	Members []MemberSeen // of all, itself included; nil where it does not lead
 }
@@ -70,6 +75,8 @@ var (
 
 	authorityEnds = gauge("berth_authority_expires_timestamp_seconds",
 		"When an authority that signs certificates ends, in seconds since 1970", "authority")
+	certificateEnds = gauge("berth_certificate_expires_timestamp_seconds",
+		"When the first certificate of nodes and of coordinators ends, and the last one of operators, in seconds since 1970", "kind")
 
 	historySize    = gauge("berth_history_bytes", "Size of what this coordinator has kept of the past")
 	historyOldest  = gauge("berth_history_oldest_timestamp_seconds", "When the oldest of that happened, in seconds since 1970")
@@ -85,8 +92,8 @@ var (
 
 var memberFamilies = []*exposition.Family{
 	&raftLeader, &raftLeaderKnown, &raftTerm, &raftCommit, &raftApplied, &raftLast, &raftSnapshot, &raftContact, &raftLog, &raftWrite,
-	&backupAt, &backupFailed, &agentSessions, &authorityEnds, &historySize, &historyOldest, &historyBehind, &historyMissing, &historyFailed,
-	&raftMembers, &peerHealthy, &peerBehind, &peerContact,
+	&backupAt, &backupFailed, &agentSessions, &authorityEnds, &certificateEnds, &historySize, &historyOldest, &historyBehind, &historyMissing,
+	&historyFailed, &raftMembers, &peerHealthy, &peerBehind, &peerContact,
 }
 
 func writeMember(page *exposition.Page, m *Member) {
@@ -116,6 +123,9 @@ func writeMember(page *exposition.Page, m *Member) {
 	page.Sample(&agentSessions, float64(m.Sessions))
 	for _, end := range m.Authorities {
 		page.Sample(&authorityEnds, float64(end.At.Unix()), end.Name)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.Certificates)) {
+		page.Sample(&certificateEnds, float64(m.Certificates[kind].Unix()), string(kind))
 	}
 	page.Sample(&historySize, float64(m.History.Size))
 	if !m.History.Oldest.IsZero() {

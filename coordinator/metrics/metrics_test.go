@@ -61,7 +61,11 @@ func mixed() *Scrape {
 			Write: 2 * time.Millisecond, History: History{Size: 5 << 20, Oldest: time.Unix(1_700_000_000, 0), Behind: 2, Missing: 3},
 			BackupAt: noon.Add(-time.Minute), Sessions: 2,
 			Authorities: []AuthorityEnd{{Name: "cluster", At: noon.AddDate(9, 0, 0)}, {Name: "libvirt", At: noon.AddDate(10, 0, 0)}},
-			Members:     []MemberSeen{{Name: "c1", Voter: true, Healthy: true}, {Name: "c2", Behind: 4, Contact: -1}},
+			Certificates: map[model.IdentityKind]time.Time{
+				model.IdentityNode: noon.AddDate(0, 0, 12), model.IdentityCoordinator: noon.AddDate(0, 0, 20),
+				model.IdentityOperator: noon.AddDate(0, 0, 25),
+			},
+			Members: []MemberSeen{{Name: "c1", Voter: true, Healthy: true}, {Name: "c2", Behind: 4, Contact: -1}},
 		},
 		Site: &Site{
 			View: seen, States: []string{"stopped", "running", "unknown"},

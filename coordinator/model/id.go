@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -31,4 +32,18 @@ func NewUUID(high, low uint64) string {
 	high = high&^0xf000 | 0x4000
 	low = low&^(3<<62) | 2<<62
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", high>>32, high>>16&0xffff, high&0xffff, low>>48, low&(1<<48-1))
+}
+
+// OtherName is a name for a record whose own is taken: with the end of its ID, of which the beginning is alike for all that were made at
+// one time. It takes more of the ID where that is taken as well, and stays within the length of a name.
+func OtherName(name, id string, taken func(string) bool) string {
+	const least, most = 8, 40
+	id = strings.ToLower(id[max(0, len(id)-most):])
+	for part := min(least, len(id)); ; part++ {
+		end := "-" + id[len(id)-part:]
+		other := name[:min(len(name), MaxNameLength-len(end))] + end
+		if part == len(id) || !taken(other) {
+			return other
+		}
+	}
 }

@@ -11,6 +11,7 @@ const (
 	MarkBound    Mark = "bound"    // a file that its disks need is on one node alone
 	MarkDown     Mark = "down"     // it is to run, nobody holds it, and no operation works on it
 	MarkGuarded  Mark = "guarded"  // it is to run, and to be started elsewhere once it is proven that it runs nowhere
+	MarkMissing  Mark = "missing"  // the same, and nobody has seen how it left its node
 	MarkLeft     Mark = "left"     // it is to run with ha, and nothing starts it again by itself
 	MarkUnusual  Mark = "unusual"  // something unusual was found of it
 )
@@ -27,6 +28,7 @@ func (v *VM) Marks() []Mark {
 		{MarkBound, v.Bound != ""},
 		{MarkDown, v.Desired == Running && v.Holder == "" && v.Operation == ""},
 		{MarkGuarded, v.Desired == Running && v.Guarded()},
+		{MarkMissing, v.Desired == Running && v.Guarded() && !v.Whereabouts.Missing.IsZero()},
 		{MarkLeft, v.Desired == Running && v.HA && !v.Guarded()},
 		{MarkUnusual, v.Condition != Condition{}},
 	} {

@@ -108,35 +108,6 @@ const (
 	VCPUsField  = "vcpus"
 )
 
-// AtNextStart are the fields that the next start of a VM will have otherwise than what runs, the figures first; none if no node holds it.
-// Domain is what its node shows of it, as for SizeOn. libvirt rounds memory up to whole MiB.
-func (v *VM) AtNextStart(domain *Domain) []PendingChange {
-	if v.Holder == "" {
-		return nil
-	}
-	var differ []PendingChange
-	figure := func(field, now, next string) {
-		if now == next {
-			return
-		}
-		one := PendingChange{Field: field, Was: now, Next: next}
-		if at := slices.IndexFunc(v.Pending, func(p PendingChange) bool { return p.Field == field }); at >= 0 {
-			one.By, one.At = v.Pending[at].By, v.Pending[at].At
-		}
-		differ = append(differ, one)
-	}
-	rounded := func(memory units.Bytes) string { return ((memory + units.MiB - 1) / units.MiB * units.MiB).String() }
-	now, next := v.SizeOn(domain), v.NextSize()
-	figure(MemoryField, rounded(now.Memory), rounded(next.Memory))
-	figure(VCPUsField, strconv.Itoa(now.VCPUs), strconv.Itoa(next.VCPUs))
-	for _, one := range v.Pending {
-		if one.Field != MemoryField && one.Field != VCPUsField {
-			differ = append(differ, one)
-		}
-	}
-	return differ
-}
-
 // Defer keeps changes that were made to the record of a VM that runs. A field that is again what the VM was started with waits no more.
 func (v *VM) Defer(changes []PendingChange) {
 	for _, change := range changes {

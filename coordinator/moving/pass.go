@@ -61,7 +61,10 @@ func Pass(fleet *balance.Fleet, records Records) Passed {
 	where := whereabouts(records, fleet)
 	breaches := affinity.Breaches(fleet.Groups, where, namesOf(fleet))
 	passed := Passed{Marks: mark(records, fleet, breaches), Observed: observe(fleet)}
-	passed.Both = inBoth(passed.Marks, fleet, where)
+	passed.Both = InBoth(passed.Marks, fleet.Groups, where, func(id string) bool {
+		at, found := searchVM(fleet, id)
+		return !found || fleet.VMs[at].Migration != model.MigrateAutomatic
+	}, namesOf(fleet))
 	if why := occupied(records, fleet); why != "" {
 		passed.Idle, passed.Occupied, passed.Unrepaired = why, true, map[string]string{}
 		for i := range breaches {
@@ -127,34 +130,46 @@ func occupied(records Records, fleet *balance.Fleet) string {
 
 // mark finds the groups that are broken from now on, and those that hold again.
 func mark(records Records, fleet *balance.Fleet, breaches []affinity.Breach) (marks []Mark) {
-	said := map[string][]string{}
+	of := map[string][]affinity.Breach{}
 	for i := range breaches {
-		said[breaches[i].Group] = append(said[breaches[i].Group], breaches[i].Text)
+		of[breaches[i].Group] = append(of[breaches[i].Group], breaches[i])
 	}
 	for i := range fleet.Groups {
 		group := &fleet.Groups[i]
-		var one Mark
-		switch broken := said[group.ID]; {
-		case len(broken) > 0 && group.BrokenSince.IsZero():
-			one.Broken, one.Why = true, strings.Join(broken, "; ")
-			group.BrokenSince, group.HeldSince = fleet.At, time.Time{}
-		case len(broken) == 0 && !group.BrokenSince.IsZero():
-			one.Lasted = fleet.At.Sub(group.BrokenSince)
-			group.BrokenSince, group.HeldSince = time.Time{}, fleet.At
-		default:
-			continue
-		}
-		if record, there := records.Resource(group.ID); there {
-			one.Record, one.Record.BrokenSince, one.Record.HeldSince = record, group.BrokenSince, group.HeldSince
+		record, there := records.Resource(group.ID)
+		if one, changed := MarkOf(group, record, of[group.ID], fleet.At); changed && there {
 			marks = append(marks, one)
 		}
 	}
 	return marks
 }
 
-// inBoth finds the VMs that would be moved for a rule about nodes and for one among VMs, one of which is broken since now. So each
-// is told of once, and not by every pass that cannot repair both.
-func inBoth(marks []Mark, fleet *balance.Fleet, where affinity.Where) (told []Told) {
+// MarkOf marks a group, and its record, that is broken from now on by some breaches, or that holds again without any. False: it is as it
+// was.
+func MarkOf(group *model.Group, record model.Resource, breaches []affinity.Breach, at time.Time) (one Mark, changed bool) {
+	switch {
+	case len(breaches) > 0 && group.BrokenSince.IsZero():
+		var said []string
+		for i := range breaches {
+			said = append(said, breaches[i].Text)
+		}
+		one.Broken, one.Why = true, strings.Join(said, "; ")
+		group.BrokenSince, group.HeldSince = at, time.Time{}
+	case len(breaches) == 0 && !group.BrokenSince.IsZero():
+		one.Lasted = at.Sub(group.BrokenSince)
+		group.BrokenSince, group.HeldSince = time.Time{}, at
+	default:
+		return Mark{}, false
+	}
+	one.Record, one.Record.BrokenSince, one.Record.HeldSince = record, group.BrokenSince, group.HeldSince
+	return one, true
+}
+
+// InBoth finds the VMs that would be moved for a rule about nodes and for one among VMs, one of which is broken since now. So each
+// is told of once, and not by every pass that cannot repair both. Fixed are the VMs that Berth does not move.
+func InBoth(
+	marks []Mark, groups []model.Group, where affinity.Where, fixed func(vm string) bool, names affinity.Names,
+) (told []Told) {
 	broken := make(map[string]bool)
 	for i := range marks {
 		if marks[i].Broken {
@@ -164,12 +179,7 @@ func inBoth(marks []Mark, fleet *balance.Fleet, where affinity.Where) (told []To
 	if len(broken) == 0 {
 		return nil
 	}
-	names := namesOf(fleet)
-	fixed := func(id string) bool {
-		at, found := searchVM(fleet, id)
-		return !found || fleet.VMs[at].Migration != model.MigrateAutomatic
-	}
-	for _, both := range affinity.InBoth(affinity.Candidates(fleet.Groups, where, fixed, nil, names)) {
+	for _, both := range affinity.InBoth(affinity.Candidates(groups, where, fixed, nil, names)) {
 		if broken[both.Nodes.Group] || broken[both.VMs.Group] {
 			told = append(told, Told{VM: both.VM, Name: names(both.VM), Why: both.Text()})
 		}

@@ -11,6 +11,12 @@ import (
 	"berth/shared/week"
 )
 
+// Told is what nodes tell of a VM or of a node.
+type Told struct {
+	Hours   []Hour // of the week
+	Minutes []Hour // of the last hour; their figures are averages
+}
+
 // Hour is what was used in one hour: figures below which it was for 95 % of the time. Nil is not known.
 type Hour struct {
 	Began  time.Time
@@ -45,6 +51,27 @@ func Join(told []Hour) []Hour {
 		}
 	}
 	return hours
+}
+
+// mostMinutes is how many minutes are told: an hour, and one that ends while nodes are asked.
+const mostMinutes = 61
+
+// JoinMinutes has the last minutes that were told, in their order, each once. It leaves out what Join does.
+func JoinMinutes(told []Hour) []Hour {
+	var minutes []Hour
+	for _, one := range told {
+		one.CPU, one.Delay = figure(one.CPU), figure(one.Delay)
+		if one.Memory != nil && *one.Memory < 0 {
+			one.Memory = nil
+		}
+		if one.Began.Unix() < 0 || !one.Began.Equal(one.Began.Truncate(time.Minute)) || one.CPU == nil && one.Memory == nil && one.Delay == nil {
+			continue
+		}
+		minutes = append(minutes, one)
+	}
+	slices.SortStableFunc(minutes, func(a, b Hour) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Node, b.Node)) })
+	minutes = slices.CompactFunc(minutes, func(a, b Hour) bool { return a.Began.Equal(b.Began) })
+	return minutes[max(0, len(minutes)-mostMinutes):]
 }
 
 func figure(value *float64) *float64 {

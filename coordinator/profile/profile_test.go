@@ -85,3 +85,27 @@ func TestTheLastNodesAreAsked(t *testing.T) {
 		t.Errorf("%s are asked", got)
 	}
 }
+
+// Of the last minutes each counts once and comes in its order, whichever node has told it; what is no minute is left out.
+func TestMinutesAreJoined(t *testing.T) {
+	told := []Hour{
+		hour("node2", 2*time.Minute, 3), hour("node1", 0, 1), hour("node2", time.Minute, 9), hour("node1", time.Minute, 2),
+		hour("node1", time.Second, 7), hour("node1", 3*time.Minute, math.NaN()),
+		{Began: monday.Add(4 * time.Minute)},
+		{Began: time.Unix(-60, 0), CPU: new(1.0)},
+	}
+	var parts []string
+	for _, one := range JoinMinutes(told) {
+		parts = append(parts, fmt.Sprintf("%s %s %g", one.Began.Format("15:04"), one.Node, *one.CPU))
+	}
+	if got, want := strings.Join(parts, "; "), "00:00 node1 1; 00:01 node1 2; 00:02 node2 3"; got != want {
+		t.Errorf("joined to %s, want %s", got, want)
+	}
+	var many []Hour
+	for i := range 500 {
+		many = append(many, hour("node1", time.Duration(i)*time.Minute, 1))
+	}
+	if joined := JoinMinutes(many); len(joined) != mostMinutes || !joined[mostMinutes-1].Began.Equal(many[499].Began) {
+		t.Errorf("of 500 minutes %d are told", len(joined))
+	}
+}

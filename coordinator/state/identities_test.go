@@ -220,3 +220,44 @@ func TestASnapshotWithoutIdentitiesHasNoSectionForThem(t *testing.T) {
 		t.Errorf("it needs level %d", command.needed())
 	}
 }
+
+// A state of a release without records opens no second time in which a certificate alone counts: its bearer may have been revoked since.
+func TestRecordsBeginWithARecoveryAndNobodyIsWaitedFor(t *testing.T) {
+	m := newMember(t)
+	m.stored(Command{Expect: []Expectation{expect(Members, "m1", 0)}, Members: []model.Member{{ID: "m1", Name: "one"}}})
+	m.stored(putNode(0, node("n1", "alpha")))
+	m.stored(putNode(0, node("n2", "beta")))
+	recovered := func(x *Snapshot, known ...model.Identity) *Snapshot {
+		alone, err := Load(bytes.NewReader(saved(t, x)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone.QuarantineAlone("m1", known, noon, "coordinator/one")
+		if err := alone.Snapshot().verify(); err != nil {
+			t.Error(err)
+		}
+		return alone.Snapshot()
+	}
+	removed := model.Identity{ID: "n2", Kind: model.IdentityNode, Name: "beta", Role: "agent"}.Revoke(noon, "operator/admin", "removed")
+	x := recovered(m.store.Snapshot(), removed)
+	if from := x.Meta(MetaRecordsFrom); from != noon.UTC().Format(time.RFC3339) || x.FeatureLevel() < IdentityLevel {
+		t.Errorf("certificates count without a record until %q, at level %d", from, x.FeatureLevel())
+	}
+	if is, known := x.Identity("n1"); !known || !is.Live() || is.Unconfirmed == "" {
+		t.Errorf("a node that only that state knows is %+v, %v", is, known)
+	}
+	if is, _ := x.Identity("n2"); is.Live() {
+		t.Errorf("a node that was removed since is %+v", is)
+	}
+	// Where records had begun, the recovery leaves the time as it is, also one that has not come.
+	for _, from := range []string{"2026-11-25T12:00:00Z", "2025-01-01T00:00:00Z"} {
+		m.stored(Command{Meta: map[string]string{MetaRecordsFrom: from}})
+		x := recovered(m.store.Snapshot())
+		if got := x.Meta(MetaRecordsFrom); got != from {
+			t.Errorf("it was %s, and is %s", from, got)
+		}
+		if is, known := x.Identity("n1"); known {
+			t.Errorf("a node of a site with records has got one: %+v", is)
+		}
+	}
+}

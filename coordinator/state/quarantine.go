@@ -3,12 +3,12 @@ package state
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/returning"
 )
 
 // epochJump is what every epoch grows by when a backup is restored: more than any VM can have had since the backup was
@@ -24,7 +24,8 @@ const epochJump = 1 << 20
 //   - Operations that were at work are parked: how they ended is not in the backup.
 //   - Tokens and sessions go: one that has been used or ended since would be good again.
 //   - The members are the present ones, as Raft keeps its present configuration, and so is what they can apply.
-//   - Whoever was revoked since stays revoked. An identity that only the backup knows counts, and waits to be confirmed or revoked.
+//   - Whoever was revoked since stays revoked. An identity that only the backup knows counts, has no permission, and waits to be
+//     confirmed or revoked; a coordinator that is no member is revoked.
 //   - Nodes that were enrolled since stay: VMs may run there, and their certificates are good.
 //   - What the backup has as proof that a node is off is none any more: it may have booted since.
 //
@@ -38,6 +39,8 @@ func (s *Store) Quarantine(present *Snapshot, at time.Time, caller string) {
 
 // QuarantineAlone makes a state, fresh from its log, fit to be gone on with by one member, because a majority of the others
 // is gone for good: they may have decided more than this one knows. It is Quarantine, and the other members go and are revoked.
+// If the state is of a release without records of identities, they begin with it, and nobody is waited for: the site may have had such for
+// long, and whoever it has revoked since would count for as long as after an upgrade.
 // Known is what is known of identities: those of its own log, or, for a backup, what else there is; the others wait to be confirmed.
 func (s *Store) QuarantineAlone(member string, known []model.Identity, at time.Time, caller string) {
 	s.writer.Lock()
@@ -65,19 +68,30 @@ func (s *Store) quarantine(
 	w.jumpEpochs(backup, present)
 	w.takeMembers(backup.Members(), members)
 	w.takeNodes(backup, present)
-	w.takeIdentities(backup.Identities(), known, reason)
-	if present == backup {
-		w.revokeOthers(members, at, caller)
+	alone := present == backup
+	identities := returning.Identities(backup.Identities(), known, !alone, reason)
+	from := cmp.Or(present.Meta(MetaRecordsFrom), backup.Meta(MetaRecordsFrom))
+	level := max(backup.FeatureLevel(), present.FeatureLevel())
+	events := []model.Event{{At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller}}
+	if alone && from == "" {
+		from, level = at.UTC().Format(time.RFC3339), max(level, IdentityLevel)
+		identities = append(identities, returning.Unrecorded(backup.Nodes(), identities, at, reason)...)
+		events = append(events, model.Event{
+			At: at, Kind: "identity.records", Subject: "cluster", Caller: caller,
+			Message: "identities are on record from now on: operators without a record need a new token, and nodes wait to be confirmed",
+		})
 	}
+	w.putRecords(&Command{Identities: identities})
+	w.putRecords(&Command{Identities: returning.Coordinators(identities, members, alone, at, caller)})
 	for _, token := range backup.Tokens() {
 		w.remove(string(Tokens), token.Hash, &token)
 	}
 	for _, one := range backup.Sessions() {
 		w.remove(string(Sessions), one.ID, &one)
 	}
-	meta := RaiseLevel(max(backup.FeatureLevel(), present.FeatureLevel())).Meta
+	meta := RaiseLevel(level).Meta
 	meta[MetaQuarantine] = reason
-	if from := cmp.Or(present.Meta(MetaRecordsFrom), backup.Meta(MetaRecordsFrom)); from != "" {
+	if from != "" {
 		meta[MetaRecordsFrom] = from
 	}
 	// Whom the cluster trusts does not go back: certificates of today would be refused, and one that is retired would be good again.
@@ -87,9 +101,7 @@ func (s *Store) quarantine(
 		}
 	}
 	w.putRecords(&Command{Meta: meta})
-	w.putHistory(&Command{Events: []model.Event{{
-		At: at, Kind: event, Subject: "cluster", Message: reason, Caller: caller,
-	}}})
+	w.putHistory(&Command{Events: events})
 	w.trim()
 	s.publish(newSnapshot(w.draft, w.seal(Result{Index: index})))
 }
@@ -150,7 +162,10 @@ func (w *write) takeNodes(backup, present *Snapshot) {
 		if known {
 			node.Name, node.Boot, node.Watchdog = now.Name, now.Boot, now.Watchdog
 		} else if _, taken := present.NodeByName(node.Name); taken { // it was removed since, and another one has its name
-			node.Name = otherName(node.Name, node.ID)
+			node.Name = model.OtherName(node.Name, node.ID, func(name string) bool {
+				_, taken := present.NodeByName(name)
+				return taken || slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Name == name })
+			})
 		}
 	}
 	for _, node := range present.Nodes() {
@@ -163,62 +178,6 @@ func (w *write) takeNodes(backup, present *Snapshot) {
 		nodes = append(nodes, node)
 	}
 	w.putRecords(&Command{Nodes: nodes})
-}
-
-// takeIdentities brings what the backup has of identities up to what is known: their present keys, and who was revoked since. One that
-// nothing is known of may have been revoked since.
-func (w *write) takeIdentities(backup, known []model.Identity, reason string) {
-	now := make(map[string]model.Identity)
-	for _, identity := range known {
-		now[identity.ID] = identity
-	}
-	for _, identity := range backup {
-		is, isKnown := now[identity.ID]
-		switch {
-		case !isKnown && identity.Live():
-			identity.Unconfirmed = reason
-			now[identity.ID] = identity
-		case !isKnown || !identity.Live():
-			now[identity.ID] = identity
-		default:
-			for _, key := range identity.Keys { // those of a tombstone are not all known
-				if !is.Live() && !is.Has(key.Hash) {
-					is.Keys = append(is.Keys, key)
-				}
-			}
-			now[identity.ID] = is
-		}
-	}
-	var all []model.Identity
-	for _, id := range slices.Sorted(maps.Keys(now)) {
-		all = append(all, now[id])
-	}
-	w.putRecords(&Command{Identities: all})
-}
-
-// revokeOthers revokes the coordinators that are members no more. Those that are need nobody's word: they go on.
-func (w *write) revokeOthers(members []model.Member, at time.Time, by string) {
-	var others []model.Identity
-	for identity := range each[model.Identity](w.tables, string(Identities), byID, "") {
-		stays := slices.ContainsFunc(members, func(m model.Member) bool { return m.ID == identity.ID })
-		switch {
-		case identity.Kind != model.IdentityCoordinator || !identity.Live():
-		case !stays:
-			others = append(others, cloneIdentity(identity).Revoke(at, by, "one coordinator went on alone"))
-		case identity.Unconfirmed != "":
-			confirmed := cloneIdentity(identity)
-			confirmed.Unconfirmed = ""
-			others = append(others, confirmed)
-		}
-	}
-	w.putRecords(&Command{Identities: others})
-}
-
-// otherName is a name for a record whose own is taken.
-func otherName(name, id string) string {
-	const part = 8 // of an ID: enough to tell a few apart
-	id = id[:min(len(id), part)]
-	return name[:min(len(name), model.MaxNameLength-len(id)-1)] + "-" + id
 }
 
 func (x *Snapshot) deletedEpochs() []epochRow {

@@ -93,7 +93,7 @@ func TestARestoreKeepsTheNodesThatThereAre(t *testing.T) {
 		got = append(got, strings.Join([]string{n.ID, n.Name, n.Cluster, n.Boot, string(n.Fencing.Phase)}, " "))
 	}
 	want := []string{
-		"n1 alpha default b2 ", "n2 beta default b1 proven", "n3-replaced gamma-n3-repla default b1 ", "n4 gamma default b1 ",
+		"n1 alpha default b2 ", "n2 beta default b1 proven", "n3-replaced gamma-replaced default b1 ", "n4 gamma default b1 ",
 		"n5 delta default b1 ",
 	}
 	slices.Sort(got)

@@ -49,6 +49,12 @@ func (r Records) HasNode(id string) bool {
 	return there
 }
 
+// SharedNode is the node with this ID, nil if there is none. Nobody changes it.
+func (r Records) SharedNode(id string) *model.Node {
+	node, _ := get[model.Node](r.tables, string(Nodes), id)
+	return node
+}
+
 // CountNodes is how many nodes there are.
 func (r Records) CountNodes() int { return r.count(string(Nodes)) }
 

@@ -42,12 +42,14 @@ func (v *View) Strays() iter.Seq2[string, []string] {
 // Runs tells whether a domain runs.
 func Runs(state model.DomainState) bool { return state == model.DomainRunning }
 
-// Running is how many VMs a node shows to run.
-func (v *View) Running() int {
-	sum := 0
+// Running is how many VMs a node shows to run, and of how many that may run nobody tells: their node is silent, or has not told its
+// domains since this member leads.
+func (v *View) Running() (running, untold int) {
 	for _, node := range v.Nodes.All() {
 		if node.tells() {
-			sum += node.ran
+			running += node.ran
+		} else {
+			untold += node.ran + len(node.odd)
 		}
 	}
 	for uuid := range v.Strays() {
@@ -56,11 +58,15 @@ func (v *View) Running() int {
 			continue
 		}
 		shown := v.ShownOn(uuid, Runs)
-		if len(shown) > 0 && !slices.ContainsFunc(shown, func(n *NodeView) bool { return n.Node.ID == record.Holder }) {
-			sum++ // one that its holder shows is counted there
+		if len(shown) == 0 || slices.ContainsFunc(shown, func(n *NodeView) bool { return n.Node.ID == record.Holder }) {
+			continue // one that its holder shows is counted there
+		}
+		running++
+		if holder := v.Node(record.Holder); holder != nil && !holder.tells() {
+			untold-- // another node tells of it
 		}
 	}
-	return sum
+	return running, untold
 }
 
 // NotRunning are the IDs of the VMs that a node holds and does not show to run, by node; of one that says nothing, all that it holds.

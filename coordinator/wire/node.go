@@ -35,7 +35,7 @@ func Node(report NodeReport) *berthv1.Node {
 		Id:                record.ID,
 		Name:              record.Name,
 		Cluster:           record.Cluster,
-		State:             liveness(view.Facts.Liveness),
+		State:             Liveness(view.Facts.Liveness),
 		StateReason:       view.Facts.LivenessReason,
 		Maintenance:       record.Maintenance,
 		MaintenanceReason: record.MaintenanceReason,
@@ -124,7 +124,8 @@ func fencing(f model.Fencing) *berthv1.Fencing {
 	}
 }
 
-func liveness(l model.Liveness) berthv1.NodeState {
+// Liveness is how well a node is heard, in the words of the protocol.
+func Liveness(l model.Liveness) berthv1.NodeState {
 	switch l {
 	case model.Up:
 		return berthv1.NodeState_NODE_STATE_UP

@@ -44,7 +44,7 @@ func Operation(op operation.Operation) *berthv1.Operation {
 func CopyView(node *view.NodeView, domain *model.Domain, at time.Time) *berthv1.CopyView {
 	facts := node.Facts
 	view := &berthv1.CopyView{
-		Node: node.Node.Name, NodeId: node.Node.ID, NodeState: liveness(facts.Liveness), State: berthv1.DomainState_DOMAIN_STATE_UNKNOWN,
+		Node: node.Node.Name, NodeId: node.Node.ID, NodeState: Liveness(facts.Liveness), State: berthv1.DomainState_DOMAIN_STATE_UNKNOWN,
 	}
 	heard := facts.InventoryAt
 	if facts.TelemetryAt.After(heard) {
@@ -55,14 +55,15 @@ func CopyView(node *view.NodeView, domain *model.Domain, at time.Time) *berthv1.
 	}
 	switch {
 	case domain != nil:
-		view.State, view.StateReason, view.Epoch, view.JobActive = domainState(domain.State), domain.Reason, domain.Epoch, domain.JobActive
+		view.State, view.StateReason, view.Epoch, view.JobActive = DomainState(domain.State), domain.Reason, domain.Epoch, domain.JobActive
 	case facts.Liveness == model.Up && facts.Inventory && facts.DomainsKnown:
 		view.State = berthv1.DomainState_DOMAIN_STATE_ABSENT
 	}
 	return view
 }
 
-func domainState(state model.DomainState) berthv1.DomainState {
+// DomainState is the state of a domain in the words of the protocol.
+func DomainState(state model.DomainState) berthv1.DomainState {
 	switch state {
 	case model.DomainAbsent:
 		return berthv1.DomainState_DOMAIN_STATE_ABSENT

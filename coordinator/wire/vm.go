@@ -3,6 +3,7 @@ package wire
 import (
 	"slices"
 
+	"berth/coordinator/drift"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/schema"
@@ -105,10 +106,10 @@ func VM(report VMReport) *berthv1.VM {
 		Reverting:      vm.Reverting,
 	}
 	if vm.Holder != "" {
-		size := vm.SizeOn(report.Domain)
+		size := drift.RunsAs(&vm, report.Domain)
 		message.Running = &berthv1.VMSize{MemoryBytes: int64(size.Memory), Vcpus: int32(size.VCPUs)}
 	}
-	for _, one := range vm.AtNextStart(report.Domain) {
+	for _, one := range drift.AtNextStart(&vm, report.Domain) {
 		message.NextStart = append(message.NextStart, &berthv1.PendingChange{
 			Field: one.Field, Now: one.Was, Next: one.Next, SetBy: one.By, SetAt: timestamp(one.At),
 		})

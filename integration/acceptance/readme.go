@@ -84,6 +84,7 @@ func bringUp(ctx context.Context, s *site, packages string) error {
 	step("A service that is not set up yet waits: it neither fails nor loops")
 	if err := s.coord.do(ctx,
 		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-coordinator.service",
+		"systemd-analyze security --offline=true --threshold=25 --no-pager /usr/lib/systemd/system/berth-coordinator.service",
 		"systemctl start berth-coordinator && systemctl show --property=ActiveState,ConditionResult berth-coordinator",
 		"! systemctl is-failed berth-coordinator",
 		"id berth",

@@ -157,6 +157,28 @@ var verbs = []verb{
 		args: func(p place) []string { return []string{"setvcpus", p.name, p.with, "--live"} },
 	},
 	{
+		name: "virsh setmem --config", by: virsh, weight: 1, fits: func(m *mind) bool { return m.defined },
+		args: func(p place) []string { return []string{"setmem", p.name, "40M", "--config"} },
+	},
+	{
+		name: "virsh setmem --live --config", by: virsh, weight: 1, fits: func(m *mind) bool { return m.power == on && m.defined },
+		args: func(p place) []string { return []string{"setmem", p.name, "32M", "--live", "--config"} },
+	},
+	{
+		name: "virsh setvcpus --config", by: virsh, weight: 1, fits: func(m *mind) bool { return m.defined },
+		with: func(random *rand.Rand, _ *mind, _ int) string { return fmt.Sprint(1 + random.IntN(4)) },
+		args: func(p place) []string { return []string{"setvcpus", p.name, p.with, "--config"} },
+	},
+	{
+		name: "virsh setvcpus --live --config", by: virsh, weight: 1, fits: func(m *mind) bool { return m.power == on && m.defined },
+		with: func(random *rand.Rand, _ *mind, _ int) string { return fmt.Sprint(1 + random.IntN(4)) },
+		args: func(p place) []string { return []string{"setvcpus", p.name, p.with, "--live", "--config"} },
+	},
+	{
+		name: "virsh autostart --disable", by: virsh, weight: 1, fits: func(m *mind) bool { return m.defined },
+		args: func(p place) []string { return []string{"autostart", p.name, "--disable"} },
+	},
+	{
 		name: "virsh suspend", by: virsh, weight: 4, fits: isOn, does: becomes(paused), may: pauses,
 		args: func(p place) []string { return []string{"suspend", p.name} },
 	},

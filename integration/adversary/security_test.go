@@ -21,6 +21,12 @@ func TestEachTestOfTheSecurityPageIsThere(t *testing.T) {
 	if len(found) < 15 {
 		t.Errorf("the page names %d tests", len(found))
 	}
+	for line := range strings.Lines(string(page)) {
+		threat, is := strings.CutPrefix(line, "| ")
+		if is && !strings.HasPrefix(threat, "it must never |") && !named.MatchString(line) {
+			t.Errorf("no test shows this: %s", threat)
+		}
+	}
 	for _, one := range found {
 		folder := cmp.Or(one[1], "integration/adversary")
 		files, err := filepath.Glob("../../" + folder + "/*_test.go")

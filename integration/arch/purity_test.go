@@ -17,6 +17,7 @@ var pure = []string{
 	"coordinator/affinity",
 	"coordinator/placement/...",
 	"coordinator/balance/...",
+	"coordinator/agenda",
 	"coordinator/moving",
 	"coordinator/metrics",
 	"coordinator/operation",

@@ -18,52 +18,104 @@ var readers = map[string]string{
 	"coordinator/api/answer/moment_groups.go": "a look at groups: where each VM is",
 	"coordinator/api/estates/ha_locks.go":     "a look at a shared pool whose locks do not reach: the VMs with ha in it",
 	"coordinator/api/node.go":                 "once a removal of a node: its disks must not be a VM's only ones",
+	"coordinator/control/plans/holding.go":    "once a change of a group: who carries its labels",
 	"coordinator/control/drifts/unused.go":    "once an order: a disk that is attached must not be another VM's",
 	"coordinator/daemon/figures.go":           "a page for Prometheus has all VMs on it",
 	"coordinator/evidence/behind.go":          "a look at restarts where a VM waits for others",
-	"coordinator/evidence/follow.go":          "every five seconds: where each VM is, beside Berth; a look at one that is as it should be",
+	"coordinator/evidence/follow.go":          "once a leadership, and after a restore: which VMs do not run as they should",
 	"coordinator/evidence/stamps.go":          "once a minute: times that have not come yet",
 	"coordinator/inventory/view.go":           "hands them to the view, which walks them where labels or disks make it",
+}
+
+// nodeWalkers are the files below that may walk the records of all nodes, with the reason.
+var nodeWalkers = map[string]string{
+	"coordinator/admission/admission.go":        "a look at a document with a file: what its pool's folder is on the nodes",
+	"coordinator/agents/hypervisor.go":          "once after a change of nodes: the names that their lists of peers have",
+	"coordinator/api/answer/declared.go":        "once a change of what is declared: its rules look at all that is",
+	"coordinator/api/answer/network.go":         "a look at a network: whether any node has it",
+	"coordinator/api/lastknown/soft.go":         "a look without a leader at what was last known of them",
+	"coordinator/api/estates/resource.go":       "once a change of a cluster's keys: it concerns each of its nodes",
+	"coordinator/api/node.go":                   "a list by labels: whether a node has one; a new fence device: it must be no other node's",
+	"coordinator/authorities/hypervisors.go":    "while an authority is replaced: who has no certificate of the new one",
+	"coordinator/authorities/rotation.go":       "while an authority is replaced: who has no certificate of the new one",
+	"coordinator/control/fencing/look.go":       "once a leadership, and after a change of what a cluster or a pod declares, or of the pause",
+	"coordinator/control/fencing/veto.go":       "once a fencing: who may have reached the node",
+	"coordinator/control/fencing/witness.go":    "once a fencing: who answers while it is made",
+	"coordinator/control/lifecycle/snapshot.go": "once a snapshot of a VM that was never started: where it could be made",
+	"coordinator/control/plans/fleet.go":        "once a pass, in the first minute of a leadership: whether all nodes have reported",
+	"coordinator/control/plans/holding.go":      "once a change of a group or of a node's labels: which nodes carry them",
+	"coordinator/control/plans/passes.go":       "once a pass over a cluster, which looks at all its nodes",
+	"coordinator/control/plans/spread.go":       "a plan that spreads VMs: how many each node has",
+	"coordinator/daemon/offline.go":             "a look at a store that is stopped",
+	"coordinator/drift/look.go":                 "a look at a disk of a silent node: another one tells of its pool",
+	"coordinator/estate/group.go":               "a look at a group's members",
+	"coordinator/evidence/proof.go":             "where nobody knows which nodes may show a VM: in simulations",
+	"coordinator/evidence/stamps.go":            "once a minute: times that have not come yet",
+	"coordinator/evidence/survey.go":            "a look at what no node shows, or where nobody knows which ones may show a VM",
+	"coordinator/evidence/told.go":              "in a quarantine: who has not told what it runs",
+	"coordinator/evidence/trial.go":             "every three seconds, where pools are shared: who looks at whose lock",
+	"coordinator/inventory/store.go":            "in the first seconds of a leadership: whether all nodes have reported",
+	"coordinator/inventory/turning.go":          "once a leadership, and after a restore: the nodes that may fall silent",
+	"coordinator/inventory/view.go":             "a view that is made of no earlier one",
+	"coordinator/moving/traffic.go":             "a step of a plan: which nodes are in its cluster",
+}
+
+// What the leader does at each report, start, call and look has to cost the same on a small and on a large site. So who walks all nodes
+// says why, and a new loop takes what has changed (see inventory.Store) in their place.
+func TestNobodyElseWalksAllNodes(t *testing.T) {
+	walks{
+		of: func(called string, arguments int) bool {
+			return arguments == 0 && (called == "Nodes" || called == "SharedNodes")
+		},
+		may:  nodeWalkers,
+		told: "walks all nodes: ask for those that it is about, or say in nodeWalkers why it has to",
+		idle: "does not walk all nodes",
+	}.check(t, outsideOfTheState)
 }
 
 // A loop of the leader runs several times a second, and a site has 100,000 VMs. It asks for those that it looks for by their mark (see
 // model.Mark), or reads the shared records where it has to see all of them. A call that somebody makes has the same reasons.
 func TestNoLoopAndNoCallCopiesAllVMs(t *testing.T) {
-	met := map[string]bool{}
-	for _, p := range all(t) {
-		if !withinAny(p.Path, []string{
+	walks{
+		of:   func(called string, arguments int) bool { return arguments == 0 && called == "VMs" },
+		may:  walkers,
+		told: "copies the records of all VMs: use VMsMarked or SharedVMs",
+		idle: "copies no records of all VMs",
+	}.check(t, func(pkg string) bool {
+		return withinAny(pkg, []string{
 			"coordinator/control/...", "coordinator/agents", "coordinator/evidence", "coordinator/inventory", "coordinator/api/...",
-		}) {
-			continue
-		}
-		for _, f := range p.Files {
-			ast.Inspect(f.Syntax, func(n ast.Node) bool {
-				call, is := n.(*ast.CallExpr)
-				if !is || len(call.Args) != 0 {
-					return true
-				}
-				if selector, is := call.Fun.(*ast.SelectorExpr); is && selector.Sel.Name == "VMs" {
-					if met[f.Path] = true; walkers[f.Path] == "" {
-						t.Errorf("%s copies the records of all VMs: use VMsMarked or SharedVMs", positions.Position(n.Pos()))
-					}
-				}
-				return true
-			})
-		}
-	}
-	for file := range walkers {
-		if !met[file] {
-			t.Errorf("%s copies no records of all VMs: its line goes", file)
-		}
-	}
+		})
+	})
 }
 
 // Outside of snapshots, restores and audits nothing walks all VMs, not even without copying them, but what is listed with its reason. A
 // start, a page and a look of a loop ask for what they are about: by ID, name, node, mark or link, or from a name on.
 func TestNobodyElseWalksAllVMs(t *testing.T) {
+	walks{
+		of:   func(called string, _ int) bool { return called == "SharedVMs" },
+		may:  readers,
+		told: "walks all VMs: ask for those that it is about, or say in readers why it has to",
+		idle: "does not walk all VMs",
+	}.check(t, outsideOfTheState)
+}
+
+func outsideOfTheState(pkg string) bool {
+	return withinAny(pkg, []string{"coordinator/..."}) && !withinAny(pkg, []string{"coordinator/state"})
+}
+
+// walks are calls that only the files with a reason make.
+type walks struct {
+	of         func(called string, arguments int) bool // tells by the name of what is called whether it is one
+	may        map[string]string                       // reasons, by file
+	told, idle string                                  // what is said of a file without a reason, and of a reason without a call
+}
+
+// check looks for them in the packages that a function picks.
+func (w walks) check(t *testing.T, in func(pkg string) bool) {
+	t.Helper()
 	met := map[string]bool{}
 	for _, p := range all(t) {
-		if !withinAny(p.Path, []string{"coordinator/..."}) || withinAny(p.Path, []string{"coordinator/state"}) {
+		if !in(p.Path) {
 			continue
 		}
 		for _, f := range p.Files {
@@ -72,18 +124,18 @@ func TestNobodyElseWalksAllVMs(t *testing.T) {
 				if !is {
 					return true
 				}
-				if selector, is := call.Fun.(*ast.SelectorExpr); is && selector.Sel.Name == "SharedVMs" {
-					if met[f.Path] = true; readers[f.Path] == "" {
-						t.Errorf("%s walks all VMs: ask for those that it is about, or say in readers why it has to", positions.Position(n.Pos()))
+				if selector, is := call.Fun.(*ast.SelectorExpr); is && w.of(selector.Sel.Name, len(call.Args)) {
+					if met[f.Path] = true; w.may[f.Path] == "" {
+						t.Errorf("%s %s", positions.Position(n.Pos()), w.told)
 					}
 				}
 				return true
 			})
 		}
 	}
-	for file := range readers {
+	for file := range w.may {
 		if !met[file] {
-			t.Errorf("%s does not walk all VMs: its line goes", file)
+			t.Errorf("%s %s: its line goes", file, w.idle)
 		}
 	}
 }

@@ -23,7 +23,9 @@ import (
 	"time"
 
 	"berth/coordinator/view"
+	"berth/integration/bench/asking"
 	"berth/integration/bench/figures"
+	"berth/integration/bench/onlookers"
 	"berth/integration/bench/report"
 	"berth/integration/bench/softrules"
 	"berth/integration/lab"
@@ -37,6 +39,7 @@ type section struct {
 
 var sections = []section{
 	{[]string{"R1"}, measureR1},
+	{asking.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) { return asking.All(ctx, b.dir, b.quick) }},
 	{[]string{"R2", "R3"}, measureR2},
 	{[]string{"R4"}, measureR4},
 	{[]string{"G1", "G2", "G3", "G4"}, measureG},
@@ -48,6 +51,9 @@ var sections = []section{
 	{[]string{"P1", "P2", "P8"}, measureDecisions},
 	{[]string{"M1"}, func(ctx context.Context, b *bench) ([]report.Row, error) {
 		return figures.Measure(ctx, b.rounds(3, 20))
+	}},
+	{onlookers.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) {
+		return onlookers.All(ctx, b.berth(), b.dir, b.quick)
 	}},
 	{[]string{"P6"}, measureSequence},
 	{[]string{"P1g", "P6g"}, func(ctx context.Context, b *bench) ([]report.Row, error) {
@@ -64,11 +70,9 @@ var sections = []section{
 
 // bench is one run.
 type bench struct {
-	quick    bool
-	programs string
-	dir      string
-	guests   int
-	hbal100  bool
+	quick, hbal100 bool
+	programs, dir  string // folders
+	guests         int
 }
 
 // berth is the built program.

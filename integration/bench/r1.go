@@ -21,12 +21,11 @@ import (
 	"berth/shared/gen/berth/v1/berthv1connect"
 )
 
-const (
-	// One client asks for VMs one after the other. Berth and its twins take turns of this many.
-	turn = 25
-	// populated is how many VMs the cluster has when it is asked whether that matters.
-	populated = 1000
-)
+// One client asks for VMs one after the other. Berth and its twins take turns of this many.
+const turn = 25
+
+// populated is how many VMs the cluster has when it is asked whether that matters.
+const populated = 1000
 
 // placing is what R1 measures, in seconds.
 type placing struct {
@@ -56,8 +55,7 @@ func measureR1(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := starter{ctx: ctx, api: lead.API}
-	p := placing{}
+	s, p := starter{ctx: ctx, api: lead.API}, placing{}
 	if _, err := s.alone(2 * turn); err != nil {
 		return nil, err
 	}

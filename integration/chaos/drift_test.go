@@ -11,8 +11,8 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// FAULTS.md, W25. Somebody takes a snapshot with virsh, and attaches a disk: the guest writes to other files than its record names. It is
-// started again with what it ran with last, on another host, and not one write is lost.
+// FAULTS.md, W25 and W36. Somebody takes a snapshot with virsh, and attaches a disk and a vCPU: the guest writes to other files than its
+// record names. It is started again with what it ran with last, on another host, and not one write is lost.
 func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
 	s := begin(t)
 	host, other := s.lab.Hosts[0], s.lab.Hosts[1]
@@ -25,7 +25,7 @@ func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
 	_, err = host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "raw", more, "8M")
 	s.must(err)
 	s.does("vm", "start", "db", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
-		"--disk", image+",format=qcow2", "--node", host.Name)
+		"--disk", image+",format=qcow2", "--node", host.Name, "--vcpus", "1", "--max-vcpus", "3")
 	first := s.diskTick(host, "db")
 	if first.Found != 0 {
 		t.Fatalf("a new disk has number %d", first.Found)
@@ -33,6 +33,7 @@ func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
 
 	s.virsh(host, "snapshot-create-as", "db", "before", "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
 	s.virsh(host, "attach-disk", "db", more, "vdb", "--live", "--driver", "qemu", "--subdriver", "raw")
+	s.virsh(host, "setvcpus", "db", "2", "--live")
 	s.within(30*time.Second, "the record has what it runs with", func() error {
 		shown := s.does("vm", "show", "db")
 		for _, words := range []string{overlay + ", its record has " + image, more + ", not in its record", "as it ran last"} {
@@ -54,6 +55,9 @@ func TestAGuestIsStartedWithWhatItRanWithLast(t *testing.T) {
 	again := s.diskTick(other, "db")
 	if again.Found < last.Number || again.Still != last.Still {
 		t.Errorf("it had written number %d, and finds %d; the still area is %s and was %s", last.Number, again.Found, again.Still, last.Still)
+	}
+	if has := strings.TrimSpace(s.virsh(other, "vcpucount", "db", "--current", "--live")); has != "2" {
+		t.Errorf("it was given 2 vCPUs, and is started with %s", has)
 	}
 	blocks := s.virsh(other, "domblklist", "db")
 	for _, file := range []string{overlay, more} {
@@ -102,12 +106,7 @@ func TestASnapshotTakenJustBeforeAGuestPowersOffIsKept(t *testing.T) {
 	s.virsh(host, "snapshot-create-as", "late", "before", "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
 	last := s.diskTick(host, "late")
 	s.virsh(host, "destroy", "late")
-	s.within(time.Minute, "the end is noticed", func() error {
-		if vm, _ := s.show("late"); vm.GetNode() != "" {
-			return fmt.Errorf("it is on %s", vm.GetNode())
-		}
-		return nil
-	})
+	s.noticesTheEnd("late", time.Minute)
 	s.does("vm", "start", "late", "--node", host.Name)
 	if again := s.diskTick(host, "late"); again.Found < last.Number {
 		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
@@ -132,12 +131,7 @@ func TestADiskCopiedWhileNoAgentIsThereIsStartedFrom(t *testing.T) {
 	last := s.diskTick(host, "left")
 	s.virsh(host, "destroy", "left")
 	s.must(host.StartAgent(t.Context()))
-	s.within(2*time.Minute, "its end is noticed", func() error {
-		if vm, _ := s.show("left"); vm.GetNode() != "" {
-			return fmt.Errorf("it is on %s", vm.GetNode())
-		}
-		return nil
-	})
+	s.noticesTheEnd("left", 2*time.Minute)
 	s.does("vm", "start", "left", "--node", host.Name)
 	if again := s.diskTick(host, "left"); again.Found < last.Number {
 		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
@@ -166,12 +160,7 @@ func TestASnapshotTakenWhileNobodyLooksIsAskedAbout(t *testing.T) {
 	last := s.diskTick(host, "dark")
 	s.virsh(host, "destroy", "dark")
 	s.must(host.StartAgent(t.Context()))
-	s.within(2*time.Minute, "its end is noticed", func() error {
-		if vm, _ := s.show("dark"); vm.GetNode() != "" {
-			return fmt.Errorf("it is on %s", vm.GetNode())
-		}
-		return nil
-	})
+	s.noticesTheEnd("dark", 2*time.Minute)
 	s.answers([]string{"vm", "start", "dark", "--node", host.Name}, 1, image, overlay)
 	s.answers([]string{"vm", "start", "dark", "--node", host.Name}, 1, image, overlay, "berth vm accept dark", "berth vm revert dark")
 	s.does("vm", "accept", "dark")
@@ -238,4 +227,43 @@ func (s *site) diskTick(on *lab.Host, name string) lab.DiskTick {
 		return err
 	})
 	return tick
+}
+
+// noticesTheEnd waits until Berth knows that a guest runs nowhere.
+func (s *site) noticesTheEnd(name string, limit time.Duration) {
+	s.Helper()
+	s.within(limit, "the end of "+name+" is noticed", func() error {
+		if vm, _ := s.show(name); vm.GetNode() != "" {
+			return fmt.Errorf("it is on %s", vm.GetNode())
+		}
+		return nil
+	})
+}
+
+// Somebody moves a guest with virsh to a host that does not have its disk, which fails, while no agent is there. What libvirt wrote down of
+// the copy was kept for that, and nothing of it has run, so it does not count: the guest's next start is where its disk is.
+func TestAMoveThatFailsLeavesAGuestWhereItsDiskIs(t *testing.T) {
+	s := begin(t)
+	host, other := s.lab.Hosts[0], s.lab.Hosts[1]
+	const image = "/var/tmp/stays.qcow2"
+	s.Cleanup(func() { s.outside("rm", "-f", host.Path(image)) })
+	_, err := host.Exec(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2", image, "48M")
+	s.must(err)
+	s.does("vm", "start", "stays", "--memory", "128M", "--kernel", lab.Kernel, "--initrd", lab.Initrd, "--cmdline", lab.Cmdline+" lab.disk",
+		"--disk", image+",format=qcow2", "--node", host.Name)
+	s.diskTick(host, "stays")
+	s.must(other.KillAgent())
+	to := "qemu+tls://" + other.Name + "/system"
+	if said, err := host.Virsh(t.Context(), "migrate", "--live", "--p2p", "--tls", "--unsafe", "stays", to); err == nil {
+		t.Fatalf("it moved to where its disk is not: %s", said)
+	}
+	s.must(other.StartAgent(t.Context()))
+	last := s.diskTick(host, "stays")
+	s.virsh(host, "destroy", "stays")
+	s.noticesTheEnd("stays", time.Minute)
+	s.does("vm", "start", "stays")
+	if again := s.diskTick(host, "stays"); again.Found < last.Number {
+		t.Errorf("it had written number %d, and finds %d", last.Number, again.Found)
+	}
+	s.runsOnce("stays", host)
 }

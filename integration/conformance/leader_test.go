@@ -161,6 +161,15 @@ func (l *leader) Apart() model.PoolsApart { return nil }
 
 func (l *leader) RanOn(string) []string { return nil }
 
+// NodesTouched and VMsTouched: everything is looked at each time.
+func (l *leader) NodesTouched() func(*state.Snapshot, time.Time) evidence.Touched {
+	return func(*state.Snapshot, time.Time) evidence.Touched { return evidence.Touched{All: true} }
+}
+
+func (l *leader) VMsTouched() func(*state.Snapshot, time.Time) evidence.Touched {
+	return l.NodesTouched()
+}
+
 // SetApart is never called: the cases have no pools.
 func (l *leader) SetApart(model.PoolsApart) { l.Error("a pool was tried that no case has") }
 

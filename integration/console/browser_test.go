@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -160,7 +161,7 @@ func (v *tab) login(path string) {
 	v.until("the map", `document.readyState === "complete" && document.querySelector("h1")?.textContent === "Map"`)
 }
 
-// goes opens a path of the console and returns the code of the answer.
+// goes opens a path of the console and returns the code of the answer. What cannot be answered just now is asked for again.
 func (v *tab) goes(path string) int64 {
 	v.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -168,7 +169,7 @@ func (v *tab) goes(path string) int64 {
 		ctx, cancel := context.WithTimeout(v.ctx, patience/6)
 		answer, err := chromedp.Run(ctx, chromedp.NavigateResponse(v.at+path))
 		cancel()
-		if err == nil && answer != nil {
+		if err == nil && answer != nil && (answer.Status != http.StatusServiceUnavailable || time.Now().After(end)) {
 			return answer.Status
 		}
 		if time.Now().After(end) || v.ctx.Err() != nil {

@@ -10,6 +10,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	s.sub("every screen shows what the cluster has", screensShow)
 	s.sub("hostile texts stay text", hostileTextsStayText)
 	s.sub("all screens look right", screensLookRight)
+	s.sub("weeks line up", weeksLineUp)
 	s.sub("the keyboard reaches all", theKeyboardReachesAll)
 	s.sub("each action does what it says", actionsAct)
 	s.sub("open pages follow the cluster", pagesFollow)

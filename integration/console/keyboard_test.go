@@ -41,6 +41,29 @@ func theKeyboardReachesAll(s *site) {
 			v.Errorf("%s: the keyboard reaches\n%s\nwant\n%s", path, strings.Join(reached, "\n"), strings.Join(wanted, "\n"))
 		}
 	}
+	s.sub("and has keys of its own", func(s *site) {
+		v := s.open(member, looks{})
+		v.goes("/vms/web1")
+		for _, c := range []struct{ keys, path string }{
+			{"gn", "/"}, {"gv", "/vms"}, {"go", "/moves"}, {"gr", "/groups"}, {"gp", "/plans"}, {"gc", "/capacity"}, {"ge", "/events"}, {"gm", "/"},
+		} {
+			v.types(c.keys)
+			v.until("the screen of "+c.keys, fmt.Sprintf(`location.pathname === %q && document.readyState === "complete"`, c.path))
+		}
+		v.types("?")
+		v.until("the help", `document.getElementById("keys").open && document.activeElement.closest("#keys") !== null`)
+		// The browser does nothing else with that key, such as a search of its own.
+		const slash = `new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true})`
+		if taken := says[bool](v, `!document.activeElement.dispatchEvent(`+slash+`)`); !taken {
+			v.Error("the browser does something else with the key of the search, too")
+		}
+		v.until("the search", `document.activeElement.matches("input[type=search]")`)
+		v.types("gv?") // who types a name goes nowhere
+		v.types("web1")
+		if said := says[string](v, `location.pathname + " " + document.activeElement.value`); said != "/ gv?web1" {
+			v.Errorf("what was typed into a field is %q", said)
+		}
+	})
 	s.sub("and acts", func(s *site) {
 		v := s.open(member, looks{scriptless: true})
 		v.goes("/vms/lot1")

@@ -30,7 +30,13 @@ func (s *site) screens() map[string]string {
 		"/vms/web1": "Why is it there?", "/vms/web2": "Description", "/vms/" + longName: "Why is it there?", "/moves": "Live migrations",
 		"/operations/{operation}": "Phase", "/groups": "spread", "/plans": "proposed", "/plans/{plan}": "Moves", "/events": "vm.",
 		"/events?called=1": "only what somebody asked for", "/events?of=decisions": "decision",
-		"/decisions/{decision}": "Each node against each rule",
+		"/decisions/{decision}": "Each node against each rule", "/vms/web1/week": "167 of 168 hours",
+		"/vms/" + longName + "/week": "of the time, on Mon 1",
+		"/nodes/node1/week":          "Waiting for a CPU",
+		"/vms/web1/day":              "59 of 60 minutes are known",
+		"/nodes/node1/day":           "The most is 89.78 %",
+		"/capacity":                  "Memory of a VM",
+		"/capacity?memory=256M&vcpus=1&add=2&like=node1&large=512G": "node1+2",
 	} {
 		for word, id := range ids {
 			path = strings.ReplaceAll(path, word, id)
@@ -114,6 +120,7 @@ func hostileTextsStayText(s *site) {
 	v := s.open(member, looks{width: 400})
 	for path, shows := range map[string]string{
 		"/vms/web2": "<script>window.hacked=1</script>", "/nodes/node4": "<script>window.hacked=3</script>", "/events": longName, "/": "node4",
+		"/vms/" + longName + "/week": longName, "/vms/" + longName + "/day": longName,
 	} {
 		v.goes(path)
 		if !strings.Contains(v.text(), shows) {

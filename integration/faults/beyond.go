@@ -1,6 +1,9 @@
 package faults
 
-import "berth/integration/faults/script"
+import (
+	"berth/integration/faults/machine"
+	"berth/integration/faults/script"
+)
 
 // beyond is what each fault of the world around Berth does when its time has come. What it does is in a file of its own.
 var beyond = map[script.What]func(w *World, what script.Happening, h *host){
@@ -12,7 +15,9 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.Sick:         hangLong,
 	script.Removed:      thawRemoved,
 	script.PausedHost:   pause,
-	script.Orphan:       orphan,
+	script.Orphan: func(w *World, what script.Happening, _ *host) {
+		machine.ForgetFor(w.machines(), uuidOf(vmName(what.VM)), what.For)
+	},
 	script.Rack:         darkenRack,
 	script.RackIsOff:    sayRackIsOff,
 	script.SitePower:    cutSitePower,
@@ -29,6 +34,8 @@ var beyond = map[script.What]func(w *World, what script.Happening, h *host){
 	script.Deafens:      deafen,
 	script.Attach:       bind,
 	script.Backup:       bind,
+	script.AcceptSize:   acceptSize,
+	script.TogetherDown: func(_ *World, what script.Happening, h *host) { machine.LoseBoth(h.Machine, what) },
 }
 
 // troubleBeyond lets such a fault happen, if it is one.

@@ -18,6 +18,7 @@ import (
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/setup"
+	"berth/integration/faults/sized"
 )
 
 // How often a leader looks, as control does.
@@ -38,6 +39,7 @@ type keeper struct {
 	facts     *inventory.Store
 	heard     heard.Nodes
 	fencer    *fencing.Fencer
+	touched   [2]func(*state.Snapshot, time.Time) evidence.Touched // nodes, and VMs
 	restarter evidence.Restarter
 	follower  evidence.Follower
 	strayed   strayed
@@ -72,7 +74,7 @@ func (k *keeper) watch() {
 		return ""
 	}
 	k.heard = heard.New()
-	k.fencer = fencing.NewFencer(w.bug.LeadsSince(w.Now), w.newKey)
+	k.fencer, k.touched[0], k.touched[1] = fencing.NewFencer(w.bug.LeadsSince(w.Now), w.newKey), k.facts.NodesTouched(), k.facts.VMsTouched()
 	k.restarter, k.follower = evidence.Restarter{}, evidence.Follower{}
 	k.open, k.asking, k.strayed = 0, map[string]bool{}, strayed{}
 	k.every(silenceEvery, k.lookAtSilence)
@@ -84,8 +86,11 @@ func (k *keeper) watch() {
 	k.every(restampEvery, k.restamp)
 	k.every(bound.LocalEvery, k.bindLocal)
 	k.tryPools()
-	if w.Drifts {
+	if w.Drifts || w.Sizes {
 		k.followDrifts()
+	}
+	if w.Sizes {
+		k.every(sized.Every, func() { lookAtSizes(k) })
 	}
 }
 
@@ -107,6 +112,7 @@ func (k *keeper) lookAtSilence() {
 		return
 	}
 	moment := k.moment(k.view())
+	k.fencer.Take(moment, k.touched[0](k.view(), moment.At))
 	for _, notice := range k.fencer.Notice(moment) {
 		if k.world.bug == plant.ReturnUnnoticed && len(notice.Back) > 0 {
 			continue
@@ -120,11 +126,8 @@ func (k *keeper) lookAtSilence() {
 			}
 		})
 	}
-	if k.open > 0 {
-		return
-	}
-	if lead.Quarantined(k.view()) != nil {
-		return // nothing is switched off, and nothing is let go
+	if k.open > 0 || lead.Quarantined(k.view()) != nil {
+		return // in a quarantine nothing is switched off, and nothing is let go
 	}
 	for _, verdict := range k.world.bug.Verdicts(k.fencer, moment, k.world.Now.Sub(k.since), setup.RackLabel) {
 		node, _ := moment.Node(verdict.Node)

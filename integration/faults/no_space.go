@@ -10,7 +10,6 @@ import (
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
-	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // fillPool takes the room of a host's pool, and makes room later.
@@ -46,9 +45,7 @@ func (k *keeper) unpause(vm model.VM) {
 		if k.world.bug == plant.PausedRuns {
 			return l.host.Libvirt(l).Resume(context.Background(), vm.ID, vm.Epoch)
 		}
-		order := &berthv1.Task{Action: &berthv1.Task_Unpause{Unpause: &berthv1.UnpauseTask{VmId: vm.ID, Epoch: vm.Epoch}}}
-		_, err := drive.Task(l.host.Libvirt(l), order)
-		return err
+		return drive.Unpause(l.host.Libvirt(l), &vm)
 	}, func() {})
 }
 

@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/integration/faults/plant"
+	"berth/integration/faults/script"
 	"berth/shared/capability"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -49,4 +50,12 @@ func (m *member) tellable(op operation.Operation, vm model.VM) bool {
 		s := m.sessions[order.Node]
 		return s != nil && s.lacks(order)
 	})
+}
+
+// endCertificate lets the certificate of a host's agent end: it is out, and its guests run on, until that is renewed. FAULTS.md, W18.
+func endCertificate(w *World, what script.Happening, h *host) {
+	w.Draw(script.Certs)
+	h.outdated = true
+	h.breakSession(0)
+	w.Later(what.For, func() { h.outdated = false })
 }

@@ -70,7 +70,9 @@ func (s *session) report() {
 			}
 			s.health()
 			s.send(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{
-				Telemetry: &berthv1.NodeTelemetry{WatchdogSeconds: h.Dog.Time().Seconds(), Ailing: s.life.ailing()},
+				Telemetry: &berthv1.NodeTelemetry{
+					WatchdogSeconds: h.Dog.Time().Seconds(), Ailing: s.life.ailing(), Domains: machine.Sample(h.Machine),
+				},
 			}})
 		}
 		w.After(every, tell)

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/integration/faults/drive"
+	"berth/integration/faults/followed"
 	"berth/integration/faults/plant"
 )
 
@@ -76,51 +77,19 @@ func (k *keeper) follow() {
 	k.discard()
 	k.removeCopies()
 	survey := k.fencer.Survey(k.moment(k.view()))
-	for _, seen := range survey.Seen() {
-		if before, known := k.view().VM(seen.ID); known {
-			k.keepBeside(before, seen)
+	seen, found := k.follower.Look(survey, k.touched[1](k.view(), survey.At))
+	for _, one := range seen {
+		if before, known := k.view().VM(one.ID); known {
+			k.keepBeside(before, one)
 		}
 	}
-	for _, found := range k.follower.Look(survey) {
-		vm := found.VM
-		facts := k.facts.Facts(vm.Holder, k.world.Now)
-		if k.world.bug.HasRoom(&found, facts.Domain(vm.ID)) {
-			k.unpause(vm)
+	deeds := followed.Deeds{Now: k.now(), Refuse: k.refuse, TakeOver: k.takeOver, Keep: k.keepBeside}
+	for _, one := range found {
+		facts := k.factsOf(one.VM.Holder)
+		if k.world.bug.HasRoom(&one, facts.Domain(one.VM.ID)) {
+			k.unpause(one.VM)
 		}
-		switch found.Verdict {
-		case evidence.StoppedHere:
-			k.refuse(vm, func() {
-				after := vm
-				after.Holder, after.Condition, after.Whereabouts = "", found.Condition, model.Whereabouts{}
-				k.keepBeside(vm, after)
-			})
-		case evidence.MovedAway:
-			if found.HolderOff {
-				k.takeOver(vm, found.Node)
-			} else {
-				k.refuse(vm, func() { k.takeOver(vm, found.Node) })
-			}
-		case evidence.CameBack:
-			k.takeOver(vm, found.Node)
-		case evidence.Undecided:
-			if after := vm; found.Missing && vm.Whereabouts.Missing.IsZero() {
-				after.Whereabouts.Missing = k.now()
-				k.keepBeside(vm, after)
-			}
-		case evidence.OutOfBand, evidence.HasRoom:
-			after, lost := vm, found.Missing && vm.Whereabouts.Missing.IsZero()
-			// What is said already, and not by this watch, stays: it may be what keeps the VM from being restarted.
-			news := !vm.Condition.Same(found.Condition) && (vm.Condition.Is(model.NoCondition) || evidence.IsOutOfBand(vm.Condition))
-			if news {
-				after.Condition = found.Condition
-			}
-			if lost {
-				after.Whereabouts.Missing = k.now()
-			}
-			if news || lost {
-				k.keepBeside(vm, after)
-			}
-		}
+		deeds.Do(&one)
 	}
 }
 

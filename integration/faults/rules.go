@@ -100,6 +100,9 @@ func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	if !known || was.Target != op.Target {
 		r.checkFile(op)
 		r.checkRoom(op.Target)
+		if r.leader != nil && r.Sizes {
+			r.sized.Targets(r.store.Snapshot(), op, r.leader.keeper.factsOf)
+		}
 	}
 }
 
@@ -168,6 +171,7 @@ func (r *rules) Runs(d *machine.Domain) {
 	if !d.IsWhole() {
 		r.Broken("I8", d.UUID, "an old copy runs on %s (epoch %d)", d.At.ID, d.Epoch)
 	}
+	r.sized.Runs(d, r.store.Snapshot())
 	op, _ := r.store.Snapshot().LiveOperationOf(d.UUID)
 	r.down.Ends(d.UUID, op.Restart, r.Now, r.result.Back)
 	r.killers.Runs(d)

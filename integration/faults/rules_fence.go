@@ -150,7 +150,7 @@ func (r *rules) waiting() []model.VM {
 	if slices.ContainsFunc(snapshot.Nodes(), func(node model.Node) bool { return node.Fenced() && r.unheard[node.ID] && r.host(node.ID).On }) {
 		return nil // nobody knows whether it has booted since it was proven to be off: what it shows is not believed, and VMs wait for it
 	}
-	used := promised.Memory(snapshot)
+	used := r.leader.promises(snapshot)
 	return slices.DeleteFunc(snapshot.VMs(), func(vm model.VM) bool {
 		roomy := slices.ContainsFunc(r.hosts, func(h *host) bool {
 			return h.On && used[h.ID]+vm.Spec.Memory <= h.Capacity() && (vm.Home == "" || vm.Home == h.ID) && (vm.Bound == "" || vm.Bound == h.ID)

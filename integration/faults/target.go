@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"berth/coordinator/evidence"
-	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/heard"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
@@ -65,13 +65,9 @@ func (m *member) suspect(snapshot *state.Snapshot, op *operation.Operation) stri
 		}
 		return evidence.Unfit(op.TargetName, m.keeper.facts.Facts(op.Target, w.Now), w.Now)
 	}
-	facts := model.NodeFacts{Liveness: model.Up, HeardAt: w.Now}
-	if s := m.sessions[op.Target]; s == nil {
-		facts.Liveness, facts.HeardAt = model.Unreachable, m.since.Add(model.SessionGrace)
-		if lost := m.lost[op.Target]; lost.After(facts.HeardAt) {
-			facts.HeardAt = lost
-		}
-	} else {
+	s := m.sessions[op.Target]
+	facts := heard.Facts(w.Now, s != nil, m.since, m.lost[op.Target])
+	if s != nil {
 		facts.Ailing = s.life.ailing()
 	}
 	return evidence.Unfit(op.TargetName, facts, w.Now)

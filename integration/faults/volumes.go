@@ -1,16 +1,14 @@
 package faults
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"berth/agent/hypervisor"
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/drive"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
@@ -109,15 +107,7 @@ func (k *keeper) removeCopies() {
 			continue
 		}
 		copies := *vm.Copies
-		k.perform("removes copies", copies.Node, vm.ID, func(l *life) error {
-			for _, order := range copies.Volumes {
-				err := l.storage.DeleteVolume(context.Background(), order.PoolName, order.Name)
-				if err != nil && !errors.Is(err, hypervisor.ErrNoVolume) {
-					return err
-				}
-			}
-			return nil
-		}, func() {
+		k.perform("removes copies", copies.Node, vm.ID, func(l *life) error { return drive.RemoveVolumes(l.storage, copies.Volumes) }, func() {
 			if now, known := k.view().VM(vm.ID); known {
 				after := now
 				after.Copies = nil

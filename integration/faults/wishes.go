@@ -12,13 +12,14 @@ import (
 	"berth/integration/faults/drive"
 	"berth/integration/faults/plant"
 	"berth/integration/faults/promised"
+	"berth/integration/faults/sized"
 	"berth/shared/units"
 )
 
 // choose is a simple placement: any node that is heard and has room.
 func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, excluded []string) *model.Node {
 	var fit []model.Node
-	used := promised.Memory(snapshot)
+	used, size := m.promises(snapshot), m.sizeOf(&vm)
 	for _, p := range m.pending { // decisions see the ones before them, as control's do
 		promised.Add(used, snapshot, &p.command)
 	}
@@ -32,7 +33,7 @@ func (m *member) choose(snapshot *state.Snapshot, vm model.VM, pinned string, ex
 		}
 		if !heard || slices.Contains(excluded, node.ID) || pinned != "" && node.ID != pinned || node.ID == vm.Holder ||
 			vm.Home != "" && vm.Holder == "" && node.ID != vm.Home ||
-			used[node.ID]+vm.Spec.Memory > h.Capacity() || m.barred(snapshot, &vm, node.ID) {
+			used[node.ID]+size.Memory > h.Capacity() || m.barred(snapshot, &vm, node.ID) {
 			continue
 		}
 		fit = append(fit, node)
@@ -89,6 +90,7 @@ func start(m *member, name string, memory units.Bytes) {
 			ID: id, Name: name, Spec: model.VMSpec{Memory: memory, VCPUs: 2}, Epoch: last, LastEpoch: last, CreatedAt: m.now(),
 			HA: w.available[id],
 		}
+		sized.Limits(w.Site, &vm.Spec)
 		vm.Spec.Disks = bound.DisksOf(w.Site, &vm, w.volumesOf(&vm), w.shares)
 	}
 	if w.fencing && m.isToldOf(vm.ID) {
@@ -100,7 +102,7 @@ func start(m *member, name string, memory units.Bytes) {
 	if vm.Holder != "" { // it has ended beside Berth, and is started once its holder refuses it
 		m.keeper.refuse(vm, func() {
 			if now, _ := m.view().VM(vm.ID); now.Revision == vm.Revision {
-				m.place(now)
+				m.place(bound.AtHome(now))
 			}
 		})
 		return
@@ -185,6 +187,7 @@ func migrate(m *member, name string) {
 	}
 	vm.LastEpoch++
 	op := drive.Migrate(w.newID("migrate"), &vm, m.sessions[vm.Holder].life.boot, node, w.host(node.ID).URI(), m.now())
+	drive.Sized(&op, m.sizeOf(&vm))
 	if !w.takeAlong(&op, &vm) {
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	"berth/integration/faults/plant"
 	"berth/integration/faults/script"
 	"berth/integration/faults/setup"
+	"berth/integration/faults/sized"
 	"berth/integration/faults/stage"
 )
 
@@ -48,6 +49,7 @@ type World struct {
 	byHand     byhand.Deeds
 	killers    *killer.Killers
 	drifted    *drifted.Guests
+	sized      *sized.Guests
 	rack       int               // how many of the hosts, the first ones, stand in one rack
 	cause      string            // why guests end now; empty: nothing in particular
 	disked     map[string]bool   // VMs that have a disk on their node, by UUID
@@ -89,6 +91,7 @@ func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 	}
 	w.killers = &killer.Killers{
 		Site: w.Site, Term: func() uint64 { return w.term }, Fell: w.fell, Because: w.because,
+		Records: func() *state.Snapshot { return w.store.Snapshot() },
 	}
 	w.drifted = drifted.New(w.Site)
 	w.result.Back = map[string][]time.Duration{}
@@ -119,6 +122,7 @@ func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: node.ID})
 	}
 	bound.Lay(w.Site, w.machines(), &played, &command)
+	w.sized = &sized.Guests{Site: w.Site, Machines: w.machines()}
 	for i := range played.Members {
 		m := &member{world: w, id: fmt.Sprintf("c%d", i+1), alive: true}
 		m.keeper = &keeper{member: m}

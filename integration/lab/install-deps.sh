@@ -128,7 +128,7 @@ take() {
 	root
 	update
 	unpack "$1"
-	found=$(find "$work/root" -name "$2" -type f -print -quit)
+	found=$(find "$work/root/usr" -path "*bin/$2" -type f -print -quit) # a package may have an init script of the same name
 	[ -z "$found" ] || cp "$found" "$directory/$2"
 	rm -rf "$work"
 	[ -n "$found" ] || die "no $2 in $1"
@@ -142,5 +142,6 @@ if [ ! -e "$directory/vmlinuz" ] || [ "$(cat "$directory/modules/list" 2>/dev/nu
 fi
 # QEMU's guest agent, which a guest of the lab can run. Its libraries are those of QEMU, which is installed.
 [ -e "$directory/qemu-ga" ] || take qemu-guest-agent qemu-ga
-# What checks rules for Prometheus. It needs nothing beside itself.
+# What checks rules for Prometheus, and what reads figures and rules as at a customer's. They need nothing beside themselves.
 [ -e "$directory/promtool" ] || take prometheus promtool
+[ -e "$directory/prometheus" ] || take prometheus prometheus

@@ -27,16 +27,16 @@ virsh -q pool-start "$1"`
 	return err
 }
 
-// Volumes lists what is in the active storage pools of the host, as libvirt sees it now: POOL/NAME, in order.
+// Volumes lists what is in the active storage pools of the host, as libvirt sees it now: POOL/NAME, in order. It may have to be asked
+// again: it looks into no pool while it makes a volume there.
 func (h *Host) Volumes(ctx context.Context) ([]string, error) {
-	const script = `set -e
+	listed, err := h.Exec(ctx, "sh", "-c", `set -e
 for pool in $(virsh -q pool-list --name); do
-	virsh -q pool-refresh "$pool" >&2
+	timeout 10 sh -c 'until virsh -q pool-refresh "$0" >&2; do sleep 0.2; done' "$pool"
 	virsh -q vol-list "$pool" | while read -r name path; do
 		echo "$pool/$name"
 	done
-done`
-	listed, err := h.Exec(ctx, "sh", "-c", script)
+done`)
 	if err != nil {
 		return nil, fmt.Errorf("list the volumes of %s: %w", h.Name, err)
 	}

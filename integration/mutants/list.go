@@ -16,6 +16,7 @@ var (
 	inPlacement  = suite{pkg: "./coordinator/placement"}
 	inBalance    = suite{pkg: "./coordinator/balance"}
 	inAPI        = suite{pkg: "./coordinator/api"}
+	inLastKnown  = suite{pkg: "./coordinator/api/lastknown"}
 	inDaemon     = suite{pkg: "./coordinator/daemon"}
 	inFake       = suite{pkg: "./agent/hypervisor/fake"}
 	inLibvirt    = suite{pkg: "./agent/hypervisor/libvirt"}

@@ -27,6 +27,25 @@ var boundMutants = []mutant{
 		is: "told = told[:min(len(told), model.MaxBindings)]", becomes: "_ = model.MaxBindings",
 	},
 	{
+		name: "folders-of-other-nodes-free-a-vm", file: "coordinator/drift/look.go", suite: inControl.only("NotUnboundByTheFolders"),
+		is: "		facts.Pools, facts.PoolsKnown = nil, true\n", becomes: "		facts = l.around(node)\n",
+	},
+	{
+		name: "a-name-makes-a-volume-its-own", file: "coordinator/drift/local.go",
+		suite: suite{pkg: "./coordinator/drift"}.only("VolumesThatBind"),
+		is:    "own[disk] || shared[disk.Pool]", becomes: "own[disk] || len(own) > 0 || shared[disk.Pool]",
+	},
+	{
+		name: "a-volume-taken-away-is-in-use", file: "coordinator/evidence/disk_use.go",
+		suite: suite{pkg: "./coordinator/evidence"}.only("TakenAway"),
+		is:    "if detached(vm, one.source) {", becomes: "if vm == nil {",
+	},
+	{
+		name: "a-file-is-no-volume-untold", file: "coordinator/evidence/disk_source.go",
+		suite: suite{pkg: "./coordinator/evidence"}.only("AnotherDomainWritesTo"),
+		is:    "if !facts.PoolsKnown && (a.Path", becomes: "if facts == nil && (a.Path",
+	},
+	{
 		name: "a-backup-holds-no-stop", file: "coordinator/control/lifecycle/bound.go", suite: inControl.only("HoldsAStop"),
 		is: `if broken == "" {`, becomes: `if broken != "?" {`,
 	},

@@ -3,6 +3,14 @@ package main
 // consoleMutants are planted bugs in who is let in by a browser, and in what may be done there.
 var consoleMutants = []mutant{
 	{
+		name: "who-missed-an-edition-gets-a-patch", file: "coordinator/console/live.go", suite: suite{pkg: "./coordinator/console"},
+		is: "	case e.version - 1:", becomes: "	case e.version - 1, e.version - 2:",
+	},
+	{
+		name: "an-added-node-stands-as-its-like", file: "coordinator/view/grown.go", suite: suite{pkg: "./coordinator/view"},
+		is: "	facts.Liveness, facts.LivenessReason, facts.Ailing = model.Up, \"\", \"\"", becomes: "",
+	},
+	{
 		name: "a-read-only-session-changes-things", file: "coordinator/api/sessions/desk.go",
 		suite: suite{pkg: "./coordinator/api"}.only("AReadOnlySession"),
 		is:    "if one.Role != session.Operate {", becomes: "if one.Role == \"\" {",

@@ -10,7 +10,7 @@ var designMutants = []mutant{
 	},
 	{
 		name: "groups-hold-since-ever", file: "coordinator/moving/pass.go", suite: inControl.only("ABrokenRuleIsTold"),
-		is: "group.HeldSince = time.Time{}, fleet.At", becomes: "group.HeldSince = time.Time{}, time.Time{}",
+		is: "group.HeldSince = time.Time{}, at", becomes: "group.HeldSince = time.Time{}, time.Time{}",
 	},
 	{
 		name: "two-repairs-every-pass", file: "coordinator/moving/pass.go", suite: inControl.only("TwoRulesAsk"),

@@ -11,6 +11,24 @@ var desiredMutants = []mutant{
 		is: "return vm.RanSize //", becomes: "return vm.NextSize() //",
 	},
 	{
+		name: "fewer-vcpus-beside-berth-are-not-told", file: "coordinator/drift/size.go",
+		suite: suite{pkg: "./coordinator/drift"}.only("ChangedBesideBerth"),
+		is:    "domain.VCPUs != vm.RanSize.VCPUs", becomes: "domain.VCPUs > vm.RanSize.VCPUs",
+	},
+	{
+		name: "an-accepted-size-is-not-kept", file: "coordinator/api/guests/drift.go", suite: inAPI.only("ASizeIsAccepted"),
+		is: "if told == keeps && size != (model.Size{}) {", becomes: "if told == keeps && size == (model.Size{}) {",
+	},
+	{
+		name: "a-missing-libvirt-is-not-named", file: "coordinator/api/vm_state.go", suite: inAPI.only("WhatIsMissingIsNamed"),
+		is: "case facts.Liveness == model.Degraded: //", becomes: "case facts.Liveness == model.Degraded && facts.Inventory: //",
+	},
+	{
+		name: "a-sample-of-an-earlier-run-counts", file: "coordinator/inventory/facts.go",
+		suite: suite{pkg: "./coordinator/inventory"}.only("ASampleOfAnEarlierRun"),
+		is:    "if one.from.After(n.measuredAt) {", becomes: "if one.wire == nil {",
+	},
+	{
 		name: "what-was-set-waits-for-ever", file: "coordinator/operation/start.go", suite: inControl.only("UsesTheSize"),
 		is: "t.VM.Pending = changedSince(", becomes: "_ = changedSince(",
 	},
@@ -85,5 +103,26 @@ var desiredMutants = []mutant{
 	{
 		name: "a-foreign-start-is-as-recorded", file: "coordinator/operation/adopt.go", suite: inOperation.only("AsLargeAsItsNode"),
 		is: "t.VM.RanSize, t.VM.Ballooned = model.Size{}, false", becomes: "_ = model.Size{}",
+	},
+	{
+		name: "a-silent-node-is-not-told-to-members", file: "coordinator/api/lastknown/heard.go", suite: inLastKnown,
+		is: "State: wire.Liveness(facts.Liveness)", becomes: "State: wire.Liveness(model.Up)",
+	},
+	{
+		name: "a-node-that-came-later-is-up", file: "coordinator/api/lastknown/soft.go", suite: inLastKnown,
+		is: "told != nil && told.HasNode(id); facts.DomainsKnown", becomes: "true; facts.DomainsKnown",
+	},
+	{
+		name: "edits-of-groups-are-not-followed", file: "coordinator/control/plans/holding.go",
+		suite: suite{pkg: "./coordinator/control/plans"}.only("GroupsAreMarked"),
+		is:    "edited = edited || !sameRules(&was, &is)", becomes: "edited = edited && sameRules(&was, &is)",
+	},
+	{
+		name: "what-was-known-is-taken-for-now", file: "coordinator/api/lastknown/keeper.go", suite: inLastKnown,
+		is: "case digest != \"\" && digest == k.digest:", becomes: "case digest == k.digest || digest != \"\":",
+	},
+	{
+		name: "what-nobody-tells-is-down", file: "coordinator/view/shown.go", suite: inView.only("OfHowManyVMs"),
+		is: "untold += node.ran + len(node.odd)", becomes: "untold += node.ran",
 	},
 }

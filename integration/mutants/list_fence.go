@@ -40,7 +40,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "an-old-word-of-an-armed-one", file: "coordinator/control/fencing/fencer.go", suite: inControl.only("NothingNeeds"),
-		is: "f.disarmed[node] = true", becomes: "f.disarmed[node] = false",
+		is: "f.disarmed[node], f.fresh[node] = true, true", becomes: "f.disarmed[node], f.fresh[node] = false, true",
 	},
 	{
 		name: "a-deaf-leader-leads-on", file: "coordinator/consensus/upkeep.go",

@@ -52,10 +52,30 @@ var fewMutants = []mutant{
 	},
 	{
 		name: "a-vm-with-two-copies-is-plain", file: "coordinator/evidence/survey.go", suite: inEvidence.only("ALookAtWhatIsOdd"),
-		is: "return len(shows) == 1 && ", becomes: "return len(shows) >= 1 && ",
+		is: "id != vm.Holder && (one == nil || one.facts.Inventory)", becomes: "id != vm.Holder && one == nil",
 	},
 	{
 		name: "a-paused-vm-is-plain", file: "coordinator/evidence/survey.go", suite: inEvidence.only("ALookAtWhatIsOdd"),
 		is: "domain.State != model.DomainRunning || !domain.Managed", becomes: "!domain.Managed",
+	},
+	{
+		name: "a-node-that-closes-turns-late", file: "coordinator/inventory/session.go", suite: inInventory.only("TimeTurns"),
+		is: "s.turning.sooner(x.node, s.turns(n, now))", becomes: "_ = n",
+	},
+	{
+		name: "a-new-node-is-not-waited-for", file: "coordinator/inventory/turning.go", suite: inInventory.only("TimeTurns"),
+		is: "case is && !in:", becomes: "case is && in:",
+	},
+	{
+		name: "what-time-has-turned-is-not-in-the-view", file: "coordinator/inventory/turning.go", suite: inInventory.only("ALaterView"),
+		is: "s.changes.note(id)", becomes: "_ = n",
+	},
+	{
+		name: "a-late-view-is-kept", file: "coordinator/inventory/view.go", suite: inInventory.only("AViewOfAnEarlierMoment"),
+		is: "if v.isLate(now) {", becomes: "if v.isLate(now) && false {",
+	},
+	{
+		name: "nobody-looks-at-all-nodes-once-a-minute", file: "coordinator/inventory/turning.go", suite: inInventory.only("IsNotNoted"),
+		is: "if now.Sub(t.audited) >= auditEvery {", becomes: "if false && now.Sub(t.audited) >= auditEvery {",
 	},
 }

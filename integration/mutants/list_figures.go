@@ -10,7 +10,7 @@ var (
 var figureMutants = []mutant{
 	{
 		name: "figures-are-for-everybody", file: "shared/scrape/config.go", suite: inScrape,
-		is: `c.TokenFile == "" && !loopback(host)`, becomes: `c.TokenFile != "" && !loopback(host)`,
+		is: "c.open() && !loopback(host)", becomes: "!c.open() && !loopback(host)",
 	},
 	{
 		name: "figures-for-any-token", file: "shared/scrape/config.go", suite: inScrape,
@@ -49,5 +49,20 @@ var figureMutants = []mutant{
 	{
 		name: "a-name-writes-figures", file: "shared/exposition/exposition.go", suite: inExposition,
 		is: "case r == '\\n':\n			_, _ = p.to.WriteString(`\\n`)", becomes: "case r == '\\n':\n			_, _ = p.to.WriteRune(r)",
+	},
+	{
+		name: "any-certificate-reads-figures", file: "shared/scrape/config.go",
+		suite: suite{pkg: "./shared/scrape"}.only("ReadersShowCertificates"),
+		is:    "if certified && refused == nil && fault == nil {", becomes: "if certified && fault == nil {",
+	},
+	{
+		name: "certificates-of-servers-read-figures", file: "shared/scrape/secure.go",
+		suite: suite{pkg: "./shared/scrape"}.only("ReadersShowCertificates"),
+		is:    "x509.ExtKeyUsageClientAuth}", becomes: "x509.ExtKeyUsageAny}",
+	},
+	{
+		name: "those-who-follow-send-spans", file: "coordinator/tracing/run.go",
+		suite: suite{pkg: "./coordinator/tracing"}.only("TheLeaderAlone"),
+		is:    "if l.leads() {", becomes: "if l.leads != nil {",
 	},
 }

@@ -39,11 +39,26 @@ var guardMutants = []mutant{
 	},
 	{
 		name: "a-token-outlives-its-makers-permission", file: "coordinator/api/members/permit.go", suite: inAPI.only("WhatItsTokenGives"),
-		is: "if held == guard.All {", becomes: "if held != \"\" {",
+		is:      "guard.None), admission.Held(&maker))",
+		becomes: "guard.None), guard.All+admission.Held(&maker)[:0])",
 	},
 	{
 		name: "an-operator-is-let-in-with-everything", file: "coordinator/api/members/permit.go", suite: inAPI.only("WhatItsTokenGives"),
-		is: "guard.None:\n\t\treturn guard.None\n\t}\n\tmaker", becomes: "guard.None:\n\t\treturn guard.All\n\t}\n\tmaker",
+		is: "cmp.Or(token.Permit, guard.None), admission", becomes: "cmp.Or(token.Permit, guard.All), admission",
+	},
+	{
+		name: "a-backup-brings-permissions-back", file: "coordinator/admission/held.go", suite: suite{pkg: "./coordinator/returning"},
+		is: `if identity.Unconfirmed != "" {`, becomes: `if identity.Unconfirmed == "?" {`,
+	},
+	{
+		name: "anybody-confirms-who-came-back", file: "coordinator/api/members/permit.go", suite: inAPI.only("OutOfABackup"),
+		is:      "if lacks := admission.Without(gives, p.Held(ctx)); len(lacks) > 0 {",
+		becomes: "if lacks := admission.Without(gives, p.Held(ctx)); len(lacks) > 99 {",
+	},
+	{
+		name: "a-token-outlives-its-maker", file: "coordinator/api/members/enrol.go", suite: inAPI.only("NoTokenOfItsOwn"),
+		is:      "if err := makerCounts(p, &command, &token); err != nil {",
+		becomes: "if err := makerCounts(p, &command, &token); err != nil && token.Uses < 0 {",
 	},
 	{
 		name: "folders-are-nobodys-permission", file: "coordinator/admission/held.go", suite: suite{pkg: "./coordinator/admission"},

@@ -19,8 +19,9 @@ var identityMutants = []mutant{
 		is: "known || at.Before(from)", becomes: "known || !from.IsZero()",
 	},
 	{
-		name: "a-backup-brings-back-who-was-revoked", file: "coordinator/state/quarantine.go", suite: inState.only("Backup"),
-		is: "			now[identity.ID] = is\n", becomes: "			now[identity.ID] = identity\n",
+		name: "a-backup-brings-back-who-was-revoked", file: "coordinator/returning/returning.go",
+		suite: suite{pkg: "./coordinator/returning"},
+		is:    "			now[identity.ID] = is\n", becomes: "			now[identity.ID] = identity\n",
 	},
 	{
 		name: "a-revocation-is-taken-back", file: "coordinator/state/check.go", suite: inState.only("Revocation"),

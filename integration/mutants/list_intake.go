@@ -16,7 +16,12 @@ var intakeMutants = []mutant{
 	},
 	{
 		name: "a-node-has-any-number-of-connections", file: "coordinator/doorkeeper/doorkeeper.go", suite: suite{pkg: "./coordinator/doorkeeper"},
-		is: "over := k.holders[g.holder] > most || k.known > k.limits.Known", becomes: "over := k.known > k.limits.Known",
+		is: "over = k.holders[holder] > most || k.known > k.limits.Known", becomes: "over = k.known > k.limits.Known",
+	},
+	{
+		name: "a-session-has-any-number-of-connections", file: "coordinator/doorkeeper/doorkeeper.go",
+		suite: suite{pkg: "./coordinator/doorkeeper"},
+		is:    "\"session/\"+session, k.limits.Holder)", becomes: "\"session/\"+session, k.limits.Known)",
 	},
 	{
 		name: "handshakes-have-no-bound", file: "coordinator/consensus/listener.go", suite: inConsensus.only("ConnectionsThatSayNothing"),

@@ -3,6 +3,10 @@ package main
 // profileMutants are bugs in what a week of samples comes to, and in which nodes tell of it.
 var profileMutants = []mutant{
 	{
+		name: "a-minute-is-a-sum", file: "agent/profile/recent.go", suite: suite{pkg: "./agent/profile"},
+		is: "float64(measured.sums[f]) / float64(count)", becomes: "float64(measured.sums[f])",
+	},
+	{
 		name: "a-percentile-is-the-median", file: "agent/profile/bins.go", suite: suite{pkg: "./agent/profile"}.only("PercentilesAre"),
 		is: "(total*percentile+99)/100", becomes: "(total*50+99)/100",
 	},

@@ -68,11 +68,14 @@ var seedMutants = []mutant{
 	},
 	{
 		name: "a-failed-start-binds-when-pools-are-known", file: "coordinator/drift/look.go", suite: inControl.only("MayHaveRunBinds"),
-		is: "\tfacts.PoolsKnown = true\n", becomes: "",
+		is:      "next.Bind(l.Bind(next.VM, next.Wrote, l.own(next.Wrote)))",
+		becomes: "facts := l.Facts(next.Wrote)\n\tnext.Bind(l.Bind(next.VM, next.Wrote, &facts))",
 	},
 	{
 		name: "a-start-binds-when-pools-are-known", file: "coordinator/drift/look.go", suite: inControl.only("EndOfAStartBinds"),
-		is: "\tfacts.PoolsKnown = true\n", becomes: "\tfacts.PoolsKnown = facts.PoolsKnown || next.VM.Holder != next.Wrote\n",
+		is: "next.Bind(l.Bind(next.VM, next.Wrote, l.own(next.Wrote)))",
+		becomes: "if l.tellsPools(next.Wrote) || next.VM.Holder != next.Wrote {\n" +
+			"\t\tnext.Bind(l.Bind(next.VM, next.Wrote, l.own(next.Wrote)))\n\t}",
 	},
 	{
 		name: "what-was-unsure-is-not-looked-at-again", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("ThoughNoPools"),

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -54,6 +55,7 @@ var figures = []figure{
 	{"DRAIN", "drain --dry-run, CPU", report.Seconds, 0.3, takeDrain},
 	{"CAPACITY", "capacity, CPU", report.Seconds, 0.3, takeCapacity},
 	{"IDLE", "an idle second of the leader, reports not counted, CPU", report.Seconds, 10e-3, takeIdle},
+	{"GARBAGE", "what it takes from the heap in that second", report.Megabytes, 1e6, takeGarbage},
 	{"HEAP", "heap at rest", report.Megabytes, 0, takeHeap},
 	{"SAVE", "a snapshot of the state, CPU", report.Seconds, 0, takeSave},
 	{"BYTES", "size of the snapshot", report.Megabytes, 60e6, takeBytes},
@@ -73,6 +75,7 @@ func run() error {
 	sizes := flag.String("nodes", "", "sizes to measure, with commas between; each with ten times as many VMs")
 	only := flag.String("only", "", "names of the figures to take, with commas between; all others are left out")
 	profile := flag.String("profile", "", "file that a profile of the CPU is written to, of the figures at the last size")
+	heap := flag.String("heap", "", "file that a profile of the heap is written to, after the figures at the last size")
 	flag.Parse()
 	if *only != "" {
 		names := strings.Split(strings.ToUpper(*only), ",")
@@ -101,15 +104,16 @@ func run() error {
 		return err
 	}
 	fmt.Println(machine)
-	table, err := measure(context.Background(), measured, *profile)
+	table, err := measure(context.Background(), measured, *profile, *heap)
 	if err != nil {
 		return err
 	}
 	return tell(measured, table)
 }
 
-// measure takes all figures at each size. What it does at the last one is profiled into a file, if one is given.
-func measure(ctx context.Context, sizes []int, profile string) ([][]float64, error) {
+// measure takes all figures at each size. What it does at the last one is profiled into a file, if one is given, and what is on the heap
+// then into another one.
+func measure(ctx context.Context, sizes []int, profile, heap string) ([][]float64, error) {
 	table := make([][]float64, len(figures))
 	for at, nodes := range sizes {
 		s, err := raise(nodes)
@@ -136,11 +140,26 @@ func measure(ctx context.Context, sizes []int, profile string) ([][]float64, err
 			fmt.Fprintf(os.Stderr, "%d nodes: %s %s (%s)\n", nodes, figures[i].name, figures[i].unit(taken), time.Since(begun).Round(time.Second/10))
 			table[i] = append(table[i], taken)
 		}
+		if heap != "" && at == len(sizes)-1 {
+			if err := keepHeap(heap); err != nil {
+				return nil, err
+			}
+		}
 		if err := s.close(); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
+}
+
+// keepHeap writes what is on the heap into a file.
+func keepHeap(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	runtime.GC()
+	return errors.Join(pprof.Lookup("heap").WriteTo(file, 0), file.Close())
 }
 
 func tell(sizes []int, table [][]float64) error {
@@ -390,12 +409,43 @@ func takeCapacity(ctx context.Context, s *site) (float64, error) {
 	})
 }
 
-func takeIdle(context.Context, *site) (float64, error) {
-	const seconds = 4
-	runtime.GC()
+// idleSeconds is how long an idle leader is watched: as long as its slowest loop takes. No node falls silent meanwhile: at each size they
+// may be silent for longer.
+const idleSeconds = 5
+
+func takeIdle(_ context.Context, s *site) (float64, error) {
+	s.settle()
 	begun := spent()
-	time.Sleep(seconds * time.Second)
-	return (spent() - begun).Seconds() / seconds, nil
+	time.Sleep(idleSeconds * time.Second)
+	return (spent() - begun).Seconds() / idleSeconds, nil
+}
+
+func takeGarbage(_ context.Context, s *site) (float64, error) {
+	s.settle()
+	begun := allocated()
+	time.Sleep(idleSeconds * time.Second)
+	return float64(allocated()-begun) / idleSeconds, nil
+}
+
+// settle has every node tell how it is, and waits until the leader has taken that in. What it does only once, when it begins to lead, it
+// has done by then.
+func (s *site) settle() {
+	const begins = 12 // seconds
+	for second := 0; !s.rested && second < begins; second++ {
+		s.agents.reportAll()
+		time.Sleep(time.Second)
+	}
+	s.rested = true
+	s.agents.reportAll()
+	time.Sleep(time.Second / 2)
+	runtime.GC()
+}
+
+// allocated is how many bytes this process has ever taken from its heap.
+func allocated() uint64 {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return memory.TotalAlloc
 }
 
 func takeHeap(context.Context, *site) (float64, error) {

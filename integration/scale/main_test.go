@@ -1,15 +1,20 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
 
 // Every figure can be taken, and the slope of what does not grow is none.
 func TestEveryFigureIsTaken(t *testing.T) {
-	table, err := measure(t.Context(), []int{20, 60}, filepath.Join(t.TempDir(), "profile"))
+	heap := filepath.Join(t.TempDir(), "heap")
+	table, err := measure(t.Context(), []int{20, 60}, filepath.Join(t.TempDir(), "profile"), heap)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if written, err := os.Stat(heap); err != nil || written.Size() == 0 {
+		t.Errorf("no profile of the heap is written: %v", err)
 	}
 	for i, one := range figures {
 		for _, value := range table[i] {

@@ -19,19 +19,19 @@ import (
 	"berth/coordinator/consensus"
 	"berth/coordinator/control"
 	"berth/coordinator/control/lead"
-	"berth/coordinator/evidence"
 	"berth/coordinator/inventory"
 	"berth/coordinator/keyring"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/simagent/inprocess"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/units"
 )
 
 // boot is what the hosts run under, which their VMs are on record with: a leader has nothing to write down of them.
-const boot = "boot"
+const boot = inprocess.Boot
 
 // vmsANode is how many VMs a node has at the beginning.
 const vmsANode = 10
@@ -48,6 +48,7 @@ type site struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 	dir    string
+	rested bool // its leader has led for a while
 }
 
 // raise makes a site of so many nodes, all of them heard.
@@ -59,7 +60,9 @@ func raise(nodes int) (*site, error) {
 	s := &site{store: state.NewStore(), dir: dir}
 	s.log = &localLog{store: s.store}
 	s.inventory = inventory.New(time.Now, hclog.NewNullLogger())
-	s.agents = &localAgents{site: s, sessions: map[string]*session{}}
+	s.agents = &localAgents{inprocess.Agents{
+		Store: s.store, Inventory: s.inventory, Answered: func(answer operation.Answer) { s.control.Answered(answer) },
+	}}
 	authority, err := pki.NewAuthority("scale", time.Now())
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func raise(nodes int) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.control = control.New(control.Config{Config: lead.Config{
+	s.control = control.New(control.Config{Fences: goodFences{}, Config: lead.Config{
 		Store: s.store, Proposer: s.log, Agents: s.agents, Inventory: s.inventory, Logger: hclog.NewNullLogger(), Now: time.Now,
 		Random: rand.Uint64,
 	}})
@@ -129,7 +132,7 @@ func (s *site) fill(nodes int) error {
 			command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: id})
 			command.Nodes = append(command.Nodes, model.Node{
 				ID: id, Name: fmt.Sprintf("node-%05d", n), Cluster: model.DefaultCluster, HostUUID: "host-" + id, MachineID: "machine-" + id,
-				EnrolledAt: time.Now(),
+				EnrolledAt: time.Now(), Fence: model.FenceDevice{Method: model.FenceCommand, Program: "fence_ipmilan", Machine: "host-" + id},
 			})
 			for v := range vmsANode {
 				vm := vmID(n, v)
@@ -223,102 +226,53 @@ func (l *localLog) RestoreSnapshot(context.Context, io.Reader, bool) error {
 
 var errAlone = errors.New("this member is alone")
 
-// localAgents are agents that do at once what they are told.
-type localAgents struct {
-	site *site
-
-	mu       sync.Mutex
-	sessions map[string]*session
-}
-
-// session is one node's.
-type session struct {
-	reports  *inventory.Session
-	sequence uint64
-}
+// localAgents are the agents of the site's nodes.
+type localAgents struct{ inprocess.Agents }
 
 func (a *localAgents) join(n int) {
 	node := nodeID(n)
-	reports, err := a.site.inventory.OpenSession(node, &berthv1.Hello{NodeId: node, Incarnation: boot + "/1"}, 1)
-	if err != nil {
-		panic(err)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	x := &session{reports: reports, sequence: 1}
-	a.sessions[node] = x
 	report := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{
 		MemoryBytes: 256 << 30, Cpus: 64, DomainTypes: []string{"kvm"}, MigrationUri: "qemu+tls://" + node + "/system", HostUuid: "host-" + node,
 	}}
 	for v := range vmsANode {
-		report.Domains = append(report.Domains, running(vmID(n, v), vmName(n, v), 1))
+		report.Domains = append(report.Domains, inprocess.Running(vmID(n, v), vmName(n, v), 1, model.Size{Memory: units.GiB, VCPUs: 1}))
 	}
-	x.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: report}})
-	x.sample(0)
+	if err := a.Join(node, report); err != nil {
+		panic(err)
+	}
+	a.sample(node, 0)
 }
 
-func running(vm, name string, epoch uint64) *berthv1.Domain {
-	return &berthv1.Domain{
-		Uuid: vm, Name: name, State: berthv1.DomainState_DOMAIN_STATE_RUNNING, MemoryBytes: 1 << 30, Vcpus: 1, Managed: true, Epoch: epoch,
-	}
-}
-
-func (x *session) say(message *berthv1.SessionRequest) {
-	x.sequence++
-	message.Sequence = x.sequence
-	x.reports.Report(message)
-}
-
-// sample tells how the node is.
-func (x *session) sample(i int) {
-	random := rand.New(rand.NewPCG(uint64(i), x.sequence))
-	available, load, busy := int64(200<<30+random.IntN(8<<18)<<12), float64(random.IntN(1600))/100, random.Float64()/2
-	pressure := func(most int) *berthv1.Pressure {
-		return &berthv1.Pressure{SomeAvg10: float64(max(random.IntN(2*most)-most, 0)) / 100}
-	}
-	x.say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Telemetry{Telemetry: &berthv1.NodeTelemetry{
-		MemoryAvailableBytes: &available, Load1: &load, CpuBusyRatio: &busy, CpuPressure: pressure(500), MemoryPressure: pressure(20),
-	}}})
+// sample has a node tell how it is.
+func (a *localAgents) sample(node string, i int) {
+	a.Sample(node, func(sequence uint64) *berthv1.NodeTelemetry {
+		random := rand.New(rand.NewPCG(uint64(i), sequence))
+		available, load, busy := int64(200<<30+random.IntN(8<<18)<<12), float64(random.IntN(1600))/100, random.Float64()/2
+		pressure := func(most int) *berthv1.Pressure {
+			return &berthv1.Pressure{SomeAvg10: float64(max(random.IntN(2*most)-most, 0)) / 100}
+		}
+		return &berthv1.NodeTelemetry{
+			MemoryAvailableBytes: &available, Load1: &load, CpuBusyRatio: &busy, CpuPressure: pressure(500), MemoryPressure: pressure(20),
+		}
+	})
 }
 
 // report has the next node tell how it is.
-func (a *localAgents) report(i int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.sessions[nodeID(i%len(a.sessions))].sample(i)
-}
+func (a *localAgents) report(i int) { a.sample(nodeID(i%a.Count()), i) }
 
 // reportAll has every node tell how it is.
 func (a *localAgents) reportAll() {
-	for i := range len(a.sessions) {
+	for i := range a.Count() {
 		a.report(i)
 	}
 }
 
-func (a *localAgents) Order(_ uint64, order operation.Order) bool {
-	go func() {
-		record, _ := a.site.store.Snapshot().VM(order.VM)
-		seen := operation.Observation{State: model.DomainRunning, Epoch: order.Epoch}
-		a.mu.Lock()
-		a.sessions[order.Node].say(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_DomainChange{
-			DomainChange: &berthv1.DomainChange{Domain: running(order.VM, record.Name, order.Epoch), Event: "started"},
-		}})
-		a.mu.Unlock()
-		a.site.control.Answered(operation.Answer{
-			Operation: order.Operation, Node: order.Node, Step: order.Step, Outcome: operation.OutcomeDone, Seen: seen,
-		})
-	}()
-	return true
+// goodFences are fence devices that answer at once, and as they should.
+type goodFences struct{}
+
+func (goodFences) Off(context.Context, model.FenceDevice) error        { return nil }
+func (goodFences) On(context.Context, model.FenceDevice) (bool, error) { return true, nil }
+func (goodFences) Reach(context.Context, []string) string              { return "" }
+func (goodFences) Identity(_ context.Context, device model.FenceDevice) (string, error) {
+	return device.Machine, nil
 }
-
-func (a *localAgents) Lacks(operation.Order) []string { return nil }
-
-func (a *localAgents) Cancel(string, string, uint32) {}
-
-func (a *localAgents) Removed() []evidence.Removed { return nil }
-
-func (a *localAgents) Perform(context.Context, string, lead.Task) (lead.TaskDone, error) {
-	return lead.TaskDone{}, errAlone
-}
-
-func (a *localAgents) SuspendRemoved(context.Context, string, lead.CopyOf) error { return errAlone }

@@ -46,10 +46,11 @@ func coordinator(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// Under these keys a script has the functions that stop its coordinators, and their processes, by their names.
+// Under these keys a script has the functions that stop its coordinators, and their processes, by their names, and its simulated nodes.
 type (
 	stoppers  struct{}
 	processes struct{}
+	fleet     struct{}
 )
 
 // runs starts a coordinator that is set up, until the script ends or stops it.
@@ -104,7 +105,7 @@ func nodes(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: nodes NAME...")
 	}
 	running, cancel := context.WithCancel(context.Background())
-	var fleet simagent.Fleet
+	all := ts.Value(fleet{}).(*simagent.Fleet)
 	var ended sync.WaitGroup
 	ts.Defer(func() { cancel(); ended.Wait() })
 	for _, name := range args {
@@ -116,7 +117,7 @@ func nodes(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		identity, err := simagent.Enrol(running, line[at+1], line[1], name, ts.MkAbs(name))
 		ts.Check(err)
-		agent, err := fleet.Add(identity, simagent.Size{Memory: 64 * units.GiB, CPUs: 64}, hclog.NewNullLogger())
+		agent, err := all.Add(identity, simagent.Size{Memory: 64 * units.GiB, CPUs: 64}, hclog.NewNullLogger())
 		ts.Check(err)
 		ended.Go(func() { _ = agent.Run(running) }) // it ends with its context only
 	}
@@ -129,6 +130,22 @@ func nodes(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
+}
+
+// holds on|off: from now on migrations between simulated nodes go on until they are cancelled; off: those that are held end.
+func holds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || args[0] != "on" && args[0] != "off" {
+		ts.Fatalf("usage: holds on|off")
+	}
+	ts.Value(fleet{}).(*simagent.Fleet).Hold(args[0] == "on")
+}
+
+// lets-go on|off: from now on what simulated nodes are told to stop has gone before, as on a node that takes orders of later epochs only.
+func letsGo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || args[0] != "on" && args[0] != "off" {
+		ts.Fatalf("usage: lets-go on|off")
+	}
+	ts.Value(fleet{}).(*simagent.Fleet).LetGo(args[0] == "on")
 }
 
 // joins NAME: one more coordinator joins the cluster and is a voter. NAME.yaml is the client configuration of root there.
@@ -163,6 +180,18 @@ func stops(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: stops NAME")
 	}
 	ts.Value(stoppers{}).(map[string]func())[args[0]]()
+}
+
+// begins NAME: a coordinator that has died runs again, with what it has on its disk.
+func begins(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: begins NAME")
+	}
+	folder := args[0]
+	if folder == "coord1" {
+		folder = "coordinator"
+	}
+	runs(ts, args[0], filepath.Join(ts.MkAbs(folder), "coordinator.yaml"))
 }
 
 // free is an address that nobody listens on.

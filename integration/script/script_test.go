@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"berth/coordinator/cli/clientconfig"
+	"berth/integration/simagent"
 	"berth/shared/pki"
 )
 
@@ -52,15 +53,20 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Values[stoppers{}] = map[string]func(){}
 			env.Values[processes{}] = map[string]*os.Process{}
+			env.Values[fleet{}] = new(simagent.Fleet)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"coordinator": coordinator,
 			"joins":       joins,
 			"stops":       stops,
+			"begins":      begins,
 			"exits":       exits,
 			"context":     contextFile,
 			"hinders":     hinders,
+			"holds":       holds,
+			"interrupts":  interrupts,
+			"lets-go":     letsGo,
 			"nodes":       nodes,
 			"estate":      largeEstate,
 			"listen":      listen,

@@ -20,6 +20,7 @@ import (
 // Fleet is a set of simulated nodes that can migrate domains to each other. The zero value is empty and ready.
 type Fleet struct {
 	holding atomic.Bool
+	letting atomic.Bool
 
 	mu    sync.Mutex
 	nodes map[string]*node // by migration URI
@@ -39,6 +40,10 @@ func (f *Fleet) Hold(on bool) {
 		one.release()
 	}
 }
+
+// LetGo has domains that are stopped from now on gone already when the order comes: the node answers, as a real one does, that it obeys
+// later epochs only. It is called again with false.
+func (f *Fleet) LetGo(on bool) { f.letting.Store(on) }
 
 func (f *Fleet) node(uri string) *node {
 	f.mu.Lock()

@@ -77,6 +77,13 @@ func (j *jobs) answer(command *berthv1.Command) *berthv1.CommandResult {
 	if command.GetClear() != nil {
 		return j.finish(command, done, none, "") // it comes when its epoch is over, and there is nothing to remove
 	}
+	if command.GetStop() != nil && j.fleet.letting.Load() {
+		if domain, there := j.node.find(command.GetVmId()); there {
+			j.node.remove(domain, "stopped")
+			last.epoch = command.GetEpoch() + 1
+			j.newest[command.GetVmId()] = last
+		}
+	}
 	switch {
 	case command.GetTerm() < last.term:
 		return j.finish(command, berthv1.CommandOutcome_COMMAND_OUTCOME_REFUSED, staleTerm, "the order is of an earlier leader")

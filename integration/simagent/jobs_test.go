@@ -141,3 +141,16 @@ func TestReportsAddUpTheDomains(t *testing.T) {
 		t.Errorf("inventory %v", inventory)
 	}
 }
+
+// What is stopped when the node has let it go is refused as an order of an older epoch, and the domain is gone.
+func TestADomainThatWasLetGoIsGone(t *testing.T) {
+	node, _ := twoNodes()
+	node.do(start("op1", 3, 7))
+	node.fleet.LetGo(true)
+	stopped := node.do(&berthv1.Command{
+		OperationId: "op2", Step: 1, Term: 3, Epoch: 7, VmId: vm, VmName: "web", Action: &berthv1.Command_Stop{Stop: &berthv1.StopCommand{}},
+	})
+	if stopped.GetCode() != staleEpoch || stopped.GetDomain().GetState() != berthv1.DomainState_DOMAIN_STATE_ABSENT {
+		t.Errorf("the answer is %v", stopped)
+	}
+}

@@ -3,6 +3,7 @@ package simagent
 import (
 	"context"
 	"io"
+	"time"
 
 	"berth/agent/errorcode"
 	"berth/agent/tasks"
@@ -40,6 +41,10 @@ func (w work) Do(ctx context.Context, task *berthv1.Task, dig tasks.Dig) *berthv
 		}
 		defer tunnel.Close()
 		_, _ = io.Copy(tunnel, tunnel)
+	case task.GetProfile() != nil:
+		now := time.Now()
+		result.Profile = w.node.weekOf(task.GetProfile().GetVmId(), now)
+		result.Minutes = w.node.minutesOf(task.GetProfile().GetVmId(), now)
 	}
 	return result
 }

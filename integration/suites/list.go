@@ -35,17 +35,20 @@ var concurrent = []string{
 	"./coordinator/state", "./shared/logging", "./shared/rpc",
 }
 
-// labs are the packages whose tests raise labs, the slowest first. Tests of those that are long are played in parts. The random
-// administrator begins no further seeds after a time, so that it does not take a slow machine's whole time: it says which ones were not
-// begun. Chaos has one lab, because another suite has one at the same time.
-var labs = []struct {
+// lab is a package whose tests raise labs.
+type lab struct {
 	name      string
-	long      bool
+	long      bool     // its tests are played in parts
+	seeds     uint64   // of its TestSeeds, which are played in parts themselves; 0: it has none
 	set       []string // of the environment
 	arguments []string
-}{
+}
+
+// labs are those packages, the slowest first. The random administrator begins no further seeds after a time, so that it does not take a
+// slow machine's whole time: it says which ones were not begun. Chaos has one lab, because another suite has one at the same time.
+var labs = []lab{
 	{name: "chaos", long: true, arguments: []string{"-labs", "1"}},
-	{name: "admin", long: true, set: []string{"WITHIN=5m"}},
+	{name: "admin", long: true, seeds: 104, set: []string{"WITHIN=5m"}},
 	{name: "moves", long: true},
 	{name: "lab", long: true},
 	{name: "storage", long: true},
@@ -125,10 +128,14 @@ func test(p part, others []string, integration string) ([]suite, error) {
 			if err != nil {
 				return nil, err
 			}
-			run = append(run, "-run", "^("+strings.Join(p.tests(names), "|")+")$")
+			run = append(run, "-run", "^("+strings.Join(p.testsOf(lab, names), "|")+")$")
+		}
+		set := lab.set
+		if lab.seeds > 0 {
+			set = slices.Concat(set, p.seeds("SEEDS", lab.seeds))
 		}
 		run = append(append(run, "./integration/"+lab.name), lab.arguments...)
-		list = append(list, tests(lab.name, run...).with(lab.set...).waiting())
+		list = append(list, tests(lab.name, run...).with(set...).waiting())
 	}
 	return append(
 		list,
@@ -183,6 +190,18 @@ func (p part) tests(names []string) []string {
 		}
 	}
 	return mine
+}
+
+// seedTest is the test that plays seeds, in packages with labs too.
+const seedTest = "TestSeeds"
+
+// testsOf are those of a lab's names that the part has. A part of the seeds is in each.
+func (p part) testsOf(lab lab, names []string) []string {
+	if lab.seeds == 0 {
+		return p.tests(names)
+	}
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == seedTest })
+	return append(p.tests(others), seedTest)
 }
 
 // seeds is the environment of a suite that plays the part of some seeds.

@@ -1,6 +1,6 @@
 // Package scrape is the listener that a program's figures are read from: /metrics, for Prometheus.
 //
-// It is for this machine alone unless the configuration gives another address, and then it wants a token of whoever reads.
+// It is for this machine alone unless the configuration gives another address, and then it wants a token or a certificate of whoever reads.
 package scrape
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"berth/shared/config"
 )
@@ -29,13 +30,17 @@ const Off = "off"
 type Config struct {
 	Listen    string `yaml:"listen,omitempty"`     // HOST:PORT, or Off; default: 127.0.0.1 and the program's port
 	TokenFile string `yaml:"token_file,omitempty"` // its first line is the token that readers have to show; empty: none is asked for
+
+	CertificateFile string `yaml:"certificate_file,omitempty"` // PEM; with KeyFile the listener speaks TLS alone
+	KeyFile         string `yaml:"key_file,omitempty"`         // PEM, of CertificateFile
+	ClientCAFile    string `yaml:"client_ca_file,omitempty"`   // PEM; readers show a certificate that is signed by one of these, or the token
 }
 
 // ErrConfig reports a key metrics that cannot be used.
 var ErrConfig = errors.New("key metrics")
 
-// Complete fills the address in and checks the rest. Without a token only this machine's own address is accepted, because the figures
-// name nodes and VMs.
+// Complete fills the address in and checks the rest. Where readers show neither a token nor a certificate only this machine's own address
+// is accepted, because the figures name nodes and VMs.
 func (c *Config) Complete(port int) error {
 	if c.Listen == "" {
 		c.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -53,12 +58,15 @@ func (c *Config) Complete(port int) error {
 	if c.TokenFile != "" && !filepath.IsAbs(c.TokenFile) {
 		return fmt.Errorf("%w.token_file: %q: want an absolute path", ErrConfig, c.TokenFile)
 	}
-	if c.TokenFile == "" && !loopback(host) {
+	if c.open() && !loopback(host) {
 		return fmt.Errorf("%w.listen: %q is reached from other machines, where everybody could read the names of nodes and VMs: "+
 			"give token_file as well, or listen on 127.0.0.1:%s", ErrConfig, c.Listen, text)
 	}
-	return nil
+	return c.completeTLS()
 }
+
+// open tells that readers show nothing.
+func (c *Config) open() bool { return c.TokenFile == "" && c.ClientCAFile == "" }
 
 // Port is the port at which other machines read the figures; 0: none does.
 func (c *Config) Port() int {
@@ -78,15 +86,38 @@ func loopback(host string) bool {
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
-// admits tells whether a request shows the token. The file is read each time, so that a token is changed without a restart.
-func (c *Config) admits(r *http.Request) (bool, error) {
+// admits tells why a request is not answered; nil: it is. The files are read each time, so that a token and authorities are changed without
+// a restart. A fault is this side's.
+func (c *Config) admits(r *http.Request, now time.Time) (refused, fault error) {
+	if c.open() {
+		return nil, nil
+	}
+	certified, refused, fault := c.certified(r, now)
+	if certified && refused == nil && fault == nil {
+		return nil, nil
+	}
 	if c.TokenFile == "" {
-		return true, nil
+		if !certified {
+			refused = errNoCertificate
+		}
+		return refused, fault
 	}
 	token, err := config.Secret("@"+c.TokenFile, nil)
 	if err != nil {
-		return false, fmt.Errorf("%w.token_file: %w", ErrConfig, err)
+		return nil, errors.Join(fault, fmt.Errorf("%w.token_file: %w", ErrConfig, err))
 	}
 	shown, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return bears && subtle.ConstantTimeCompare([]byte(shown), []byte(token)) == 1, nil
+	if bears && subtle.ConstantTimeCompare([]byte(shown), []byte(token)) == 1 {
+		return nil, nil
+	}
+	if refused == nil {
+		refused = errNoToken
+	}
+	return refused, fault
 }
+
+// What a reader does not show.
+var (
+	errNoToken       = errors.New("send the token of metrics.token_file as 'Authorization: Bearer TOKEN'")
+	errNoCertificate = errors.New("show a certificate that is signed for clients by an authority of metrics.client_ca_file")
+)

@@ -3,6 +3,7 @@ package scrape
 import (
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,8 @@ type Server struct {
 
 	open    atomic.Int64
 	working atomic.Int64
-	token   rate.Sometimes // of the log, for a token that cannot be read
+	faults  rate.Sometimes // of the log, for a file that cannot be read
+	refused rate.Sometimes // of the log, for readers that show something wrong
 }
 
 // Run serves until the context ends. Figures are no reason for a program not to run: what is in the way is logged, and Run returns.
@@ -49,7 +51,7 @@ func (s *Server) Run(ctx context.Context) {
 	if s.Config.Listen == Off {
 		return
 	}
-	s.token.Interval = time.Minute
+	s.faults.Interval, s.refused.Interval = time.Minute, time.Minute
 	if err := s.serve(ctx); err != nil {
 		s.Log.Error("figures for Prometheus are not served; everything else is", "error", err,
 			"next_step", "change the key metrics of the configuration, and restart")
@@ -57,14 +59,21 @@ func (s *Server) Run(ctx context.Context) {
 }
 
 func (s *Server) serve(ctx context.Context) error {
+	secure, err := s.secure()
+	if err != nil {
+		return err
+	}
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", s.Config.Listen)
 	if err != nil {
 		return fmt.Errorf("%w.listen: %w", ErrConfig, err)
 	}
-	if at, is := listener.Addr().(*net.TCPAddr); is && s.Config.TokenFile == "" && !at.IP.IsLoopback() {
+	if at, is := listener.Addr().(*net.TCPAddr); is && s.Config.open() && !at.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("%w.listen: %q is %s, which other machines reach: give token_file as well", ErrConfig, s.Config.Listen,
 			at.IP), listener.Close())
+	}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
 	}
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: pageTimeout,
@@ -73,7 +82,7 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	s.Log.Info("figures for Prometheus are served", "address", listener.Addr())
+	s.Log.Info("figures for Prometheus are served", "address", listener.Addr(), "tls", secure != nil)
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -101,14 +110,15 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle("GET "+path, handler)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch admitted, err := s.Config.admits(r); {
-		case err != nil:
-			s.token.Do(func() { s.Log.Error("nobody can read figures", "error", err) })
-			http.Error(w, "the token of this listener cannot be read: its log says why", http.StatusServiceUnavailable)
+		switch refused, fault := s.Config.admits(r, time.Now()); {
+		case fault != nil:
+			s.faults.Do(func() { s.Log.Error("nobody can read figures", "error", fault) })
+			http.Error(w, "what this listener knows readers by cannot be read: its log says why", http.StatusServiceUnavailable)
 			return
-		case !admitted:
+		case refused != nil:
+			s.refused.Do(func() { s.Log.Info("a reader of figures is refused", "from", r.RemoteAddr, "reason", refused) })
 			w.Header().Set("WWW-Authenticate", `Bearer realm="berth"`)
-			http.Error(w, "send the token of metrics.token_file as 'Authorization: Bearer TOKEN'", http.StatusUnauthorized)
+			http.Error(w, refused.Error(), http.StatusUnauthorized)
 			return
 		}
 		if s.working.Add(1) > atOnce {

@@ -50,6 +50,31 @@ type Picture struct {
 	At    int // hour of the largest figure; the first of several
 }
 
+// Shown is a picture with what it was drawn of.
+type Shown struct {
+	Picture
+	Figures Figures
+	Began   [Hours]time.Time // when each hour was; zero: its figure is not known
+}
+
+// Show puts the figure of each thing at the hour of the week in which it began, and draws them. Of several of one hour the last one counts.
+func Show[T any](all []T, began func(T) time.Time, figure func(T) *float64) *Shown {
+	var s Shown
+	for _, one := range all {
+		if is, at := figure(one), began(one); is != nil {
+			_, hour := Of(at)
+			s.Figures[hour], s.Began[hour] = is, at.UTC()
+		}
+	}
+	s.Picture = Draw(&s.Figures)
+	return &s
+}
+
+// When is what people call the hour of the largest figure, and its date: Tue 14:00 (2026-11-24).
+func (s *Shown) When() string {
+	return fmt.Sprintf("%s (%s)", Name(s.At), s.Began[s.At].Format(time.DateOnly))
+}
+
 // Unknown is the shade of an hour that is not known.
 const Unknown = -1
 

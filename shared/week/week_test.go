@@ -35,6 +35,27 @@ func TestAnHourIsFoundAgain(t *testing.T) {
 	})
 }
 
+func TestFiguresStandAtTheirHours(t *testing.T) {
+	tuesday := time.Date(2026, 11, 24, 15, 0, 0, 0, time.FixedZone("", 3600))
+	type told struct {
+		began  time.Time
+		figure *float64
+	}
+	shown := Show([]told{
+		{tuesday.AddDate(0, 0, -7), new(9.0)}, {tuesday, new(2.0)}, {tuesday.Add(time.Hour), new(1.0)}, {tuesday.Add(2 * time.Hour), nil},
+	}, func(t told) time.Time { return t.began }, func(t told) *float64 { return t.figure })
+	const at = Day + 14
+	if shown.Known != 2 || shown.At != at || *shown.Figures[at] != 2 {
+		t.Errorf("%d are known, and the most is %g at %s", shown.Known, shown.Most, Name(shown.At))
+	}
+	if next := shown.Shade[at+1 : at+3]; next[0] != Shades/2 || next[1] != Unknown {
+		t.Errorf("the next hours have the shades %v", next)
+	}
+	if when := shown.When(); when != "Tue 14:00 (2026-11-24)" {
+		t.Errorf("the most was on %s", when)
+	}
+}
+
 func TestAPictureShowsPartsOfTheMost(t *testing.T) {
 	var figures Figures
 	for hour, value := range map[int]float64{0: 0, 1: 0.01, 2: 1, 3: 1.01, 50: 8, 51: 8} {

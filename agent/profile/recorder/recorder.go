@@ -110,6 +110,18 @@ func (r *Recorder) Week(guest string, now time.Time) []*berthv1.ProfileHour {
 	r.mu.Lock()
 	known := r.keeper.Week(guest, now)
 	r.mu.Unlock()
+	return told(known)
+}
+
+// Minutes is what is known of the last hour minute by minute, likewise.
+func (r *Recorder) Minutes(guest string, now time.Time) []*berthv1.ProfileHour {
+	r.mu.Lock()
+	known := r.keeper.Minutes(guest, now)
+	r.mu.Unlock()
+	return told(known)
+}
+
+func told(known []profile.Hour) []*berthv1.ProfileHour {
 	hours := make([]*berthv1.ProfileHour, 0, len(known))
 	for _, hour := range known {
 		told := &berthv1.ProfileHour{

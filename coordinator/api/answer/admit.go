@@ -94,16 +94,25 @@ func (p *Moment) MayGive(ctx context.Context, subject string, given []guard.Perm
 	if len(lacks) == 0 {
 		return nil
 	}
-	return refusal.New(rpc.Denied, subject, "have an operator do it who has that, or "+p.wayToHave(ctx, lacks),
+	return refusal.New(rpc.Denied, subject, "have an operator do it who has that, or have such a one run "+p.wayToHave(ctx, lacks),
 		"not permitted: this gives %s, which %s does not have", guard.Listed(lacks), gate.CallerOf(ctx))
 }
 
-// wayToHave says how the caller gets permissions that it lacks.
+// HasAll refuses what only an operator may do who has all permissions, also those that later releases will have. Why ends the sentence.
+func (p *Moment) HasAll(ctx context.Context, subject, why string) error {
+	if p.Held(ctx) == guard.All {
+		return nil
+	}
+	caller := gate.CallerOf(ctx)
+	return refusal.New(rpc.Denied, subject, fmt.Sprintf("have an operator do it who has all, or have such a one run "+
+		"'berth identity set %s --permit all'; 'berth coordinator login' on a coordinator makes one", caller),
+		"not permitted: %s, and %s does not have all", why, caller)
+}
+
+// wayToHave is the command by which the caller gets permissions that it lacks. Somebody has to run it who has them.
 func (p *Moment) wayToHave(ctx context.Context, lacks []guard.Permission) string {
 	held, _ := guard.Split(p.Held(ctx))
-	caller := gate.CallerOf(ctx).String()
-	return fmt.Sprintf("have such a one let %s do that: 'berth identity set %s --permit %s'", caller, caller,
-		guard.Join(slices.Concat(held, lacks)))
+	return fmt.Sprintf("'berth identity set %s --permit %s'", gate.CallerOf(ctx), guard.Join(slices.Concat(held, lacks)))
 }
 
 // mostTold is how many findings one refusal tells.
@@ -138,7 +147,7 @@ func (p *Moment) unpermitted(ctx context.Context, subject, cluster string, found
 	}
 	if len(own) > 0 {
 		lacks = append(lacks, fmt.Sprintf("%s does not have %s", gate.CallerOf(ctx), guard.Listed(own)))
-		steps = append(steps, p.wayToHave(ctx, own))
+		steps = append(steps, "have an operator who has that run "+p.wayToHave(ctx, own))
 	}
 	next := "leave it out, or " + strings.Join(steps, ", and ")
 	if slices.Equal(needs, []guard.Permission{guard.HostPaths}) {

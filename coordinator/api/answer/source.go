@@ -51,6 +51,8 @@ type Inventory interface {
 	Inventory(node string) *berthv1.NodeInventory
 	Telemetry(node string) *berthv1.NodeTelemetry
 	Domains(node string) []*berthv1.Domain
+	// SameHosts are the host UUIDs that more than one node has told, with the IDs of those nodes.
+	SameHosts() map[string][]string
 	// MayShow are the IDs of the nodes that list a domain of a UUID, ascending; others may be among them.
 	MayShow(uuid string) []string
 	// Progress is the last report on a running operation; nil if there is none.

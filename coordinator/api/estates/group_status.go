@@ -2,6 +2,7 @@ package estates
 
 import (
 	"slices"
+	"time"
 
 	"berth/coordinator/affinity"
 	"berth/coordinator/api/answer"
@@ -50,8 +51,30 @@ func (s *GroupCalls) groupReport(p *answer.Moment, record *model.Resource, expan
 			report.Breaches = affinity.Breaches(expanded[i:i+1], where, p.MemberName)
 		}
 	}
+	moment := sinceMove(p, &report.Expanded)
+	switch broken := len(report.Breaches) > 0; {
+	case broken && report.Listed.BrokenSince.IsZero():
+		report.Listed.BrokenSince = moment
+	case !broken && report.Listed.HeldSince.IsZero():
+		report.Listed.HeldSince = moment
+	}
 	if pass, looked := s.Control.LastPass(inside); looked {
 		report.Unrepaired, report.LookedAt = pass.Unrepaired[record.ID], pass.At
 	}
 	return report
+}
+
+// sinceMove is when the last of those members set out that are on their way: what that changes of a group is marked once they have come.
+// Zero: none is.
+func sinceMove(p *answer.Moment, group *model.Group) (last time.Time) {
+	for _, id := range group.VMs {
+		vm := p.SharedVM(id)
+		if vm == nil || vm.Operation == "" {
+			continue
+		}
+		if op, works := p.Operation(vm.Operation); works && op.Kind.Brings() && op.CreatedAt.After(last) {
+			last = op.CreatedAt
+		}
+	}
+	return last
 }

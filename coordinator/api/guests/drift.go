@@ -3,15 +3,19 @@ package guests
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
 	"berth/coordinator/admission"
 	"berth/coordinator/api/answer"
+	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/drift"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -87,9 +91,10 @@ func (s *DeviceCalls) settleDrift(
 				"operation %s (%s, %s) works on VM %q", op.ID, op.Kind, op.Phase, vm.Name)
 		}
 		adopted := told == keeps && vm.Needs != ""
-		if vm.Drift == nil && !adopted {
-			return state.Command{}, refusal.New(rpc.Conflict, subject, "see 'berth vm show "+vm.Name+"'",
-				"nobody has changed the devices of VM %q beside Berth", vm.Name)
+		facts := p.Soft.Facts(vm.Holder, p.At)
+		size := drift.SizeBeside(&vm, facts.Domain(vm.ID))
+		if err := unsettled(&vm, size, told == keeps); err != nil && !adopted {
+			return state.Command{}, err
 		}
 		if told == keeps {
 			if err := p.MayGive(ctx, subject, admission.Asked(&vm)); err != nil {
@@ -100,10 +105,16 @@ func (s *DeviceCalls) settleDrift(
 		if err != nil {
 			return state.Command{}, err
 		}
+		var texts []string
+		if told == keeps && size != (model.Size{}) {
+			if after, err = sized(after, size, gate.CallerOf(ctx).String(), p.At); err != nil {
+				return state.Command{}, err
+			}
+			texts = append(texts, operation.SizeText(size))
+		}
 		command := state.Command{
 			Kind: "settle drift", Expect: []state.Expectation{answer.ExpectVM(vm)}, VMs: []model.VM{after},
 		}
-		var texts []string
 		if adopted {
 			texts = append(texts, "what it was adopted with that needs "+vm.Needs)
 		}
@@ -114,4 +125,32 @@ func (s *DeviceCalls) settleDrift(
 		return command, nil
 	})
 	return vmName, err
+}
+
+// unsettled refuses to settle what nobody has changed. What was changed of the size alone is not in the record until somebody accepts it,
+// so there is nothing to be reverted of that.
+func unsettled(vm *model.VM, size model.Size, keeps bool) error {
+	switch {
+	case vm.Drift != nil || keeps && size != (model.Size{}):
+		return nil
+	case size != (model.Size{}):
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name,
+			fmt.Sprintf("'berth vm set %s --memory %d --vcpus %d --now' gives its guest that back now", model.Argument(vm.Name),
+				vm.Spec.Memory, vm.Spec.VCPUs),
+			"of VM %q somebody has changed the size alone beside Berth, and its next start has that of its record already", vm.Name)
+	default:
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, "see 'berth vm show "+vm.Name+"'",
+			"nobody has changed the devices or the size of VM %q beside Berth", vm.Name)
+	}
+}
+
+// sized is a VM whose record has the size that it runs with.
+func sized(vm model.VM, size model.Size, caller string, at time.Time) (model.VM, error) {
+	after, err := drift.Sized(vm, size, caller, at)
+	if err != nil {
+		return vm, refusal.New(rpc.Conflict, "vm/"+vm.Name,
+			fmt.Sprintf("change its document with 'berth vm edit %s': its next start has that", model.Argument(vm.Name)),
+			"the size of VM %q cannot be changed alone: %v", vm.Name, err)
+	}
+	return after, nil
 }

@@ -22,6 +22,9 @@ import (
 	"berth/shared/rpc"
 )
 
+// whoImports is why it takes all permissions to bring an authority. Replacing one takes none: its key leaves no coordinator.
+const whoImports = "who has the key of an authority passes for a coordinator with agents"
+
 // maxAuthority bounds an authority that comes from outside, in bytes of PEM.
 const maxAuthority = 64 << 10
 
@@ -142,6 +145,11 @@ func (s *Calls) RotateAuthority(
 	if !slices.Contains(authorities.Names, name) {
 		return nil, unfit("name cluster, libvirt or qemu", fmt.Errorf("there is no authority %q", name))
 	}
+	if imported {
+		if err := s.takesAll(ctx, "authority", whoImports); err != nil {
+			return nil, err
+		}
+	}
 	next, err := s.next(message, name, imported)
 	if err != nil {
 		return nil, err
@@ -156,6 +164,10 @@ func (s *Calls) RotateAuthority(
 	}
 	p, err := s.Propose(ctx, "", func(p *answer.Moment) (state.Command, error) {
 		command, err := rotation(ctx, p, message, name, next)
+		if imported && err == nil {
+			err = p.HasAll(ctx, "authority", whoImports)
+			asRead(p, &command, gate.CallerOf(ctx).ID)
+		}
 		for i := range command.Events {
 			event := &command.Events[i]
 			*event = p.Event(ctx, event.Kind, event.Subject, "%s", event.Message)

@@ -60,6 +60,9 @@ func (s *Calls) Enrol(
 			return state.Command{}, err
 		}
 		command := state.Command{Kind: "enrol " + string(token.Purpose), Expect: []state.Expectation{expectToken(token)}}
+		if err := makerCounts(p, &command, &token); err != nil {
+			return state.Command{}, err
+		}
 		role, err := try.record(ctx, p, token.Purpose, &command)
 		if err != nil {
 			return state.Command{}, err

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/admission"
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
@@ -16,6 +17,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
+	"berth/shared/domxml/guard"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -39,6 +41,7 @@ func keep(ctx context.Context, p *answer.Moment, command *state.Command, certifi
 		case taken && !until.IsZero():
 			identities.Put(command, other.Revoke(p.At, gate.CallerOf(ctx).String(),
 				"its certificate ended at "+until.UTC().Format(time.RFC3339)+", and its name was enrolled anew"))
+			forgetTokens(p, command, identities.Subject(&other))
 		case taken:
 			return refusal.New(rpc.Exists, "operator/"+who.Name,
 				fmt.Sprintf("take another name with --name, or run 'berth identity revoke operator/%s' first", who.Name),
@@ -185,17 +188,25 @@ func revocable(p *answer.Moment, identity *model.Identity) error {
 		"operator %s is the last one: nobody could give orders any more", identity.Name)
 }
 
-// ConfirmIdentity notes that somebody knows an identity to be good that came back with a backup.
+// ConfirmIdentity notes that somebody knows an identity to be good that came back with a backup. From then on it has the permissions that
+// it had, so only who has them confirms it.
 func (s *Calls) ConfirmIdentity(
 	ctx context.Context, request *connect.Request[berthv1.ConfirmIdentityRequest],
 ) (*connect.Response[berthv1.ConfirmIdentityResponse], error) {
 	identity, err := s.change(ctx, "confirm identity", request.Msg.GetRequestId(), request.Msg.GetIdentity(),
-		func(_ *answer.Moment, identity *model.Identity) (event, message string, err error) {
+		func(p *answer.Moment, identity *model.Identity) (event, message string, err error) {
 			if identity.Unconfirmed == "" {
 				return "", "", answer.ErrUnchanged
 			}
+			if err := mayConfirm(ctx, p, identity); err != nil {
+				return "", "", err
+			}
 			identity.Unconfirmed = ""
-			return "identity.confirmed", "confirmed: it was not revoked since the backup", nil
+			message = "confirmed: it was not revoked since the backup"
+			if has := admission.Held(identity); has != guard.None {
+				message += "; may put onto hosts: " + permitText(has)
+			}
+			return "identity.confirmed", message, nil
 		})
 	if err != nil {
 		return nil, err
@@ -223,6 +234,12 @@ func (s *Calls) change(
 			Kind: kind, Events: []model.Event{p.Event(ctx, event, identities.Subject(&identity), "%s", message)},
 		}
 		identities.Put(&command, identity)
+		if !identity.Live() {
+			forgetTokens(p, &command, identities.Subject(&identity))
+		}
+		if caller := gate.CallerOf(ctx); caller.ID != identity.ID {
+			asRead(p, &command, caller.ID) // what it may do must not have been taken in between
+		}
 		return command, nil
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/api/answer"
 	"berth/coordinator/api/gate"
+	"berth/coordinator/api/lastknown"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/consensus"
 	"berth/coordinator/identities"
@@ -132,6 +133,7 @@ func (s *Calls) RemoveMember(
 		}
 		identities.Remove(p.Snapshot, &command, pki.Identity{Role: pki.RolePeer, ID: member.ID, Name: member.Name}, p.At,
 			gate.CallerOf(ctx).String())
+		forgetTokens(p, &command, pki.Identity{Role: pki.RolePeer, Name: member.Name}.String())
 		return command, nil
 	})
 	if err != nil {
@@ -258,7 +260,13 @@ func (s *Calls) Report(
 		report.Backup.At = message.GetBackupAt().AsTime()
 	}
 	s.Consensus.Heard(gate.CallerOf(ctx).ID, report)
-	return connect.NewResponse(&berthv1.ReportResponse{}), nil
+	now := s.Present()
+	heard, digest := lastknown.Heard(now.View())
+	response := &berthv1.ReportResponse{HeardDigest: digest, HeardIndex: now.Index()}
+	if digest == "" || digest != message.GetHeardDigest() {
+		response.Heard = heard
+	}
+	return connect.NewResponse(response), nil
 }
 
 func expectMember(m model.Member) state.Expectation {

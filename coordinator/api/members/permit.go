@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -102,9 +103,54 @@ func mayPermit(ctx context.Context, p *answer.Moment, identity *model.Identity, 
 	return p.MayGive(ctx, subject, gives)
 }
 
+// mayConfirm refuses to confirm oneself, by the word of one who is not confirmed either, and to give permissions that the caller does not
+// have.
+func mayConfirm(ctx context.Context, p *answer.Moment, identity *model.Identity) error {
+	subject, caller := identities.Subject(identity), gate.CallerOf(ctx)
+	if err := confirmed(ctx, p, subject, "it confirms nobody"); err != nil {
+		return err
+	}
+	gives, _ := guard.Split(admission.OnceConfirmed(identity))
+	if lacks := admission.Without(gives, p.Held(ctx)); len(lacks) > 0 {
+		return refusal.New(rpc.Denied, subject, fmt.Sprintf(
+			"have an operator confirm it who has that, or run 'berth identity set %s --permit none' first; who has it can give it again", subject),
+			"not permitted: this gives %s, which %s does not have", guard.Listed(lacks), caller)
+	}
+	return nil
+}
+
+// takesAll refuses a call of one who does not have all permissions. Why ends the sentence.
+func (s *Calls) takesAll(ctx context.Context, subject, why string) error {
+	p, err := s.Verified(ctx)
+	if err != nil {
+		return err
+	}
+	return p.HasAll(ctx, subject, why)
+}
+
+// confirmed refuses a caller who came back with a backup and waits to be confirmed. So ends the sentence.
+func confirmed(ctx context.Context, p *answer.Moment, subject, so string) error {
+	caller := gate.CallerOf(ctx)
+	by, known := p.Identity(caller.ID)
+	if !known || by.Unconfirmed == "" {
+		return nil
+	}
+	return refusal.New(rpc.Denied, subject,
+		fmt.Sprintf("have another operator run 'berth identity confirm %s'; 'berth coordinator login' on a coordinator makes one",
+			identities.Subject(&by)),
+		"%s came back with a backup and nobody has confirmed it: %s", caller, so)
+}
+
 // givenByToken completes a token with the permissions that its operators get, of those that its maker has.
 func givenByToken(ctx context.Context, p *answer.Moment, made *model.Token, text string) error {
-	if text == "" {
+	subject := "token/" + tokenID(made)
+	if err := confirmed(ctx, p, subject, "it lets nobody in"); err != nil {
+		return err
+	}
+	switch {
+	case made.Purpose == model.PurposeCoordinator && text == "":
+		return p.HasAll(ctx, subject, "whoever is root of a coordinator has all permissions")
+	case text == "":
 		return nil
 	}
 	permit, err := permitOf(text)
@@ -116,7 +162,7 @@ func givenByToken(ctx context.Context, p *answer.Moment, made *model.Token, text
 			fmt.Errorf("a token for a %s gives no permissions: only operators have them", made.Purpose))
 	}
 	list, _ := guard.Split(permit)
-	if err := p.MayGive(ctx, "token/"+tokenID(made), list); err != nil {
+	if err := p.MayGive(ctx, subject, list); err != nil {
 		return err
 	}
 	if made.Permit = given(ctx, p, permit); p.FeatureLevel() < state.IdentityLevel && made.Permit == guard.All {
@@ -125,23 +171,55 @@ func givenByToken(ctx context.Context, p *answer.Moment, made *model.Token, text
 	return nil
 }
 
+// makerCounts refuses a token whose maker does not count any more, or has not all permissions any more that whoever it lets in gets as
+// root of a coordinator. The command expects that the maker's record stays as it was read.
+func makerCounts(p *answer.Moment, command *state.Command, token *model.Token) error {
+	role, name, _ := strings.Cut(token.CreatedBy, "/")
+	kind := map[string]model.IdentityKind{
+		string(pki.RolePeer): model.IdentityCoordinator, string(pki.RoleOperator): model.IdentityOperator,
+	}[role]
+	if began, _ := identities.Began(p.Snapshot); !began {
+		return nil
+	}
+	maker, live := p.IdentityByName(kind, name)
+	const another = "create another one with 'berth token add'"
+	switch {
+	case !live && !slices.ContainsFunc(p.Identities(), func(i model.Identity) bool { return i.Kind == kind && i.Name == name }):
+		return nil // for a while after an upgrade some count without a record
+	case !live:
+		return refusal.New(rpc.Denied, "token", another, "%s, who has made the token, was revoked", token.CreatedBy)
+	case token.Purpose == model.PurposeCoordinator && kind == model.IdentityOperator && admission.Held(&maker) != guard.All:
+		return refusal.New(rpc.Denied, "token", another, "%s, who has made the token, has not all permissions any more, which root of a "+
+			"coordinator has", token.CreatedBy)
+	}
+	asRead(p, command, maker.ID)
+	return nil
+}
+
+// asRead has a command refused if the record of an identity is not as it was read any more. One without a record has none then, too.
+func asRead(p *answer.Moment, command *state.Command, id string) {
+	if identity, known := p.Identity(id); known {
+		command.Expect = append(command.Expect, state.Expectation{Table: state.Identities, ID: id, Revision: identity.Revision})
+	}
+}
+
+// forgetTokens ends the tokens of somebody who does not count any more: it would come back with one.
+func forgetTokens(p *answer.Moment, command *state.Command, maker string) {
+	maker = strings.Replace(maker, string(model.IdentityCoordinator)+"/", string(pki.RolePeer)+"/", 1)
+	for _, token := range p.Tokens() {
+		if token.CreatedBy == maker {
+			command.Expect = append(command.Expect, expectToken(token))
+			command.Delete = append(command.Delete, state.Record{Table: state.Tokens, ID: token.Hash})
+		}
+	}
+}
+
 // permitOfToken is what an operator gets from the token that lets it in: what that says, as far as who has made it still has that.
 func permitOfToken(p *answer.Moment, token *model.Token) string {
 	role, name, _ := strings.Cut(token.CreatedBy, "/")
-	switch {
-	case role == string(pki.RolePeer): // root of a coordinator; one of an earlier release says nothing
+	if role == string(pki.RolePeer) { // root of a coordinator; one of an earlier release says nothing
 		return cmp.Or(token.Permit, guard.All)
-	case token.Permit == "" || token.Permit == guard.None:
-		return guard.None
 	}
 	maker, _ := p.IdentityByName(model.IdentityOperator, name)
-	held := admission.Held(&maker)
-	if held == guard.All {
-		return token.Permit
-	}
-	list, _ := guard.Split(token.Permit)
-	if list = admission.Less(list, admission.Without(list, held)); len(list) == 0 {
-		return guard.None
-	}
-	return guard.Join(list)
+	return guard.Common(cmp.Or(token.Permit, guard.None), admission.Held(&maker))
 }

@@ -52,10 +52,14 @@ func (c chunks) Write(data []byte) (int, error) {
 }
 
 // RestoreSnapshot replaces the state of the whole cluster by a backup, which is checked to its end before anything
-// changes. Afterwards the cluster is quarantined until its nodes have been compared with the backup.
+// changes. Afterwards the cluster is quarantined until its nodes have been compared with the backup. It takes all permissions: a
+// backup may be of a time at which clusters permitted more, and one without a seal may be anybody's.
 func (s *Calls) RestoreSnapshot(
 	ctx context.Context, stream *connect.ClientStream[berthv1.RestoreSnapshotRequest],
 ) (*connect.Response[berthv1.RestoreSnapshotResponse], error) {
+	if err := s.takesAll(ctx, "snapshot", "a backup brings back what clusters permitted and what was put onto hosts then"); err != nil {
+		return nil, err
+	}
 	backup := &parts{stream: stream}
 	if err := backup.begin(); err != nil {
 		return nil, err

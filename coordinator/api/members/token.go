@@ -72,6 +72,7 @@ func (s *Calls) CreateToken(
 			Tokens: []model.Token{made},
 			Events: []model.Event{p.Event(ctx, "token.created", "token/"+tokenID(&made), "%s", tokenText(&made, life))},
 		}
+		asRead(p, &command, gate.CallerOf(ctx).ID)
 		sweepTokens(p, &command)
 		return command, nil
 	})

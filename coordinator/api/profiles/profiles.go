@@ -21,8 +21,9 @@ import (
 
 // Asking is what control does for profiles.
 type Asking interface {
-	// Week is what nodes, by their IDs, tell of the week of a VM, or without one of themselves. Silent says of each that did not why.
-	Week(ctx context.Context, nodes []string, vm string) (hours []profile.Hour, silent []string)
+	// Week is what nodes, by their IDs, tell of the week and the last hour of a VM, or without one of themselves. Silent says of each
+	// that did not why.
+	Week(ctx context.Context, nodes []string, vm string) (told profile.Told, silent []string)
 }
 
 // ProfileCalls are those about profiles.
@@ -34,7 +35,7 @@ type ProfileCalls struct {
 // mostAsked is how many nodes are asked about one VM. Each measures an hour of it only if it was there for most of that hour.
 const mostAsked = 16
 
-// Profile tells what a VM or a node uses at which hour of the week.
+// Profile tells what a VM or a node uses at which hour of the week, and what it used in the last minutes.
 func (s *ProfileCalls) Profile(
 	ctx context.Context, request *connect.Request[berthv1.ProfileRequest],
 ) (*connect.Response[berthv1.ProfileResponse], error) {
@@ -47,7 +48,7 @@ func (s *ProfileCalls) Profile(
 		return nil, err
 	}
 	response := &berthv1.ProfileResponse{SchemaVersion: wire.SchemaVersion}
-	var hours []profile.Hour
+	var told profile.Told
 	var nodes []string
 	if message.GetNode() != "" {
 		node, err := p.NamedNode(message.GetNode())
@@ -55,14 +56,14 @@ func (s *ProfileCalls) Profile(
 			return nil, err
 		}
 		response.Node, nodes = node.Name, []string{node.ID}
-		hours, response.Warnings = s.Control.Week(ctx, nodes, "")
+		told, response.Warnings = s.Control.Week(ctx, nodes, "")
 	} else {
 		vm, err := p.NamedVM(message.GetVm())
 		if err != nil {
 			return nil, err
 		}
 		response.Vm, nodes = vm.Name, where(p, &vm)
-		hours, response.Warnings = s.Control.Week(ctx, nodes, vm.ID)
+		told, response.Warnings = s.Control.Week(ctx, nodes, vm.ID)
 	}
 	if len(nodes) > 0 && len(response.GetWarnings()) == len(nodes) {
 		subject := "node/" + response.GetNode()
@@ -73,7 +74,7 @@ func (s *ProfileCalls) Profile(
 			"see 'berth node show %s'; profiles are kept by the nodes' agents", p.NodeName(nodes[0]),
 		), "%s", strings.Join(response.GetWarnings(), "; "))
 	}
-	response.Hours = wire.Profile(hours)
+	response.Hours, response.Minutes = wire.Profile(told.Hours), wire.Profile(told.Minutes)
 	return connect.NewResponse(response), nil
 }
 

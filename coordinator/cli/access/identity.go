@@ -52,8 +52,9 @@ func identityListCommand(a *term.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List whose certificates count", Args: term.Arguments(0),
 		Long: `List whose certificates count. "unconfirmed" came back with a backup, and may have been revoked since that was made:
-confirm or revoke it. "not-seen" is on record and has not called since records began. PERMIT is what an operator may put
-onto hosts of clusters that permit it too; "unsaid" is all, as before it could be said ('berth identity set').`,
+it has no permission until you confirm it; else revoke it. "not-seen" is on record and has not called since records
+began. PERMIT is what an operator may put onto hosts of clusters that permit it too; "unsaid" is all, as before it could
+be said ('berth identity set').`,
 		Example: `  berth identity list
   berth identity list --all -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,13 +80,21 @@ func identityTable(p *term.Page, a *term.App, all []*berthv1.Identity, wide bool
 	}
 	rows := make([][]string, 0, len(all))
 	for _, i := range all {
-		row := []string{identityRef(i), standing(i), until(a, i), cmp.Or(i.GetPermit(), term.None)}
+		row := []string{identityRef(i), standing(i), until(a, i), cmp.Or(permitOf(i), term.None)}
 		if wide {
 			row = append(row, fmt.Sprint(len(i.GetKeys())), cmp.Or(i.GetRevokedBy(), term.None), i.GetId())
 		}
 		rows = append(rows, row)
 	}
 	p.Table(headings, rows)
+}
+
+// permitOf is what an operator has now.
+func permitOf(i *berthv1.Identity) string {
+	if has := i.GetPermit(); has != "" && has != guard.None && i.GetUnconfirmed() != "" {
+		return guard.None + " (" + has + " once confirmed)"
+	}
+	return i.GetPermit()
 }
 
 func until(a *term.App, i *berthv1.Identity) string {
@@ -124,7 +133,7 @@ func identityText(p *term.Page, a *term.App, i *berthv1.Identity) {
 		{"identity", identityRef(i)}, {"ID", i.GetId()}, {"role", i.GetRole()}, {"standing", standing(i)}, {"created", a.At(i.GetCreatedAt())},
 	}
 	if i.GetPermit() != "" {
-		fields = append(fields, [2]string{"permit", i.GetPermit()})
+		fields = append(fields, [2]string{"permit", permitOf(i)})
 	}
 	if i.GetUnconfirmed() != "" {
 		fields = append(fields, [2]string{"unconfirmed", i.GetUnconfirmed()})
@@ -166,7 +175,7 @@ Permissions: `+guard.Listed(guard.Permissions())+`. 'berth cluster set --help' s
 			if err != nil {
 				return err
 			}
-			return told(a, cmd, answer, answer.GetIdentity(), "may put onto hosts: "+answer.GetIdentity().GetPermit())
+			return told(a, cmd, answer, answer.GetIdentity(), "may put onto hosts: "+permitOf(answer.GetIdentity()))
 		},
 		ValidArgsFunction: identityNames(a),
 	}
@@ -222,8 +231,9 @@ run on, and count as those of a silent node.`,
 func identityConfirmCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "confirm NAME", Short: "Say that an identity out of a backup is good", Args: term.Arguments(1, "NAME"),
-		Long: `Say that an identity which came back with a backup was not revoked since that was made. It counts before that, too;
-it is what nobody has looked at.`,
+		Long: `Say that an identity which came back with a backup was not revoked since that was made. It counts before that, too,
+but an operator has no permission and lets nobody in. Confirmed, it has the permissions that it had then, so it takes an
+operator who has them, another one. 'berth identity set NAME --permit LIST' says first that it is to have others.`,
 		Example: `  berth identity confirm node/hv3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer, err := term.AskOnce(a, cmd, term.Client.ConfirmIdentity, &berthv1.ConfirmIdentityRequest{

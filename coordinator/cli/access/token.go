@@ -42,7 +42,8 @@ func tokenCreateCommand(a *term.App) *cobra.Command {
 		Long: `Make a token and print the line to run on the other machine: 'berth-agent join' for a hypervisor, 'berth coordinator
 join' for a further coordinator, 'berth login' for a person. The token works once, or --uses times. It is shown here and
 nowhere else. The line hands it over on standard input, because other accounts see what is on a command line.
-An operator may put onto hosts what needs a permission only as --permit says ('berth identity set --help').`,
+An operator may put onto hosts what needs a permission only as --permit says ('berth identity set --help'). Whoever is
+root of a coordinator has all, so a token for one takes an operator who has all.`,
 		Example: `  berth token add --for agent
   berth token add --for agent --uses 20 --name 'hv*'
   berth token add --for operator --name alice --ttl 10m
@@ -121,8 +122,8 @@ hash of a token is kept.`,
 func tokenRevokeCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke ID", Short: "End a token at once", Args: term.Arguments(1, "ID"),
-		Long: `End a token at once: from now on it lets nobody in. Who has come in with it stays; 'berth identity revoke' ends that. A
-restored snapshot brings no token back.`,
+		Long: `End a token at once: from now on it lets nobody in. Who has come in with it stays; 'berth identity revoke' ends that,
+and all tokens that it has made. A restored snapshot brings no token back.`,
 		Example: `  berth token revoke 0a1b2c3d`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer, err := term.AskOnce(a, cmd, term.Client.RevokeToken, &berthv1.RevokeTokenRequest{

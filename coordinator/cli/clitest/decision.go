@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -75,8 +76,8 @@ func cannedDecisionAnswers() decisionFake {
 				Changes: []string{"without key Group1, node1 or node2 by lot"},
 			}, nil
 		},
-		OnRoomFor: func(*berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) {
-			return &berthv1.CapacityResponse{
+		OnRoomFor: func(r *berthv1.CapacityRequest) (*berthv1.CapacityResponse, error) {
+			answer := &berthv1.CapacityResponse{
 				SchemaVersion: "1", More: 12, Cluster: "default", RunsOutOf: "memory-promised",
 				RunsOutFirst: "no node fits: of 3 nodes, running refuses 1, memory-promised refuses 1, memory-physical refuses 1; nearest is node1",
 				Nodes: []*berthv1.CapacityNode{
@@ -84,7 +85,18 @@ func cannedDecisionAnswers() decisionFake {
 					{Node: "node2", More: 7, RunsOutOf: "memory-physical", Message: "4.5 GiB are physically free, more than 5 GiB is needed"},
 					{Node: "node3", RunsOutOf: "running", Message: "the node is unreachable"},
 				},
-			}, nil
+			}
+			if r.GetAddNodes() > 0 {
+				answer.Without, answer.Added = new(answer.GetMore()), "as node1 is without its VMs: 16 CPUs, 64 GiB of memory, no labels"
+			}
+			for i := range r.GetAddNodes() {
+				answer.More += 11
+				answer.Nodes = append(answer.GetNodes(), &berthv1.CapacityNode{
+					Node: fmt.Sprintf("node1+%d", i+1), More: 11, Added: true, RunsOutOf: "memory-promised",
+					Message: "4 GiB are not promised yet, more than 5 GiB is needed",
+				})
+			}
+			return answer, nil
 		},
 		spread: func(r *berthv1.SpreadRequest) (*berthv1.SpreadResponse, error) {
 			return &berthv1.SpreadResponse{

@@ -1,6 +1,8 @@
 package clitest
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	berthv1 "berth/shared/gen/berth/v1"
@@ -40,6 +42,19 @@ func CannedProfile(r *berthv1.ProfileRequest) (*berthv1.ProfileResponse, error) 
 			one.Node = "node2"
 		}
 		answer.Hours = append(answer.Hours, one)
+	}
+	for back := 60; back > 0; back-- {
+		if back == 17 {
+			continue // a minute that nobody has measured
+		}
+		one := &berthv1.ProfileHour{
+			BeganAt: timestamppb.New(noon.Add(-time.Duration(back) * time.Minute)), CpuRatio: new(float64(60-back) / 20),
+			MemoryBytes: new(2*Gib + int64(60-back)*Gib/60), Node: "node2",
+		}
+		if answer.GetNode() != "" {
+			one.CpuRatio, one.Node = new(one.GetCpuRatio()/16), answer.GetNode()
+		}
+		answer.Minutes = append(answer.GetMinutes(), one)
 	}
 	if answer.GetVm() != "" {
 		answer.Warnings = []string{"node node3 does not tell what it has measured: its agent is not connected"}

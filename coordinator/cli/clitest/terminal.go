@@ -33,18 +33,30 @@ func (u *Until) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// OpenTerminal opens a pseudo terminal: what a program writes to the second file is read from the first, and what is
-// written to the first is what its user types.
+// OpenTerminal is NewTerminal for a test, which closes both sides at its end.
 func OpenTerminal(t *testing.T) (user, tty *os.File) {
 	t.Helper()
-	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	user, tty, err := NewTerminal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = user.Close() })
+	t.Cleanup(func() {
+		_ = user.Close()
+		_ = tty.Close()
+	})
+	return user, tty
+}
+
+// NewTerminal opens a pseudo terminal: what a program writes to the second file is read from the first, and what is
+// written to the first is what its user types.
+func NewTerminal() (user, tty *os.File, err error) {
+	user, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
 	raw, err := user.SyscallConn()
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, errors.Join(err, user.Close())
 	}
 	var number int
 	var setErr error
@@ -53,15 +65,13 @@ func OpenTerminal(t *testing.T) (user, tty *os.File) {
 		setErr = errors.Join(setErr, unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0),
 			unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	})
-	if err := errors.Join(err, setErr); err != nil {
-		t.Fatal(err)
+	if err = errors.Join(err, setErr); err == nil {
+		tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	}
-	tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, errors.Join(err, user.Close())
 	}
-	t.Cleanup(func() { _ = tty.Close() })
-	return user, tty
+	return user, tty, nil
 }
 
 // Screen is what a terminal has shown so far.

@@ -75,7 +75,9 @@ func printStatus(a *term.App, cmd *cobra.Command, answer *berthv1.StatusResponse
 
 func statusText(p *term.Page, a *term.App, answer *berthv1.StatusResponse, wide bool) {
 	by := "answered by " + cmp.Or(answer.GetAnsweredBy(), term.None)
-	if answer.GetStale() {
+	if asOf := term.AsOf(a, answer.GetLastKnown()); asOf != "" {
+		by += ", " + asOf
+	} else if answer.GetStale() {
 		by += " without the leader: it may be out of date"
 	}
 	fields := [][2]string{
@@ -83,8 +85,8 @@ func statusText(p *term.Page, a *term.App, answer *berthv1.StatusResponse, wide 
 		{"leader", fmt.Sprintf(
 			"%s (term %d, index %d)", cmp.Or(answer.GetLeader(), "none"), answer.GetTerm(), answer.GetAppliedIndex(),
 		)},
-		{"nodes", heard(answer, answer.GetNodesUp(), answer.GetNodesTotal(), "up")},
-		{"VMs", heard(answer, answer.GetVmsRunning(), answer.GetVmsTotal(), "running")},
+		{"nodes", heard(answer, answer.HeardSeconds, answer.GetNodesUp(), answer.GetNodesTotal(), "up")},
+		{"VMs", heard(answer, vmsAge(answer), answer.GetVmsRunning(), answer.GetVmsTotal(), "running") + untold(answer)},
 		{"operations", fmt.Sprintf("%d running", answer.GetOperationsRunning())},
 	}
 	if first := answer.GetCertificatesFirst(); first != "" {
@@ -107,15 +109,33 @@ func statusText(p *term.Page, a *term.App, answer *berthv1.StatusResponse, wide 
 }
 
 // heard is how many of all are as the nodes tell. Only a leader hears them: without one it is what was last known, or nothing.
-func heard(answer *berthv1.StatusResponse, are, all int32, as string) string {
+func heard(answer *berthv1.StatusResponse, age *float64, are, all int32, as string) string {
 	switch {
 	case !answer.GetStale() || answer.GetLeader() != "" && answer.GetLeader() == answer.GetAnsweredBy():
 		return fmt.Sprintf("%d of %d %s", are, all, as)
-	case answer.HeardSeconds == nil:
+	case answer.GetLastKnown() != nil && answer.GetLastKnown().GetAt() == nil:
+		return "unknown"
+	case age == nil:
 		return fmt.Sprintf("unknown, of %d", all)
 	default:
-		return fmt.Sprintf("unknown, of %d (%d %s %s ago)", all, are, as, term.Span(term.Seconds(answer.GetHeardSeconds())))
+		return fmt.Sprintf("unknown, of %d (%d %s %s ago)", all, are, as, term.Span(term.Seconds(*age)))
 	}
+}
+
+// untold are the VMs of which no node tells now, as for some seconds after another coordinator leads: they need not be down.
+func untold(answer *berthv1.StatusResponse) string {
+	if answer.GetVmsUntold() == 0 || answer.GetLastKnown() != nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d unknown: their nodes do not tell", answer.GetVmsUntold())
+}
+
+// vmsAge is how old the number of VMs that run is; nil: it is not known. A coordinator that has heard no leader counts by its records.
+func vmsAge(answer *berthv1.StatusResponse) *float64 {
+	if known := answer.GetLastKnown(); known.GetAt() != nil {
+		return new(known.GetAgeSeconds())
+	}
+	return answer.HeardSeconds
 }
 
 func memberTable(p *term.Page, members []*berthv1.Member, wide bool) {

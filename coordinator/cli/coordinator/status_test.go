@@ -77,3 +77,17 @@ func TestWithoutALeaderWhatNodesTellIsUnknown(t *testing.T) {
 		t.Errorf("exit %d, %s, %s", said.Exit, said.Out, said.ErrOut)
 	}
 }
+
+// After another coordinator leads, a node that has not told its guests yet is no reason to say that they do not run.
+func TestWhatNoNodeTellsIsNotCalledDown(t *testing.T) {
+	f := &clitest.Fake{}
+	f.OnStatus = func(*berthv1.StatusRequest) (*berthv1.StatusResponse, error) {
+		return &berthv1.StatusResponse{
+			Leader: "coord2", AnsweredBy: "coord2", NodesUp: 3, NodesTotal: 3, VmsRunning: 4, VmsTotal: 7, VmsUntold: 3,
+		}, nil
+	}
+	w, _ := clitest.NewSite(t, f)
+	if said := w.Run("status"); !strings.Contains(said.Out, "4 of 7 running, 3 unknown: their nodes do not tell\n") {
+		t.Errorf("exit %d, %s", said.Exit, said.Out)
+	}
+}

@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,5 +75,28 @@ func TestADrawSaysAmongHowMany(t *testing.T) {
 	decision.Omitted = 100
 	if said := explanation.Placement(decision); said != "decision d1; 4 nodes, round 1, equal to b, drawn" {
 		t.Error(said)
+	}
+}
+
+// A VM may stay because no other node takes it. Then it is said who refuses it, and why.
+func TestWhoStaysForWantOfAnotherNodeIsToldSo(t *testing.T) {
+	refused := func(name, constraint, why string) *berthv1.DecisionNode {
+		return &berthv1.DecisionNode{Node: name, Constraints: []*berthv1.ConstraintResult{{Constraint: constraint, Message: why}}}
+	}
+	d := &berthv1.Decision{Nodes: []*berthv1.DecisionNode{
+		{Node: "hv1", Admitted: true, Current: true, Rank: 1}, refused("hv2", "maintenance", "the node is in maintenance"),
+	}}
+	want := []string{"what would have to differ: hv2 refuses it: the node is in maintenance"}
+	if said := explanation.Differing(d); !slices.Equal(said, want) {
+		t.Errorf("of one other: %q", said)
+	}
+	d.Nodes = append(d.Nodes, refused("hv3", "maintenance", ""), refused("hv4", "network", ""))
+	want = []string{"what would have to differ: another node would have to take it: maintenance refuses 2, network refuses 1"}
+	if said := explanation.Differing(d); !slices.Equal(said, want) {
+		t.Errorf("of three others: %q", said)
+	}
+	d.Nodes[3] = &berthv1.DecisionNode{Node: "hv4", Admitted: true, Rank: 2}
+	if said := explanation.Differing(d); len(said) != 0 {
+		t.Errorf("where another takes it: %q", said)
 	}
 }

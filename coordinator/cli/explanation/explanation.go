@@ -73,7 +73,63 @@ func Differing(d *berthv1.Decision) []string {
 	for _, text := range remedies(d) {
 		lines = append(lines, "what would have to differ: "+text)
 	}
+	if why := alone(d); len(lines) == 0 && why != "" {
+		lines = append(lines, "what would have to differ: "+why)
+	}
 	return lines
+}
+
+// alone says why a VM stays that no other node takes; empty: that is not why.
+func alone(d *berthv1.Decision) string {
+	var refusing []*berthv1.DecisionNode
+	for _, node := range d.GetNodes() {
+		switch {
+		case !node.GetAdmitted():
+			refusing = append(refusing, node)
+		case !node.GetCurrent():
+			return ""
+		}
+	}
+	switch {
+	case len(refusing) == 0 || len(refusing) == len(d.GetNodes()):
+		return ""
+	case len(refusing) == 1 && d.GetOmitted() == 0:
+		return refusing[0].GetNode() + " refuses it: " + because(refusing[0])
+	default:
+		return "another node would have to take it: " + counted(refusing)
+	}
+}
+
+// because is the first word of a node against a VM.
+func because(node *berthv1.DecisionNode) string {
+	for _, c := range node.GetConstraints() {
+		if !c.GetPassed() {
+			return cmp.Or(c.GetMessage(), c.GetConstraint())
+		}
+	}
+	return "it was not asked"
+}
+
+// counted is how many of some nodes each constraint refuses.
+func counted(nodes []*berthv1.DecisionNode) string {
+	refuses := map[string]int{}
+	for _, node := range nodes {
+		for _, c := range node.GetConstraints() {
+			if !c.GetPassed() {
+				refuses[c.GetConstraint()]++
+			}
+		}
+	}
+	return tallied(refuses)
+}
+
+// tallied prints how many nodes each constraint refuses.
+func tallied(refuses map[string]int) string {
+	var parts []string
+	for _, constraint := range slices.Sorted(maps.Keys(refuses)) {
+		parts = append(parts, fmt.Sprintf("%s refuses %d", constraint, refuses[constraint]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // equals counts the nodes that are as good as the winner, itself included.
@@ -140,11 +196,7 @@ func refusals(p *term.Page, nodes []*berthv1.DecisionNode, brief bool) {
 		p.Indented("  ", []string{"NODE", "CONSTRAINT", "NEEDED", "AVAILABLE", "AGE", "WHY"}, rows)
 	}
 	if len(left) > 0 {
-		var parts []string
-		for _, constraint := range slices.Sorted(maps.Keys(left)) {
-			parts = append(parts, fmt.Sprintf("%s refuses %d", constraint, left[constraint]))
-		}
-		p.Line("  and %s: %s", term.Count(len(nodes)-term.Brief, "more node"), strings.Join(parts, ", "))
+		p.Line("  and %s: %s", term.Count(len(nodes)-term.Brief, "more node"), tallied(left))
 	}
 }
 

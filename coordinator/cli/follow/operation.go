@@ -77,9 +77,9 @@ func Await(a *term.App, cmd *cobra.Command, s *term.Session, op *berthv1.Operati
 		"%s failed: %s", OperationPhrase(last), cmp.Or(last.GetMessage(), "no reason is recorded"))
 }
 
-// because puts a reason behind what it explains, unless there is none.
+// because puts a reason behind what it explains, unless there is none, or it says no more than that.
 func because(reason string) string {
-	if reason == "" {
+	if reason == "" || reason == "cancelled" {
 		return ""
 	}
 	return ": " + reason

@@ -424,19 +424,19 @@ func (j *addition) node(ctx context.Context, ref string) (*berthv1.Node, error) 
 	return answer.GetNode(), err
 }
 
-// doctor waits until the doctor finds nothing bad and the coordinator hears the node.
+// doctor waits until the doctor finds nothing bad and the node can be given VMs.
 func (j *addition) doctor(ctx context.Context, host string, r *remote, found *facts) *trouble {
 	for deadline := j.now().Add(doctorLimit); ; {
 		_, err := r.run(ctx, "berth-agent doctor", nil, stepLimit)
 		if err == nil {
 			var node *berthv1.Node
 			node, err = j.node(ctx, found.name)
-			if err == nil && node.GetState() == berthv1.NodeState_NODE_STATE_UP {
-				j.say(host, "ready: the doctor is content, and node %s is up", found.name)
-				return nil
+			if err == nil {
+				err = ready(node)
 			}
 			if err == nil {
-				err = fmt.Errorf("the coordinators do not hear node %s", found.name)
+				j.say(host, "ready: the doctor is content, and node %s is up", found.name)
+				return nil
 			}
 		}
 		if ctx.Err() != nil || j.now().After(deadline) {
@@ -447,4 +447,18 @@ func (j *addition) doctor(ctx context.Context, host string, r *remote, found *fa
 		case <-time.After(doctorPause):
 		}
 	}
+}
+
+// ready is nil where a decision can take the node. An agent tells its first inventory some seconds after it is heard: libvirt first
+// tries what its QEMU can do.
+func ready(node *berthv1.Node) error {
+	switch {
+	case node.GetState() != berthv1.NodeState_NODE_STATE_UP:
+		return fmt.Errorf("the coordinators do not hear node %s", node.GetName())
+	case node.GetInventory() == nil:
+		return fmt.Errorf("node %s has not told yet what it has", node.GetName())
+	case node.TelemetryAgeSeconds == nil:
+		return fmt.Errorf("node %s has not told yet how busy it is", node.GetName())
+	}
+	return nil
 }

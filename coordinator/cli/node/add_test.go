@@ -10,6 +10,7 @@ import (
 
 	"berth/coordinator/cli/clitest"
 	"berth/coordinator/cli/term"
+	berthv1 "berth/shared/gen/berth/v1"
 )
 
 // ssh runs what it is told on this machine, with the programs of the host's folder before those of the system. What the host is, is in a
@@ -100,11 +101,25 @@ func of(out, host string) string {
 	return strings.Join(lines, "")
 }
 
+// told is a coordinator whose nodes have told what they have.
+func told() *clitest.Fake {
+	f := clitest.Steady()
+	get := f.OnGetNode
+	f.OnGetNode = func(r *berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error) {
+		answer, err := get(r)
+		if err == nil && answer.GetNode().GetInventory() == nil {
+			answer.Node.Inventory = &berthv1.NodeInventory{}
+		}
+		return answer, err
+	}
+	return f
+}
+
 func TestAddMakesHostsNodes(t *testing.T) {
 	h := newHosts(t)
 	h.add("hv1", "node1")
 	h.add("hv2", "node2")
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	said := w.Run("node", "add", "hv1", "hv2", "--package", h.agentPackage())
 	if said.Exit != term.Done {
 		t.Fatalf("exit %d\n%s\n%s", said.Exit, said.Out, said.ErrOut)
@@ -139,12 +154,32 @@ ready: the doctor is content, and node ` + node + ` is up
 	}
 }
 
+// Who starts a VM right after 'node add' may count on every node that it called ready.
+func TestAddWaitsUntilADecisionCanTakeTheNode(t *testing.T) {
+	h := newHosts(t)
+	h.add("hv1", "node1")
+	f := told()
+	get, asked := f.OnGetNode, 0
+	f.OnGetNode = func(r *berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error) {
+		answer, err := get(r)
+		if asked++; err == nil && asked == 1 {
+			answer.Node.Inventory = nil
+		}
+		return answer, err
+	}
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("node", "add", "hv1", "--package", h.agentPackage())
+	if said.Exit != term.Done || asked < 2 {
+		t.Errorf("exit %d after %d looks at the node\n%s%s", said.Exit, asked, said.Out, said.ErrOut)
+	}
+}
+
 func TestAddTellsWhatFailedAndGoesOnElsewhere(t *testing.T) {
 	h := newHosts(t)
 	h.add("hv1", "node1")
 	h.add("hv2", "node2")
 	h.program("hv2/bin/apt-get", "#!/bin/sh\necho Reading lists\necho 'E: \033[31mno room on the disk' >&2\nexit 100\n")
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	said := w.Run("node", "add", "hv1", "hv2", "nowhere", "--package", h.agentPackage())
 	if said.Exit != term.Failed || !strings.Contains(said.ErrOut, "2 of 3 hosts were not added: hv2, nowhere") {
 		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
@@ -172,7 +207,7 @@ func TestAddTellsWhatFailedAndGoesOnElsewhere(t *testing.T) {
 func TestAddAgainLeavesWhatIsDone(t *testing.T) {
 	h := newHosts(t)
 	h.add("hv1", "node1", "agent=berth-agent 0.1.0", `identity={"node_id":"node1","name":"node1","cluster_id":"3nqk7d2m0c1aa"}`)
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	said := w.Run("node", "add", "hv1", "--package", h.agentPackage())
 	if got := of(said.Out, "hv1"); said.Exit != term.Done || !strings.Contains(got, "installed: berth-agent 0.1.0 is there already\n") ||
 		!strings.Contains(got, "joined: it is node node1 already\n") || !strings.Contains(got, "ready: ") {
@@ -186,7 +221,7 @@ func TestAddAgainLeavesWhatIsDone(t *testing.T) {
 func TestAddRefusesHostsThatCannotBeNodes(t *testing.T) {
 	h := newHosts(t)
 	late := fmt.Sprint(clitest.Ago(2 * time.Minute).AsTime().Unix())
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	for name, c := range map[string]struct{ fact, says, next string }{
 		"bare":    {"libvirt=", "there is no libvirt", "apt-get install libvirt-daemon-system"},
 		"late":    {"now=" + late, "its clock is off by 2m0s", "chrony"},
@@ -214,7 +249,7 @@ func TestAddAsAnAccountUsesSudo(t *testing.T) {
 	h := newHosts(t)
 	h.add("hv1", "node1", "uid=1000", "agent=berth-agent 0.1.0")
 	h.program("hv1/bin/sudo", "#!/bin/sh\necho \"sudo $1\" >> log\nshift\nexec \"$@\"\n")
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	said := w.Run("node", "add", "hv1", "--user", "admin", "-o", "json")
 	if said.Exit != term.Done || !strings.Contains(said.Out, `"node": "node1"`) {
 		t.Fatalf("exit %d\n%s%s", said.Exit, said.Out, said.ErrOut)
@@ -226,7 +261,7 @@ func TestAddAsAnAccountUsesSudo(t *testing.T) {
 
 func TestAddWithoutSSH(t *testing.T) {
 	h := newHosts(t)
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	said := w.Run("node", "add", "hv1", "root@hv2.example", "--no-ssh")
 	const line = "echo berth1.agent.secret.fingerprint | berth-agent join coord1:7420 - --name hv"
 	if said.Exit != term.Done || strings.Count(said.Out, line) != 2 ||
@@ -244,7 +279,7 @@ func TestAddWithoutSSH(t *testing.T) {
 }
 
 func TestAddMisused(t *testing.T) {
-	w, _ := clitest.NewSite(t, clitest.Steady())
+	w, _ := clitest.NewSite(t, told())
 	for _, c := range []struct {
 		args []string
 		says string

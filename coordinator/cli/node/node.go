@@ -24,7 +24,8 @@ A node is a hypervisor host with an agent. 'berth node add' makes hosts nodes ov
 
 func listCommand(a *term.App) *cobra.Command {
 	list := &term.Lister[*berthv1.Node]{
-		What: "node", Empty: "no nodes yet: 'berth node add HOST...' makes hosts nodes over ssh", Ask: term.AskNodes, Table: table,
+		What: "node", Empty: "no nodes yet: 'berth node add HOST...' makes hosts nodes over ssh", Ask: term.AskNodes,
+		Last: term.LastNodes, Table: table,
 		Name: func(node *berthv1.Node) string { return "node/" + node.GetName() },
 		State: func(node *berthv1.Node) string {
 			ledgers := node.GetLedgers()
@@ -34,7 +35,10 @@ func listCommand(a *term.App) *cobra.Command {
 	cmd := list.Command(a, &cobra.Command{
 		Use: "list", Short: "List nodes",
 		Long: `List nodes. MEM-PROMISED is what all domains of the node and everything on its way there were promised, of what may be
-promised. MEM-FREE is what is physically free. AGE is that of the node's last telemetry.`,
+promised. MEM-FREE is what is physically free. AGE is that of the node's last telemetry.
+
+Without a leader the list is what one coordinator last knew, and says as of when. The exit code is 5 then, and what
+nodes measure is not shown.`,
 		Example: `  berth node list
   berth node list -o wide
   berth node list --state maintenance,draining --label rack-7`,

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,6 +31,27 @@ type listing[T any] struct {
 	State   func(T) string // what counts as a change of it when the list is watched: no figure that always moves
 	Table   func(p *Page, things []T, wide bool)
 	Empty   string // what to say where there is nothing
+	AsOf    string // says that it is of the past; empty: it is of now
+}
+
+// print shows the list once.
+func (l *listing[T]) print(a *App, cmd *cobra.Command) error {
+	if l.AsOf != "" && a.Format != AsTable && a.Format != AsWide {
+		a.Note(cmd, l.AsOf)
+	}
+	if l.AsOf == "" {
+		a.NoteIfEmpty(cmd, len(l.Things), l.Empty)
+	}
+	return a.Print(cmd, Result{
+		Message: l.Message, Names: Prefixed("", l.Things, l.Name),
+		Text: func(p *Page, wide bool) {
+			if l.AsOf != "" {
+				p.Line("%s", l.AsOf)
+				p.Blank()
+			}
+			l.Table(p, l.Things, wide)
+		},
+	})
 }
 
 // Watching are the flags of a list that may be watched.
@@ -75,15 +97,14 @@ func showList[T any](a *App, cmd *cobra.Command, w Watching, read func(context.C
 	defer s.Close()
 	list, err := read(cmd.Context(), s)
 	if err != nil {
+		if list.AsOf != "" { // what was known last is shown, and is no success
+			err = cmp.Or(list.print(a, cmd), err)
+		}
 		return err
 	}
 	paints := IsTerminal(cmd.OutOrStdout()) && a.Env("TERM") != "dumb"
 	if !w.on || w.Frames && !paints {
-		a.NoteIfEmpty(cmd, len(list.Things), list.Empty)
-		return a.Print(cmd, Result{
-			Message: list.Message, Names: Prefixed("", list.Things, list.Name),
-			Text: func(p *Page, wide bool) { list.Table(p, list.Things, wide) },
-		})
+		return list.print(a, cmd)
 	}
 	show := changedRows[T](a, cmd.OutOrStdout())
 	if paints {

@@ -21,7 +21,9 @@ type Lister[T any] struct {
 	Sorting[T]
 	Watching
 	// Ask asks for what the filter lets through, at most limit things.
-	Ask    func(ctx context.Context, s *Session, filter *berthv1.Filter, limit int32) (Filtered, []T, error)
+	Ask func(ctx context.Context, s *Session, filter *berthv1.Filter, limit int32) (Filtered, []T, error)
+	// Last asks one coordinator for the same as it last knew it, for the time without a leader; nil: nobody keeps that.
+	Last   func(ctx context.Context, s *Session, filter *berthv1.Filter) (Dated, []T, error)
 	Name   func(T) string // NOUN/NAME
 	State  func(T) string // what counts as a change of it, as listing has it; one with Frames needs none
 	Table  func(p *Page, things []T, wide bool)
@@ -54,10 +56,14 @@ func (l *Lister[T]) Command(a *App, cmd *cobra.Command) *cobra.Command {
 			if err == nil {
 				err = l.Heeded(answer)
 			}
-			l.Sort(things)
-			return listing[T]{
-				Message: answer, Things: things, Name: l.Name, State: l.State, Table: l.Table, Empty: l.Filters.Empty(l.What, l.Empty),
-			}, err
+			list := l.listing(answer, things)
+			if leaderless(err) && l.Last != nil && !l.Watching.on {
+				if known, things, lost := l.Last(ctx, s, filter); lost == nil && l.Heeded(known) == nil {
+					list = l.listing(known, things)
+					list.AsOf = AsOf(a, known.GetLastKnown())
+				}
+			}
+			return list, err
 		})
 	}
 	if l.Limit != nil {
@@ -66,6 +72,13 @@ func (l *Lister[T]) Command(a *App, cmd *cobra.Command) *cobra.Command {
 	}
 	l.Watching.Flags(cmd)
 	return cmd
+}
+
+func (l *Lister[T]) listing(answer proto.Message, things []T) listing[T] {
+	l.Sort(things)
+	return listing[T]{
+		Message: answer, Things: things, Name: l.Name, State: l.State, Table: l.Table, Empty: l.Filters.Empty(l.What, l.Empty),
+	}
 }
 
 // AskVMs asks for VMs.
@@ -77,5 +90,17 @@ func AskVMs(ctx context.Context, s *Session, filter *berthv1.Filter, limit int32
 // AskNodes asks for nodes.
 func AskNodes(ctx context.Context, s *Session, filter *berthv1.Filter, limit int32) (Filtered, []*berthv1.Node, error) {
 	answer, err := AskAll(ctx, s, Client.ListNodes, &berthv1.ListNodesRequest{Filter: filter}, limit)
+	return answer, answer.GetNodes(), err
+}
+
+// LastVMs asks for VMs as a coordinator last knew them.
+func LastVMs(ctx context.Context, s *Session, filter *berthv1.Filter) (Dated, []*berthv1.VM, error) {
+	answer, err := AskAll(ctx, s, Client.LastKnownVMs, &berthv1.ListVMsRequest{Filter: filter}, Everything)
+	return answer, answer.GetVms(), err
+}
+
+// LastNodes asks for nodes as a coordinator last knew them.
+func LastNodes(ctx context.Context, s *Session, filter *berthv1.Filter) (Dated, []*berthv1.Node, error) {
+	answer, err := AskAll(ctx, s, Client.LastKnownNodes, &berthv1.ListNodesRequest{Filter: filter}, Everything)
 	return answer, answer.GetNodes(), err
 }

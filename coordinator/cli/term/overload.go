@@ -97,7 +97,7 @@ func (s *Session) tooLate(misses []miss) error {
 	for _, m := range misses {
 		why := Reason(m.err)
 		if m.late {
-			why = "it has taken the request, and has not answered within " + Span(s.limit)
+			why = "it has taken the request, and has not answered within " + Span(m.limit)
 		}
 		lines = append(lines, fmt.Sprintf("  %s: %s", m.address, why))
 	}

@@ -78,7 +78,7 @@ func AskFor[Q, A any](
 	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
 ) (*A, error) {
 	var answer *A
-	err := s.Call(ctx, func(ctx context.Context, c Client) error {
+	err := s.Call(context.WithValue(ctx, limitKey{}, limit), func(ctx context.Context, c Client) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 		defer cancel()
 		response, err := method(c, ctx, connect.NewRequest(question))
@@ -90,6 +90,9 @@ func AskFor[Q, A any](
 	})
 	return answer, err
 }
+
+// limitKey is for how long a call may take, where that is not the session's limit.
+type limitKey struct{}
 
 var (
 	errSilent = errors.New("no answer")
@@ -136,6 +139,7 @@ type miss struct {
 	sent    bool // it may have got the request
 	slow    bool // it took the connection, and did not get as far as the request
 	late    bool // it took the request, and did not answer in time
+	limit   time.Duration
 }
 
 // round asks every coordinator once, or as many as it may. It returns either the answer's error, nil for a good one, or what
@@ -162,7 +166,10 @@ func (s *Session) round(ctx context.Context, tries *tries, do func(context.Conte
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		m := miss{address: s.addresses[i], err: err, sent: try.sent && !refusedIdentity(err), slow: try.slow}
+		m := miss{address: s.addresses[i], err: err, sent: try.sent && !refusedIdentity(err), slow: try.slow, limit: s.limit}
+		if limit, own := ctx.Value(limitKey{}).(time.Duration); own {
+			m.limit = limit
+		}
 		m.late = m.sent && outOfTime(err)
 		misses = append(misses, m)
 		tries.sent = tries.sent || m.sent && rpc.Detail(err).GetCode() != rpc.NoLeader

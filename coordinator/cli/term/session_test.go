@@ -224,6 +224,20 @@ func TestACoordinatorThatIsLateIsBusy(t *testing.T) {
 	}
 }
 
+// A question that may take longer than others says how long it was given.
+func TestALateAnswerSaysHowLongItWasGiven(t *testing.T) {
+	f := clitest.Steady()
+	f.OnExportEstate = func(*berthv1.ExportEstateRequest) (*berthv1.ExportEstateResponse, error) {
+		return nil, rpc.Errorf(connect.CodeDeadlineExceeded, &berthv1.ErrorDetail{Code: rpc.Timeout, NextStep: "later"}, "no time is left")
+	}
+	w, _ := clitest.NewSite(t, f)
+	w.Busy = 100 * time.Millisecond
+	said := w.Run("export")
+	if said.Exit != term.TimedOut || !strings.Contains(said.ErrOut, ": it has taken the request, and has not answered within 2m\n") {
+		t.Errorf("exit %d, %s", said.Exit, said.ErrOut)
+	}
+}
+
 // What has no request ID is not repeated once it may have been done.
 func TestARemovalWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	first, second := clitest.Steady(), clitest.Steady()

@@ -12,10 +12,13 @@ import (
 
 func acceptCommand(a *term.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "accept NAME", Short: "Keep what somebody has changed of a VM's devices beside Berth", Args: term.Arguments(1, "NAME"),
+		Use: "accept NAME", Short: "Keep what somebody has changed of a VM beside Berth", Args: term.Arguments(1, "NAME"),
 		Long: `Keep what somebody has changed of a VM's disks and network interfaces beside Berth while it ran: a snapshot, a disk that
 was copied to another place, a device that was attached or detached. The next start uses what ran last in any case; from
-now on nothing warns of it.`,
+now on nothing warns of it.
+
+Its size is kept as well if somebody has changed that with 'virsh setvcpus' or 'virsh setmem'. Without this the next
+start has the size of the record. Memory counts only where --max-memory gives it room to grow.`,
 		Example: `  berth vm accept web1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer, err := term.AskOnce(a, cmd, term.Client.AcceptDrift, &berthv1.AcceptDriftRequest{Vm: args[0], RequestId: term.RequestID()})

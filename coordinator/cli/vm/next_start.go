@@ -48,6 +48,8 @@ func nextStartRows(a *term.App, vm *berthv1.VM, refused string) (rows [][2]strin
 			cmp.Or(one.GetNow(), "(none)"))
 		if one.GetSetBy() != "" {
 			text += fmt.Sprintf("; set by %s %s", one.GetSetBy(), a.At(one.GetSetAt()))
+		} else {
+			text += fmt.Sprintf("; changed beside Berth: 'berth vm accept %s' keeps it", vm.GetName())
 		}
 		rows = append(rows, [2]string{title, text})
 	}

@@ -36,7 +36,7 @@ A VM is a guest that Berth places, starts and moves. Domains that others run on 
 
 func listCommand(a *term.App) *cobra.Command {
 	list := &term.Lister[*berthv1.VM]{
-		What: "VM", Empty: "no VMs: 'berth vm start --help' shows how to make one", Ask: term.AskVMs,
+		What: "VM", Empty: "no VMs: 'berth vm start --help' shows how to make one", Ask: term.AskVMs, Last: term.LastVMs,
 		Name: func(vm *berthv1.VM) string { return "vm/" + vm.GetName() },
 		State: func(vm *berthv1.VM) string {
 			memory, vcpus, _ := listedSize(vm)
@@ -46,7 +46,9 @@ func listCommand(a *term.App) *cobra.Command {
 	}
 	cmd := list.Command(a, &cobra.Command{
 		Use: "list", Short: "List VMs",
-		Long: `List VMs. What stands on the line has to hold together; of several values of one flag, one has to.`,
+		Long: `List VMs. What stands on the line has to hold together; of several values of one flag, one has to.
+
+Without a leader the list is what one coordinator last knew, and says as of when. The exit code is 5 then.`,
 		Example: `  berth vm list
   berth vm list --node node1 -o wide
   berth vm list --customer acme --state running,paused --sort memory

@@ -18,7 +18,8 @@ import (
 const about = `The picture has a line for each day and a column for each hour, in UTC. A figure is the 95th percentile of its hour: for
 57 of 60 minutes it was not more. It is off by 2.5% at most. The agents measure it and keep it. An hour of which less
 than 45 minutes were measured is not known. Of the same hour of two weeks the later one counts, and what is older than
-five weeks is dropped.
+five weeks is dropped. --last hour shows the last hour instead, minute by minute, as averages; --last day the last 24
+hours one after the other.
 
 `
 
@@ -38,6 +39,7 @@ func VMCommand(a *term.App) *cobra.Command {
 		Long: "Show what a VM uses at which hour of the week.\n" + about + ofVM,
 		Example: `  berth vm profile web1
   berth vm profile web1 -o wide
+  berth vm profile web1 --last hour
   berth vm profile web1 -o json`,
 		ValidArgsFunction: term.CompleteFirst(a.VMNames()),
 	}, func(name string) *berthv1.ProfileRequest { return &berthv1.ProfileRequest{Vm: name} })
@@ -49,13 +51,20 @@ func NodeCommand(a *term.App) *cobra.Command {
 		Use: "profile NAME", Short: "Show what a node uses at which hour of the week", Args: term.Arguments(1, "NAME"),
 		Long: "Show what a node uses at which hour of the week.\n" + about + ofNode,
 		Example: `  berth node profile node1
+  berth node profile node1 --last day
   berth node profile node1 -o json`,
 		ValidArgsFunction: term.CompleteFirst(a.NodeNames()),
 	}, func(name string) *berthv1.ProfileRequest { return &berthv1.ProfileRequest{Node: name} })
 }
 
 func command(a *term.App, cmd *cobra.Command, request func(name string) *berthv1.ProfileRequest) *cobra.Command {
+	last := ""
+	cmd.Flags().StringVar(&last, "last", "", "show the last `SPAN` and not the week: hour or day")
+	term.Complete(cmd, "last", cobra.FixedCompletions([]string{"hour", "day"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if last != "" && last != "hour" && last != "day" {
+			return term.Usagef(cmd, "--last %s: want hour or day", last)
+		}
 		answer, err := term.AskOnce(a, cmd, term.Client.Profile, request(args[0]))
 		if err != nil {
 			return err
@@ -63,23 +72,32 @@ func command(a *term.App, cmd *cobra.Command, request func(name string) *berthv1
 		for _, warning := range answer.GetWarnings() {
 			a.Note(cmd, "warning: "+warning)
 		}
-		a.NoteIfEmpty(cmd, len(answer.GetHours()), "no hour is known yet: the first one is, once an agent of this release has measured it from "+
-			"its beginning to its end")
+		if last == "hour" {
+			a.NoteIfEmpty(cmd, len(answer.GetMinutes()), "no minute is known yet: one is, once an agent of this release has measured it")
+		} else {
+			a.NoteIfEmpty(cmd, len(answer.GetHours()), "no hour is known yet: the first one is, once an agent of this release has measured it "+
+				"from its beginning to its end")
+		}
 		subject := cmp.Or(answer.GetVm(), answer.GetNode())
 		noun := "vm/"
 		if answer.GetNode() != "" {
 			noun = "node/"
 		}
 		return a.Print(cmd, term.Result{Message: answer, Names: []string{noun + subject}, Text: func(p *term.Page, wide bool) {
-			if wide {
+			switch {
+			case last != "":
+				lines(a, p, noun+subject, answer, last == "hour", wide)
+			case wide:
 				table(p, answer)
-				return
+			default:
+				pictures(a, p, noun+subject, answer)
 			}
-			pictures(a, p, noun+subject, answer)
 		}})
 	}
 	return cmd
 }
+
+func beganAt(hour *berthv1.ProfileHour) time.Time { return hour.GetBeganAt().AsTime() }
 
 // figure is one of those that a profile has.
 type figure struct {
@@ -141,20 +159,13 @@ func pictures(a *term.App, p *term.Page, subject string, answer *berthv1.Profile
 	}
 	drawn := marksOf(a.Env)
 	for _, one := range figures(answer) {
-		var known week.Figures
-		var began [week.Hours]time.Time
-		for _, hour := range hours {
-			_, at := week.Of(hour.GetBeganAt().AsTime())
-			known[at], began[at] = one.of(hour), hour.GetBeganAt().AsTime()
-		}
-		picture := week.Draw(&known)
+		picture := week.Show(hours, beganAt, one.of)
 		p.Blank()
 		if picture.Known == 0 {
 			p.Line("%s: not known", one.name)
 			continue
 		}
-		p.Line("%s: the most is %s, on %s (%s)", one.name, one.text(picture.Most), week.Name(picture.At),
-			began[picture.At].UTC().Format(time.DateOnly))
+		p.Line("%s: the most is %s, on %s", one.name, one.text(picture.Most), picture.When())
 		p.Line("      00    06    12    18")
 		for day, name := range week.Days {
 			var line strings.Builder
@@ -167,7 +178,7 @@ func pictures(a *term.App, p *term.Page, subject string, answer *berthv1.Profile
 			}
 			p.Line("%s", strings.TrimRight("  "+name+" "+line.String(), " "))
 		}
-		p.Line("%s", legend(&picture, one, drawn))
+		p.Line("%s", legend(&picture.Picture, one, drawn))
 	}
 }
 

@@ -84,6 +84,14 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 			t.Errorf("%q is not said:\n%s", want, said.Out)
 		}
 	}
+	for last, want := range map[string]string{
+		"hour": "node/node1: 0 of 60 minutes of the last hour are known", "day": "node/node1: 0 of 24 hours of the last day are known",
+	} {
+		said := w.Run("node", "profile", "node1", "--last", last)
+		if !strings.HasPrefix(said.Out, want) || !strings.Contains(said.Out, "CPU: not known") {
+			t.Errorf("%s: %q, want %q", last, said.Out, want)
+		}
+	}
 	if said := w.Run("vm", "profile"); said.Exit != term.WrongUsage {
 		t.Errorf("without a name: exit %d", said.Exit)
 	}

@@ -1,14 +1,39 @@
 // Keeps a page as the cluster is by now. Without it everything works: pages that move are then read again by themselves.
 const shown = document.getElementById("shown");
 const told = document.getElementById("told");
-for (const form of document.querySelectorAll("form[data-scripted]")) form.hidden = false;
+for (const one of document.querySelectorAll("[data-scripted]")) one.hidden = false;
+document.addEventListener("keydown", pressed);
 if (shown?.dataset.live !== undefined) follow();
+
+const screens = new Map(Object.entries({ m: "/", n: "/", v: "/vms", o: "/moves", r: "/groups", p: "/plans", c: "/capacity", e: "/events" }));
+
+let going = false; // g was the last key
+
+// pressed does what keys are for, where nobody is typing.
+function pressed(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest?.("input, select, textarea")) return;
+  const to = going ? screens.get(event.key) : undefined;
+  going = event.key === "g";
+  if (to) location.assign(to);
+  else if (event.key === "/") document.querySelector("input[type=search]")?.focus();
+  else if (event.key === "?") {
+    const help = document.getElementById("keys");
+    if (!help) return;
+    help.open = true;
+    help.querySelector("summary").focus();
+  } else return;
+  event.preventDefault();
+}
+
+let lines = []; // of the content, each with its end
 
 function follow() {
   const source = new EventSource("/live" + location.pathname + location.search);
   source.addEventListener("message", ({ data }) => {
-    const { content, at, trouble } = JSON.parse(data);
-    if (content !== undefined) show(content);
+    const { content, patch, at, trouble } = JSON.parse(data);
+    if (content !== undefined) lines = linesOf(content);
+    if (patch !== undefined) lines = patched(lines, patch);
+    if (content !== undefined || patch !== undefined) show(lines.join(""));
     if (at !== undefined) document.getElementById("at").textContent = at;
     told.textContent = trouble ? `It could not be read again: ${trouble}` : "";
   });
@@ -21,6 +46,20 @@ function follow() {
     // What was refused is not asked for again by the browser. What could not be reached is.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 15000);
   });
+}
+
+const linesOf = (text) => text.split(/(?<=\n)/);
+
+// patched are the lines after changes: each says from which old line on how many go, and which come instead.
+function patched(old, changes) {
+  const fresh = [];
+  let from = 0;
+  for (const { at, drop = 0, lines: instead = "" } of changes) {
+    for (; from < at; from++) fresh.push(old[from]);
+    if (instead) for (const line of linesOf(instead)) fresh.push(line);
+    from = at + drop;
+  }
+  return fresh.concat(old.slice(from));
 }
 
 // show makes the page what its new content says, and touches only what differs: what is unfolded, typed or chosen stays.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"berth/coordinator/control/lead"
@@ -21,6 +20,8 @@ type Fencer struct {
 	evidence.Proofs
 	witnesses
 	identities
+	attention
+	dues
 
 	powers powers
 	newID  func() string
@@ -43,6 +44,7 @@ func NewFencer(at time.Time, newID func() string) *Fencer {
 		newID: newID, since: at, asking: map[string]bool{}, rests: map[string]time.Time{}, leases: map[string]time.Time{},
 		heard: map[string]time.Time{}, fell: map[string]time.Time{}, disarmed: map[string]bool{}, came: map[string]arrival{},
 		Proofs: evidence.Proofs{}, held: map[string]evidence.FenceVerdict{}, witnesses: witnesses{}, identities: identities{}, powers: powers{},
+		attention: newAttention(), dues: newDues(),
 	}
 }
 
@@ -63,9 +65,12 @@ func (f *Fencer) Came(vm *model.VM, at time.Time) {
 // Leased takes note that a node gets a lease now, or is told that it needs none any more.
 func (f *Fencer) Leased(node string, leased bool, at time.Time) {
 	if leased {
+		if f.leases[node].IsZero() {
+			f.fresh[node] = true
+		}
 		f.leases[node] = at
 	} else {
-		f.disarmed[node] = true
+		f.disarmed[node], f.fresh[node] = true, true
 		delete(f.leases, node)
 	}
 }
@@ -74,45 +79,6 @@ func (f *Fencer) Leased(node string, leased bool, at time.Time) {
 func (f *Fencer) Held(node string) (evidence.FenceVerdict, bool) {
 	verdict, held := f.held[node]
 	return verdict, held
-}
-
-// Silences are all nodes as fencing looks at them.
-func (f *Fencer) Silences(p evidence.Moment) []evidence.Silence {
-	waits := map[string]int{}
-	for _, op := range p.LiveOperations() {
-		if vm, _ := p.VM(op.VM); vm.Guarded() && op.Result != operation.Parked {
-			waits[op.Source]++
-			if op.Target != op.Source {
-				waits[op.Target]++
-			}
-		}
-	}
-	awaited := f.awaited(p)
-	after := map[string]time.Duration{}
-	sickAfter := map[string]time.Duration{}
-	pods := map[string]string{}
-	for _, record := range p.Clusters() {
-		set := model.SettingsOf(&record)
-		after[record.Name], sickAfter[record.Name] = set.FenceAfter, set.FenceSickAfter
-		if pod, known := p.Resource(record.Links[string(model.KindPod)]); known {
-			pods[record.Name] = "pod " + pod.Name
-		}
-	}
-	var nodes []evidence.Silence
-	for node := range p.SharedNodes() {
-		one := f.silence(p, *node, p.Facts(node.ID))
-		one.After, one.Waiting, one.Missing = model.DefaultFenceAfter, waits[node.ID], awaited[node.ID]
-		one.Domain, one.OffFor = cmp.Or(node.Rack(), pods[node.ClusterName()]), p.At.Sub(f.provenAt(node.ID))
-		if set, known := after[node.ClusterName()]; known {
-			one.After = set
-		}
-		one.SickAfter = sickAfter[node.ClusterName()]
-		if one.Liveness == model.Unreachable || one.Liveness == model.Degraded {
-			one.HA = evidence.HighlyAvailable(p.VMsOn(node.ID))
-		}
-		nodes = append(nodes, one)
-	}
-	return nodes
 }
 
 // Struck is the name of the node that the device of another one has perhaps switched off in its place; empty: none is, or it was
@@ -133,8 +99,8 @@ func (f *Fencer) provenAt(node string) time.Time {
 func (f *Fencer) awaited(p evidence.Moment) map[string][]string {
 	awaited := map[string][]string{}
 	var survey *evidence.Survey
-	for _, vm := range p.VMsMarked(model.MarkGuarded) {
-		if vm.Operation != "" || vm.Whereabouts.Missing.IsZero() {
+	for _, vm := range p.VMsMarked(model.MarkMissing) {
+		if vm.Operation != "" {
 			continue
 		}
 		if survey == nil {
@@ -186,29 +152,6 @@ func (f *Fencer) silence(p evidence.Moment, node model.Node, facts model.NodeFac
 func (f *Fencer) Unprovable(p evidence.Moment, node model.Node) (why, next string) {
 	one := f.silence(p, node, p.Facts(node.ID))
 	return one.Unprovable()
-}
-
-// Look says what follows from the nodes' silence: of FenceAsk and FenceProven something is to be done. News are those that
-// nothing happens to until somebody does something, and of which that was not said before.
-func (f *Fencer) Look(p evidence.Moment) (verdicts, news []evidence.FenceVerdict) {
-	verdicts = evidence.Fencing(p.At.Sub(f.since), f.Silences(p))
-	if pause, paused := p.Paused(); paused {
-		for i := range verdicts {
-			verdicts[i].Act, verdicts[i].Why, verdicts[i].Next = evidence.FenceHeld, pause.Why(), model.HAResume
-		}
-	}
-	before := f.held
-	f.held = map[string]evidence.FenceVerdict{}
-	for _, verdict := range verdicts {
-		if verdict.Act == evidence.FenceAsk || verdict.Act == evidence.FenceProven {
-			continue
-		}
-		f.held[verdict.Node] = verdict
-		if verdict.Act == evidence.FenceHeld && before[verdict.Node].Why != verdict.Why {
-			news = append(news, verdict)
-		}
-	}
-	return verdicts, news
 }
 
 // News is what the history tells of a node that is not fenced, though VMs wait for it.
@@ -328,8 +271,9 @@ const released = 64
 func (f *Fencer) Release(p evidence.Moment) []state.Command {
 	var commands []state.Command
 	var survey *evidence.Survey
-	for node := range p.SharedNodes() {
-		if !f.Off(p, node) {
+	for _, id := range attended(f.ill) {
+		node := p.SharedNode(id)
+		if node == nil || !f.Off(p, node) {
 			continue
 		}
 		vms := slices.DeleteFunc(p.VMsOn(node.ID), func(vm model.VM) bool { return vm.Operation != "" })
@@ -378,8 +322,12 @@ func (f *Fencer) lose(p evidence.Moment, vm *model.VM, node *model.Node) {
 	if at.IsZero() {
 		at = p.At
 	}
-	for _, other := range p.Nodes() {
-		apart := f.fellAt(p, &other).Sub(at)
+	for _, id := range attended(f.ill, f.fresh, f.unsettled) { // any other answers as it did
+		other := p.SharedNode(id)
+		if other == nil {
+			continue
+		}
+		apart := f.fellAt(p, other).Sub(at)
 		if other.ID != node.ID && apart < atOnce && apart > -atOnce {
 			return
 		}
@@ -433,20 +381,23 @@ type Notice struct {
 
 // Notice says what is to be written down of nodes that are heard: their boots, and whether their watchdogs are armed. A node
 // that was proven to be off counts again when it has booted anew; what was tried and came to nothing is forgotten when it is
-// heard.
+// heard. It looks at the nodes of which Take was told since, and at those of which it knows that time may tell something.
 func (f *Fencer) Notice(p evidence.Moment) []Notice {
 	var all []Notice
-	records, leveled := p.Records.(interface{ FeatureLevel() uint32 })
-	machines := !leveled || records.FeatureLevel() >= state.MachineLevel // what members would not keep is not noticed again and again
-	guarded := sync.OnceValue(p.Guarded)                                 // it looks at all VMs: only where watchdogs are
-	for node := range p.SharedNodes() {
+	machines := levelOf(p) >= state.MachineLevel // what members would not keep is not noticed again and again
+	guards, unsettled := p.Guards(), map[string]bool{}
+	for _, id := range attended(f.ill, f.fresh, f.unsettled) {
+		node := p.SharedNode(id)
+		if node == nil {
+			continue
+		}
 		facts := p.Facts(node.ID)
 		if !facts.HeardAt.IsZero() && facts.Watchdog == 0 {
 			delete(f.disarmed, node.ID)
 		}
 		silence := f.silence(p, *node, facts)
 		watched := node.Watchdog > 0 || node.Fence.Method == model.FenceWatchdog
-		silence.Guarded = watched && guarded()[node.ID] && !f.disarmed[node.ID]
+		silence.Guarded = watched && guards(node.ID) && !f.disarmed[node.ID]
 		after, event := noticedNode(&silence, facts, machines)
 		if facts.Boot == node.Boot {
 			f.heard[node.ID] = facts.HeardAt
@@ -456,6 +407,7 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 		if unnoticed(&after, node) {
 			continue
 		}
+		unsettled[id] = true
 		gone := f.lostByBoot(p, node, &after)
 		if len(all) == 0 || len(all[len(all)-1].Command.Nodes) == noticed || len(all[len(all)-1].Command.VMs)+len(gone) > released {
 			all = append(all, Notice{Command: state.Command{Key: f.newID(), Kind: "notice nodes", Caller: lead.Berth, At: p.At}})
@@ -475,6 +427,7 @@ func (f *Fencer) Notice(p evidence.Moment) []Notice {
 			one.Command.VMs = append(one.Command.VMs, vm)
 		}
 	}
+	f.fresh, f.unsettled = map[string]bool{}, unsettled
 	return all
 }
 

@@ -39,18 +39,26 @@ func (all identities) Checking(node string) bool { return all[node].asking }
 // Begin tells that a node's device is to be asked which machine it switches: nobody does, and what it said last is of another device
 // or machine, or older than that.
 func (all identities) Begin(node *model.Node, older time.Duration, at time.Time) bool {
-	is, known := all[node.ID]
-	same := known && is.device.Equal(node.Fence) && is.hardware == node.Hardware
-	if node.Fence.Method != model.FenceCommand || known && is.asking || same && at.Sub(is.at) < older {
+	if node.Fence.Method != model.FenceCommand || all.Checking(node.ID) || all.nextCheck(node, older).After(at) {
 		return false
 	}
+	is := all[node.ID]
 	is.asking = true
 	all[node.ID] = is
 	return true
 }
 
-// Identified takes in what a node's devices say. One that does not answer now is believed to switch what it switched before.
-func (all identities) Identified(node *model.Node, said model.FenceIdentities, at time.Time) {
+// nextCheck is when a node's device is to be asked, if its answer is to be no older than that.
+func (all identities) nextCheck(node *model.Node, older time.Duration) time.Time {
+	is, known := all[node.ID]
+	if !known || !is.device.Equal(node.Fence) || is.hardware != node.Hardware {
+		return time.Time{}
+	}
+	return is.at.Add(older)
+}
+
+// identified takes in what a node's devices say. One that does not answer now is believed to switch what it switched before.
+func (all identities) identified(node *model.Node, said model.FenceIdentities, at time.Time) {
 	before := all.Identity(node)
 	for i := range said {
 		if said[i].Machine == "" && i < len(before) && before[i].Machine != "" {

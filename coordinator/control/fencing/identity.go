@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
-	"berth/coordinator/state"
 )
 
 // checkDevices asks the devices which machines they switch, where it is time.
-func (c *Fencing) checkDevices(ctx context.Context, snapshot *state.Snapshot) {
-	for node := range snapshot.SharedNodes() {
-		if node.Fence.Method == model.FenceCommand {
-			c.check(ctx, *node, identityEvery)
-		}
+func (c *Fencing) checkDevices(ctx context.Context, moment evidence.Moment) {
+	var nodes []model.Node
+	c.with(func(f *Fencer) { nodes = f.Checks(moment) })
+	for i := range nodes {
+		c.check(ctx, nodes[i], identityEvery)
 	}
 }
 

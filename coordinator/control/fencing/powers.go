@@ -2,7 +2,6 @@ package fencing
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"berth/coordinator/model"
@@ -27,23 +26,12 @@ type power struct {
 // powers are what the devices have answered, by node ID.
 type powers map[string]power
 
-// due is the node whose devices are to be asked next.
-func (all powers) due(nodes iter.Seq[*model.Node], at time.Time) (next model.Node, due bool) {
-	var oldest time.Time
-	for node := range nodes {
-		if node.Fence.Method != model.FenceCommand || node.Fenced() {
-			continue
-		}
-		last := all.of(node)
-		every := powerEvery
-		if last.why != "" {
-			every = powerAgain
-		}
-		if (last.at.IsZero() || at.Sub(last.at) >= every) && (!due || last.at.Before(oldest)) {
-			next, due, oldest = *node, true, last.at
-		}
+// every is how long after that they are asked again.
+func (p *power) every() time.Duration {
+	if p.why != "" {
+		return powerAgain
 	}
-	return next, due
+	return powerEvery
 }
 
 // of is what the devices that a node has now have answered; the zero value: they were not asked yet.

@@ -17,21 +17,31 @@ func (c *Fencing) Watch(ctx context.Context) {
 	ticker := time.NewTicker(fenceEvery)
 	defer ticker.Stop()
 	defer c.work.Wait()
+	touched := c.Inventory.NodesTouched()
+	take := func() (*state.Snapshot, evidence.Moment) {
+		snapshot := c.Store.Snapshot()
+		moment := c.Moment(snapshot)
+		some := touched(snapshot, moment.At)
+		c.with(func(f *Fencer) { f.Take(moment, some) })
+		return snapshot, moment
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		snapshot := c.Store.Snapshot()
-		c.notice(ctx, c.Moment(snapshot))
-		c.checkDevices(ctx, snapshot)
-		c.tryDevice(ctx, snapshot)
+		snapshot, moment := take()
+		c.notice(ctx, moment)
+		c.checkDevices(ctx, moment)
+		c.tryDevice(ctx, moment)
 		if lead.Quarantined(snapshot) != nil {
 			continue
 		}
-		c.lookAtSilence(ctx, c.Moment(c.Store.Snapshot()))
-		c.release(ctx, c.Moment(c.Store.Snapshot()))
+		_, moment = take()
+		c.lookAtSilence(ctx, moment)
+		_, moment = take()
+		c.release(ctx, moment)
 	}
 }
 

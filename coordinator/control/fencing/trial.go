@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"berth/coordinator/control/lead"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
-	"berth/coordinator/state"
 )
 
 // tryDevice asks the devices of the node whose turn it is, unless others are being asked, or a node is being fenced.
-func (c *Fencing) tryDevice(ctx context.Context, snapshot *state.Snapshot) {
+func (c *Fencing) tryDevice(ctx context.Context, moment evidence.Moment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.trial != nil || len(c.calls) > 0 {
 		return
 	}
-	node, due := c.fencer.powers.due(snapshot.SharedNodes(), c.Now())
+	node, due := c.fencer.Trial(moment)
 	if !due {
 		return
 	}
@@ -36,7 +36,7 @@ func (c *Fencing) tryDevice(ctx context.Context, snapshot *state.Snapshot) {
 		defer c.mu.Unlock()
 		c.trial = nil
 		if limited.Err() == nil {
-			c.fencer.powers.tried(&node, why, c.Now())
+			c.fencer.Tried(&node, why, c.Now())
 		}
 	})
 }

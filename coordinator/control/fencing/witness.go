@@ -1,7 +1,6 @@
 package fencing
 
 import (
-	"slices"
 	"time"
 
 	"berth/coordinator/evidence"
@@ -25,7 +24,7 @@ type witnesses map[string][]witness
 // Witness takes note of who answers when a node's device is about to be called.
 func (all witnesses) Witness(p evidence.Moment, asked string) {
 	var answering []witness
-	for _, node := range p.Nodes() {
+	for node := range p.SharedNodes() {
 		facts := p.Facts(node.ID)
 		if !facts.HeardAt.IsZero() && facts.Liveness.Answers() && node.ID != asked {
 			answering = append(answering, witness{node: node.ID, boot: facts.Boot})
@@ -58,10 +57,13 @@ func (all witnesses) Doubt(p evidence.Moment, node *model.Node, said time.Time) 
 
 // late are the nodes that were not heard when a node's device was asked, and were heard before it answered.
 func (all witnesses) late(p evidence.Moment, asked *model.Node, said time.Time) (late []witness) {
-	for _, node := range p.Nodes() {
+	known := map[string]bool{}
+	for _, w := range all[asked.ID] {
+		known[w.node] = true
+	}
+	for node := range p.SharedNodes() {
 		facts := p.Facts(node.ID)
-		known := slices.ContainsFunc(all[asked.ID], func(w witness) bool { return w.node == node.ID })
-		if !known && node.ID != asked.ID && facts.HeardAt.After(asked.Fencing.AskedAt) && !facts.HeardAt.After(said) {
+		if !known[node.ID] && node.ID != asked.ID && facts.HeardAt.After(asked.Fencing.AskedAt) && !facts.HeardAt.After(said) {
 			late = append(late, witness{node: node.ID, boot: facts.Boot})
 		}
 	}

@@ -123,6 +123,7 @@ type TaskDone struct {
 	Devices   []model.Device // of Devices, with their elements
 	Frozen    bool           // of Frozen; false also where that cannot be told
 	Profile   []profile.Hour // of Profile; it does not say which node has told it
+	Minutes   []profile.Hour // likewise, of the last hour
 	Reached   string         // of Reach: the address that answers; empty: none does
 }
 
@@ -142,6 +143,10 @@ type Inventory interface {
 	Facts(node string, now time.Time) model.NodeFacts
 	// Settled tells whether every node has reported to this leader, or has had the time to.
 	Settled(snapshot *state.Snapshot, now time.Time) bool
+	// NodesTouched and VMsTouched begin to follow what changes, for one loop: each call of what they return tells what may be another
+	// than at the call before.
+	NodesTouched() func(snapshot *state.Snapshot, now time.Time) evidence.Touched
+	VMsTouched() func(snapshot *state.Snapshot, now time.Time) evidence.Touched
 	// Shown are the IDs of the nodes that show a domain of a UUID which holds memory, ascending. What a migration has paused
 	// does not count.
 	Shown(uuid string) []string

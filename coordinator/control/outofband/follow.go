@@ -25,6 +25,7 @@ func (w *Watch) Follow(ctx context.Context) {
 	ticker := time.NewTicker(Every)
 	defer ticker.Stop()
 	var follower evidence.Follower
+	touched := w.Inventory.VMsTouched()
 	beside := errands{leader: w.Leader}
 	defer beside.work.Wait()
 	for {
@@ -41,11 +42,12 @@ func (w *Watch) Follow(ctx context.Context) {
 		survey := w.fencing.Survey(snapshot)
 		w.discard(ctx, survey.Moment, &beside)
 		w.removeCopies(ctx, survey.Moment, &beside)
+		seen, found := follower.Look(survey, touched(snapshot, survey.At))
 		if snapshot.FeatureLevel() >= state.WhereaboutsLevel {
-			w.keepSeen(ctx, survey)
+			w.keepSeen(ctx, seen)
 		}
-		for _, found := range follower.Look(survey) {
-			w.settle(ctx, found.VM, found.Finding, &beside)
+		for _, one := range found {
+			w.settle(ctx, one.VM, one.Finding, &beside)
 		}
 	}
 }
@@ -54,8 +56,8 @@ func (w *Watch) Follow(ctx context.Context) {
 const seenAtOnce = 64
 
 // keepSeen writes down under which boots of their hosts VMs are seen.
-func (w *Watch) keepSeen(ctx context.Context, survey *evidence.Survey) {
-	seen := slices.DeleteFunc(survey.Seen(), func(vm model.VM) bool { return !w.Spend(vm.Holder) })
+func (w *Watch) keepSeen(ctx context.Context, seen []model.VM) {
+	seen = slices.DeleteFunc(seen, func(vm model.VM) bool { return !w.Spend(vm.Holder) })
 	for some := range slices.Chunk(seen, seenAtOnce) {
 		command := state.Command{Key: w.NewID(), Kind: "see vms", Caller: lead.Berth, At: w.Now(), VMs: some}
 		for i := range some {

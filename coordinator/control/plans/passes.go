@@ -61,7 +61,7 @@ func (p *Plans) pass(ctx context.Context, clusterName string) {
 	}
 	passed := p.look(fleet, snapshot)
 	p.remember(clusterName, LastPass{At: at, Idle: passed.Idle, Unrepaired: passed.Unrepaired})
-	p.mark(ctx, &passed, at)
+	p.mark(ctx, passed.Marks, passed.Both, at)
 	for i := range passed.Observed {
 		command := p.foundCommand(&passed.Observed[i], "observe plan")
 		command.Events[0].Kind = "plan.observed"
@@ -109,10 +109,9 @@ func (p *Plans) look(fleet *balance.Fleet, snapshot *state.Snapshot) moving.Pass
 }
 
 // mark writes down which groups are broken since when, and which of them hold again.
-func (p *Plans) mark(ctx context.Context, passed *moving.Passed, at time.Time) {
-	marks := passed.Marks
+func (p *Plans) mark(ctx context.Context, marks []moving.Mark, both []moving.Told, at time.Time) (stored bool) {
 	if len(marks) == 0 {
-		return
+		return true
 	}
 	command := state.Command{Key: p.NewID(), Kind: "mark groups", Caller: moving.Berth, At: at}
 	for i := range marks {
@@ -129,12 +128,12 @@ func (p *Plans) mark(ctx context.Context, passed *moving.Passed, at time.Time) {
 		})
 		command.Resources, command.Events = append(command.Resources, one.Record), append(command.Events, event)
 	}
-	for _, one := range passed.Both {
+	for _, one := range both {
 		command.Events = append(command.Events, model.Event{
 			At: at, Kind: "vm.two-repairs", Subject: "vm/" + one.Name, Caller: moving.Berth, Message: one.Why,
 		})
 	}
-	p.Try(ctx, command)
+	return p.Try(ctx, command)
 }
 
 // foundCommand writes what a pass has found out about a plan.

@@ -18,8 +18,9 @@ type Profiles struct{ *lead.Leader }
 // New makes a Profiles.
 func New(leader *lead.Leader) *Profiles { return &Profiles{Leader: leader} }
 
-// Week is what nodes tell of the week of a VM, or without one of themselves. Silent says of each node that did not tell why.
-func (p *Profiles) Week(ctx context.Context, nodes []string, vm string) (hours []profile.Hour, silent []string) {
+// Week is what nodes tell of the week and the last hour of a VM, or without one of themselves. Silent says of each node that did not tell
+// why.
+func (p *Profiles) Week(ctx context.Context, nodes []string, vm string) (told profile.Told, silent []string) {
 	limited, cancel := context.WithTimeout(ctx, lead.AskLimit)
 	defer cancel()
 	var (
@@ -43,11 +44,15 @@ func (p *Profiles) Week(ctx context.Context, nodes []string, vm string) (hours [
 			}
 			for _, hour := range done.Profile {
 				hour.Node = name
-				hours = append(hours, hour)
+				told.Hours = append(told.Hours, hour)
+			}
+			for _, minute := range done.Minutes {
+				minute.Node = name
+				told.Minutes = append(told.Minutes, minute)
 			}
 		})
 	}
 	asking.Wait()
 	slices.Sort(silent)
-	return profile.Join(hours), silent
+	return profile.Told{Hours: profile.Join(told.Hours), Minutes: profile.JoinMinutes(told.Minutes)}, silent
 }

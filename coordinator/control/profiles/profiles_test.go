@@ -26,7 +26,7 @@ type agents struct {
 
 func (a *agents) Perform(_ context.Context, node string, task lead.Task) (lead.TaskDone, error) {
 	hours, err := a.tell[node](task.Profile.VM)
-	return lead.TaskDone{Profile: hours}, err
+	return lead.TaskDone{Profile: hours, Minutes: hours}, err
 }
 
 // All nodes are asked, what they tell is joined, and who is silent is named. A node whose answer is a fault of Berth keeps none of
@@ -61,9 +61,17 @@ func TestAWeekIsWhatTheNodesTell(t *testing.T) {
 		},
 	}}))
 	said := func(nodes []string, vm string) string {
-		hours, silent := p.Week(t.Context(), nodes, vm)
+		told, silent := p.Week(t.Context(), nodes, vm)
 		var parts []string
-		for _, one := range hours {
+		for _, minute := range told.Minutes {
+			if minute.Node == "" {
+				t.Errorf("nobody has told %v", minute)
+			}
+		}
+		if len(told.Minutes) < len(told.Hours) {
+			t.Errorf("told were %d minutes and %d hours", len(told.Minutes), len(told.Hours))
+		}
+		for _, one := range told.Hours {
 			parts = append(parts, fmt.Sprintf("%s %s %g", one.Began.Format("01-02 15h"), one.Node, *one.CPU))
 		}
 		for _, why := range silent {

@@ -23,18 +23,18 @@ var cpuModel = Constraint{
 			switch hasModel(in, node) {
 			case view.HasIt:
 			case view.HasUnknown:
-				return rule.Refuse(unknown).AtAge(in.InventoryAge(node))
+				return in.AsTold(node, rule.Refuse(unknown))
 			default:
-				return rule.Refuse(noModel).AtAge(in.InventoryAge(node))
+				return in.AsTold(node, rule.Refuse(noModel))
 			}
 		}
 		if in.PassedCPU != "" && in.Columns.IDs[node] != in.Current {
 			switch hostCPU(in, node) {
 			case in.PassedCPU:
 			case "":
-				return rule.Refuse(unknown).AtAge(in.InventoryAge(node))
+				return in.AsTold(node, rule.Refuse(unknown))
 			default:
-				return rule.Refuse(otherCPU).AtAge(in.InventoryAge(node))
+				return in.AsTold(node, rule.Refuse(otherCPU))
 			}
 		}
 		return rule.Pass()

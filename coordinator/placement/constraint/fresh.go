@@ -28,7 +28,7 @@ var fresh = Constraint{
 		case known&view.KnowsInventory == 0:
 			return rule.Refuse(noInventory)
 		case known&view.KnowsDomains == 0:
-			return rule.Refuse(noDomains).AtAge(in.InventoryAge(node))
+			return in.AsTold(node, rule.Refuse(noDomains))
 		case !sampled:
 			return rule.Refuse(noTelemetry)
 		case age > in.Columns.OldestTelemetry():

@@ -21,7 +21,7 @@ var memoryPromised = Constraint{
 		if in.Columns.Known[node]&view.KnowsInventory == 0 {
 			return rule.Refuse(unknown)
 		}
-		return exceed(in.Columns.PromisedFree(node), needed(in, node)).AtAge(in.InventoryAge(node))
+		return in.AsTold(node, exceed(in.Columns.PromisedFree(node), needed(in, node)))
 	},
 	Say: func(in *rule.Input, node int, refusal rule.Verdict) string {
 		if refusal.Code == unknown {

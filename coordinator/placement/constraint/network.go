@@ -16,9 +16,9 @@ var network = Constraint{
 		for _, name := range in.Networks {
 			switch column := networkColumn(in, name); {
 			case column == nil || column.Has[node] == view.HasUnknown:
-				return rule.Refuse(unknown).AtAge(in.InventoryAge(node))
+				return in.AsTold(node, rule.Refuse(unknown))
 			case column.Has[node] != view.HasIt:
-				return rule.Refuse("no_network").AtAge(in.InventoryAge(node))
+				return in.AsTold(node, rule.Refuse("no_network"))
 			}
 		}
 		return rule.Pass()

@@ -23,9 +23,9 @@ var storage = Constraint{
 		}
 		_, short := in.Allot(node)
 		if short.Cause == "" {
-			return rule.Pass().AtAge(in.InventoryAge(node))
+			return in.AsTold(node, rule.Pass())
 		}
-		verdict := rule.Refuse(short.Cause).AtAge(in.InventoryAge(node))
+		verdict := in.AsTold(node, rule.Refuse(short.Cause))
 		switch short.Cause {
 		case rule.DiskShort, rule.DiskLarger, rule.DiskFull:
 			verdict.Needed, verdict.Available, verdict.Unit = float64(short.Needed), float64(short.Available), rule.Bytes

@@ -29,7 +29,7 @@ var vcpusPromised = Constraint{
 		if verdict.Passed = verdict.Needed <= verdict.Available || in.Restart; !verdict.Passed {
 			verdict.Code = "short"
 		}
-		return verdict.AtAge(in.InventoryAge(node))
+		return in.AsTold(node, verdict)
 	},
 	Say: func(in *rule.Input, node int, refusal rule.Verdict) string {
 		if refusal.Code == unknown {

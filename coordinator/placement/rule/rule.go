@@ -149,9 +149,12 @@ func (in *Input) TelemetryAge(node int) (time.Duration, bool) {
 	return max(time.Duration(in.Now-in.Columns.TelemetryAt.At(node)), 0), true
 }
 
-// InventoryAge is how old what a node has told of itself is.
-func (in *Input) InventoryAge(node int) time.Duration {
-	return max(time.Duration(in.Now-in.Columns.InventoryAt.At(node)), 0)
+// AsTold gives a verdict the age of what the node has told of itself. A node that has told nothing gives it none.
+func (in *Input) AsTold(node int, verdict Verdict) Verdict {
+	if in.Columns.Known[node]&view.KnowsInventory == 0 {
+		return verdict
+	}
+	return verdict.AtAge(time.Duration(in.Now - in.Columns.InventoryAt.At(node)))
 }
 
 // Name is what people call the node.

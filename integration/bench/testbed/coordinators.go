@@ -37,6 +37,7 @@ type Member struct {
 	Name    string
 	dir     string
 	Listen  listen
+	Metrics string // address of its figures for Prometheus
 	API     berthv1connect.BerthServiceClient
 	Process *Process // nil while it does not run
 }
@@ -68,17 +69,18 @@ func RaiseLimited(ctx context.Context, program, dir string, n int, limits map[st
 			err = errors.Join(fmt.Errorf("raise %d coordinators: %w", n, err), c.Close())
 		}
 	}()
-	addresses, err := FreeAddresses(4 * n)
+	addresses, err := FreeAddresses(5 * n)
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
 		m := &Member{
 			Name: fmt.Sprintf("coord%d", i+1), dir: filepath.Join(dir, fmt.Sprintf("coord%d", i+1)),
-			Listen: listen{API: addresses[4*i], Agent: addresses[4*i+1], Raft: addresses[4*i+2], Console: addresses[4*i+3]},
+			Listen:  listen{API: addresses[5*i], Agent: addresses[5*i+1], Raft: addresses[5*i+2], Console: addresses[5*i+3]},
+			Metrics: addresses[5*i+4],
 		}
 		if err := config.Write(m.config(), map[string]any{
-			"listen": m.Listen, "log_level": "info", "limits": limits,
+			"listen": m.Listen, "metrics": map[string]string{"listen": m.Metrics}, "log_level": "info", "limits": limits,
 		}, 0o644); err != nil {
 			return nil, err
 		}

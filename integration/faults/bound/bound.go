@@ -42,6 +42,7 @@ func Lay(site *machine.Site, machines []*machine.Machine, played *script.Script,
 	for i := range played.Local {
 		site.Local[script.UUIDOf(played.VMs-1-i)] = true
 	}
+	site.Sizes = played.Sizes
 	if site.Drifts = played.Drifts; len(played.Liars) == 0 && !played.Drifts {
 		return
 	}

@@ -44,3 +44,11 @@ func bind(snapshot *state.Snapshot, vm model.VM, node string, told *model.NodeFa
 	}
 	return vm
 }
+
+// AtHome is the record of a VM that has ended beside Berth and is started again: where its disks are on one machine, only there.
+func AtHome(vm model.VM) model.VM {
+	if vm.Home != "" {
+		vm.Holder = ""
+	}
+	return vm
+}

@@ -39,6 +39,9 @@ func Migrate(id string, vm *model.VM, sourceBoot string, node *model.Node, uri s
 	return op
 }
 
+// Sized has an operation hold as much on its node as the VM takes where it runs.
+func Sized(op *operation.Operation, size model.Size) { op.Memory, op.VCPUs = size.Memory, size.VCPUs }
+
 // Adopt takes a VM in, whose record has the new epoch already, where it runs.
 func Adopt(id string, vm *model.VM, node string, at time.Time) operation.Operation {
 	op := of(operation.Adopt, id, vm, at)

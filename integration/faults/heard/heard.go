@@ -37,3 +37,15 @@ func (n Nodes) Fell(node string, now, at time.Time, within time.Duration) bool {
 	near := func(heard time.Time) bool { return !heard.IsZero() && heard.Sub(at).Abs() <= within }
 	return near(n.Fallen[node]) || now.Sub(n.Last[node]) > model.SuspectAfter && near(n.Last[node])
 }
+
+// Facts are what a leader knows of a node where nobody reports what it shows: whether it has a session, and else since when it has none.
+func Facts(now time.Time, session bool, leads, lost time.Time) model.NodeFacts {
+	if session {
+		return model.NodeFacts{Liveness: model.Up, HeardAt: now}
+	}
+	facts := model.NodeFacts{Liveness: model.Unreachable, HeardAt: leads.Add(model.SessionGrace)}
+	if lost.After(facts.HeardAt) {
+		facts.HeardAt = lost
+	}
+	return facts
+}

@@ -6,6 +6,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/coordinator/model"
+	"berth/coordinator/state"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/script"
 )
@@ -13,8 +14,9 @@ import (
 // Killers are VMs that take their hosts down soon after they have got to run there. FAULTS.md, W14.
 type Killers struct {
 	Site *machine.Site
-	// Term is that of the leader, Fell tells whether a host other than one was heard last at a time, or so long before or after that, and
-	// Because says why guests end from now on, until the function is called that it returns.
+	// Records are what is stored, and Term is that of the leader. Fell tells whether a host other than one was heard last at a time, or so
+	// long before or after that, and Because says why guests end from now on, until the function is called that it returns.
+	Records func() *state.Snapshot
 	Term    func() uint64
 	Fell    func(but *machine.Machine, at time.Time, within time.Duration) bool
 	Because func(cause string) (over func())
@@ -62,7 +64,8 @@ func (k *Killers) Runs(d *machine.Domain) {
 		}
 		s.Draw(script.Killer)
 		if one.term != k.Term() { // a leader that has not seen an earlier loss does not count it
-			one.hosts = min(one.hosts, 1)
+			vm, _ := k.Records().VM(d.UUID)
+			one.hosts = min(one.hosts, 1, len(vm.Losses))
 		}
 		one.term = k.Term()
 		if one.hosts++; one.hosts > 2 {

@@ -11,11 +11,11 @@ func (h *Machine) MigrateByHand(uuid string, to *Machine) bool {
 	d := h.Domains[uuid]
 	if d == nil || len(d.volumes) > 0 || localFile(&d.Domain) != "" || d.State != hypervisor.Running || d.move != nil || to == h || !h.Up ||
 		h.Hung || to.Hung || !h.reaches(to) || to.Domains[uuid] != nil || len(d.Bindings) > 0 || h.Side != to.Side && d.wideFile() != "" ||
-		to.free() < d.MemoryBytes {
+		to.free() < d.memory() {
 		return false
 	}
 	h.Note("virsh migrate", h.ID, uuid, "to "+to.ID)
-	in := &Domain{Domain: d.Domain, At: to, xml: d.xml, guest: d.guest, version: -1, why: d.why}
+	in := &Domain{Domain: d.Domain, At: to, xml: d.xml, guest: d.guest, version: -1, why: d.why, Balloon: d.Balloon, SizedAt: h.Now}
 	in.move = &move{over: true, in: in} // for as long as it arrives
 	to.Domains[uuid] = in
 	to.Set(in, hypervisor.PausedMigration, "migration")
@@ -42,6 +42,7 @@ func (h *Machine) StartByHand(uuid string) bool {
 	}
 	h.Note("virsh start", h.ID, uuid, "")
 	d := h.launch(was.Domain, was.xml, nil)
+	d.asKept()
 	d.why, d.JobActive, d.Bindings = ByHand, false, []domxml.Binding{}
 	h.Set(d, hypervisor.Running, "booted")
 	return true

@@ -181,7 +181,7 @@ func (l *Libvirt) Start(ctx context.Context, xml string) error {
 			return fmt.Errorf("%w: %s", hypervisor.ErrExists, read.UUID)
 		case h.Now.Before(h.StorageFrom):
 			return fmt.Errorf("%w: default", hypervisor.ErrNoPool)
-		case h.free() < read.MemoryBytes || h.Chance(h.Mix.StartFails):
+		case h.free() < (&Domain{Domain: read, xml: xml}).wants() || h.Chance(h.Mix.StartFails):
 			return fmt.Errorf("%w: %d bytes", hypervisor.ErrNoMemory, read.MemoryBytes)
 		case h.lacks(volumes) != "":
 			return fmt.Errorf("%w: %s", hypervisor.ErrNoVolume, h.lacks(volumes))

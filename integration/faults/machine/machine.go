@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/coordinator/model"
 	"berth/shared/units"
 )
 
@@ -37,6 +38,7 @@ type Machine struct {
 	Domains   map[string]*Domain
 	left      map[string]*Domain // as they were when they were here last
 	saved     saved
+	kept      map[string]model.Size // by VM: what somebody has made of the size in the definition that is kept here
 	last      []*lastWords
 	completed map[string]hypervisor.Job
 	Agent     Agent  // nil: none has run yet
@@ -57,7 +59,7 @@ func (s *Site) NewMachine(id string, memory int64) *Machine {
 	h := &Machine{
 		Site: s, ID: id, Memory: memory, Hardware: "hardware of " + id, On: true, Up: true, moment: make(chan struct{}),
 		Domains: map[string]*Domain{}, left: map[string]*Domain{}, completed: map[string]hypervisor.Job{},
-		local: map[string]int{},
+		local: map[string]int{}, kept: map[string]model.Size{},
 	}
 	h.disk = &disk{at: h, buckets: map[string]map[string][]byte{}}
 	h.pool = &pool{of: h, volumes: map[string]*volume{}}
@@ -103,6 +105,8 @@ type Domain struct {
 	why     string // it was started, if Berth has not done that
 	volumes []string
 	BoundAt time.Time // when what binds it began; zero: nothing ever has
+	Balloon int64     // memory that its balloon leaves it, in bytes; 0: all
+	SizedAt time.Time // when somebody has changed its size last; zero: nobody has
 
 	Forgotten bool // by libvirt, which lists it no more; its process runs on
 
@@ -141,7 +145,7 @@ func (h *Machine) Capacity() units.Bytes { return units.Bytes(h.Memory) }
 func (h *Machine) free() int64 {
 	free := h.Memory
 	for _, d := range h.Domains {
-		free -= d.MemoryBytes
+		free -= d.memory()
 	}
 	return free
 }
@@ -248,6 +252,7 @@ func (h *Machine) remove(d *Domain, reason string) {
 // launch makes a domain that begins to run in a while.
 func (h *Machine) launch(read hypervisor.Domain, xml string, volumes []string) *Domain {
 	d := &Domain{Domain: read, At: h, xml: xml, volumes: volumes}
+	d.readSize()
 	d.guest = &guest{vm: d.UUID}
 	d.State, d.Reason = hypervisor.Starting, "booted"
 	h.Domains[d.UUID] = d

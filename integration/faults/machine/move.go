@@ -99,7 +99,7 @@ func (m *move) then(least, most time.Duration, at *Machine, step func()) {
 // prepare is row "prepare": the target takes the guest in.
 func (m *move) prepare() {
 	t, incoming := m.target, m.out.Domain
-	if _, clash := t.Domains[incoming.UUID]; clash || !m.source.reaches(t) || t.Hung || t.free() < incoming.MemoryBytes ||
+	if _, clash := t.Domains[incoming.UUID]; clash || !m.source.reaches(t) || t.Hung || t.free() < m.out.memory() ||
 		m.source.Chance(m.source.Mix.PrepareFails) {
 		m.rollBack(errMigration)
 		return
@@ -115,7 +115,7 @@ func (m *move) prepare() {
 		return
 	}
 	m.in = &Domain{Domain: read, At: t, xml: m.options.DomainXML, guest: m.out.guest, version: -1, move: m, volumes: volumes}
-	m.in.JobActive = true
+	m.in.JobActive, m.in.Balloon, m.in.VCPUs = true, m.out.Balloon, m.out.VCPUs
 	t.Domains[incoming.UUID] = m.in
 	t.Set(m.in, hypervisor.PausedMigration, "migration")
 	m.phase = performing

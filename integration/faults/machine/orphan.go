@@ -4,9 +4,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"berth/agent/hypervisor"
+	"berth/integration/faults/script"
 )
+
+// ForgetFor is somebody who restarts the libvirtd of the machine that runs a guest, which it forgets, and ends the guest's process after a
+// while, as the alarm asks for.
+func ForgetFor(machines []*Machine, uuid string, lasts time.Duration) {
+	for _, h := range machines {
+		if h.Forget(uuid) {
+			h.Draw(script.Orphan)
+			h.Later(h.Between(100*time.Millisecond, 5*time.Second), h.StartDaemon)
+			h.Later(lasts, func() { h.EndOrphan(uuid) })
+			return
+		}
+	}
+}
 
 // Forget restarts libvirtd in a way that it does not know a guest any more, whose process runs on. It reports false when the
 // machine does not run the guest, or a migration has a part of it.

@@ -29,7 +29,7 @@ func Keeps(h *Machine, uuid string) bool { return h.saved[uuid] != nil && h.Doma
 // ResumeByHand is somebody who starts a guest with virsh whose memory the machine keeps. It reports false when that cannot be.
 func ResumeByHand(h *Machine, uuid string) bool {
 	d := h.saved[uuid]
-	if !Keeps(h, uuid) || !h.On || !h.Up || h.Hung || h.Frozen || h.free() < d.MemoryBytes {
+	if !Keeps(h, uuid) || !h.On || !h.Up || h.Hung || h.Frozen || h.free() < d.memory() {
 		return false
 	}
 	delete(h.saved, uuid)

@@ -6,6 +6,7 @@ import (
 
 	"berth/agent/hypervisor"
 	"berth/agent/jobs"
+	"berth/integration/faults/script"
 	"berth/integration/faults/stage"
 )
 
@@ -23,6 +24,7 @@ type Site struct {
 	files       map[[2]string]int // by what is mounted, and file: the same of those in the pool that is declared as shared
 	Wide        bool              // there is such a pool
 	Drifts      bool              // people change what guests have, and agents tell it
+	Sizes       bool              // people change how large guests are, and agents tell it
 	changes     int               // so far
 	backing     map[string]string // of files in that pool: what each is a snapshot of
 	Local       map[string]bool   // VMs that have a file on their machine's own file system, by UUID
@@ -157,4 +159,19 @@ func (s *Site) forget() {
 		return
 	}
 	s.moves = slices.DeleteFunc(s.moves, func(m *move) bool { return m.over && (m.in == nil || m.in.move != m) })
+}
+
+// LoseBoth ends the agent and the libvirtd of a machine together. One of them is back after a while, the other one later.
+func LoseBoth(h *Machine, what script.Happening) {
+	if !h.On || h.Frozen || h.Agent == nil {
+		return
+	}
+	h.Draw(script.BothAway)
+	daemon, agent := what.For, what.For+h.Between(time.Second, 90*time.Second)
+	if what.Hard {
+		daemon, agent = agent, daemon
+	}
+	h.Agent.Kill(agent + time.Millisecond)
+	h.KillDaemon()
+	h.Later(daemon, h.StartDaemon)
 }

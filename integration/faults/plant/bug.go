@@ -67,6 +67,7 @@ const (
 	OneLiarBindsAll    Bug = "one node with another pool sets all nodes apart"
 	LocalMoves         Bug = "a VM with a file of its node goes elsewhere"
 	DriftUnfollowed    Bug = "nobody writes down what people have changed of a guest"
+	SizesUnheeded      Bug = "guests count for what their records say, however large they are"
 	LastRunUnheeded    Bug = "what a node tells of what a guest ran with is not heeded once that has ended"
 	EditsUnwritten     Bug = "a VM is started with its record, whatever it ran with last"
 	RestoredRuns       Bug = "after a restore a VM is restarted that people had stopped"
@@ -108,7 +109,7 @@ var FenceBugs = []Bug{
 	StampsKept,
 	PausedRuns, RestoredRuns, DiskUnasked,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
-	DriftUnfollowed, LastRunUnheeded, EditsUnwritten,
+	DriftUnfollowed, LastRunUnheeded, EditsUnwritten, SizesUnheeded,
 	BoundMoves, JobUnasked, WrongFile, OneLiarBindsAll, LocalMoves,
 }
 

@@ -69,6 +69,8 @@ var beyond = []struct {
 	{LyingPool, drawLyingPool},
 	{LocalFile, drawLocal},
 	{Drift, drawDrift},
+	{Sizes, drawSizes},
+	{BothAway, drawBothAway},
 }
 
 // Faults are the names of all of them, in the order in which they are counted and printed.

@@ -32,6 +32,7 @@ type Script struct {
 	Liars      []int               `json:"liars,omitempty"`      // hosts that have another storage under the name of a shared pool
 	OldFiles   bool                `json:"old_files,omitempty"`  // there are files of the same names there
 	Drifts     bool                `json:"drifts,omitempty"`     // people change with virsh what guests have
+	Sizes      bool                `json:"sizes,omitempty"`      // people change with virsh how large guests are
 	Local      int                 `json:"local,omitempty"`      // how many VMs have a file on their node's own file system, the last ones
 	Happenings []Happening         `json:"happenings"`           // in the order of time
 }

@@ -86,6 +86,23 @@ func Split(list string) (permissions []Permission, bad string) {
 	return permissions, ""
 }
 
+// Common is what two lists of permissions, as settings have them, have both.
+func Common(a, b string) string {
+	if a == b || b == All {
+		return a
+	}
+	if a == All {
+		return b
+	}
+	one, _ := Split(a)
+	other, _ := Split(b)
+	both := slices.DeleteFunc(one, func(p Permission) bool { return !slices.Contains(other, p) })
+	if len(both) == 0 {
+		return None
+	}
+	return Join(both)
+}
+
 // Join writes a list of permissions as settings have it, in the order of Permissions.
 func Join(permissions []Permission) string { return strings.Join(words(permissions), ",") }
 

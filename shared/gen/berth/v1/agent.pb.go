@@ -4675,6 +4675,7 @@ type TaskResult struct {
 	Devices        *Devices               `protobuf:"bytes,22,opt,name=devices,proto3" json:"devices,omitempty"`                                     // of devices
 	Frozen         bool                   `protobuf:"varint,23,opt,name=frozen,proto3" json:"frozen,omitempty"`                                      // of devices, if that was asked: they are. False also where no agent in the guest answers
 	Profile        []*ProfileHour         `protobuf:"bytes,24,rep,name=profile,proto3" json:"profile,omitempty"`                                     // of profile
+	Minutes        []*ProfileHour         `protobuf:"bytes,25,rep,name=minutes,proto3" json:"minutes,omitempty"`                                     // of profile: the last hour by minutes, each with averages; an agent of an earlier release tells none
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4789,6 +4790,13 @@ func (x *TaskResult) GetFrozen() bool {
 func (x *TaskResult) GetProfile() []*ProfileHour {
 	if x != nil {
 		return x.Profile
+	}
+	return nil
+}
+
+func (x *TaskResult) GetMinutes() []*ProfileHour {
+	if x != nil {
+		return x.Minutes
 	}
 	return nil
 }
@@ -5108,7 +5116,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x83\x03\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xb4\x03\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5124,7 +5132,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x06locked\x18\x15 \x01(\bR\x06locked\x12+\n" +
 	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\x12\x16\n" +
 	"\x06frozen\x18\x17 \x01(\bR\x06frozen\x12/\n" +
-	"\aprofile\x18\x18 \x03(\v2\x15.berth.v1.ProfileHourR\aprofile*\x80\a\n" +
+	"\aprofile\x18\x18 \x03(\v2\x15.berth.v1.ProfileHourR\aprofile\x12/\n" +
+	"\aminutes\x18\x19 \x03(\v2\x15.berth.v1.ProfileHourR\aminutes*\x80\a\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +
@@ -5348,19 +5357,20 @@ var file_berth_v1_agent_proto_depIdxs = []int32{
 	0,  // 79: berth.v1.TaskResult.code:type_name -> berth.v1.AgentErrorCode
 	69, // 80: berth.v1.TaskResult.devices:type_name -> berth.v1.Devices
 	70, // 81: berth.v1.TaskResult.profile:type_name -> berth.v1.ProfileHour
-	9,  // 82: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
-	7,  // 83: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
-	5,  // 84: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
-	3,  // 85: berth.v1.AgentService.Renew:input_type -> berth.v1.RenewRequest
-	18, // 86: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
-	8,  // 87: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
-	6,  // 88: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
-	4,  // 89: berth.v1.AgentService.Renew:output_type -> berth.v1.RenewResponse
-	86, // [86:90] is the sub-list for method output_type
-	82, // [82:86] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	70, // 82: berth.v1.TaskResult.minutes:type_name -> berth.v1.ProfileHour
+	9,  // 83: berth.v1.AgentService.Session:input_type -> berth.v1.SessionRequest
+	7,  // 84: berth.v1.AgentService.Tunnel:input_type -> berth.v1.TunnelRequest
+	5,  // 85: berth.v1.AgentService.CertifyHypervisor:input_type -> berth.v1.CertifyHypervisorRequest
+	3,  // 86: berth.v1.AgentService.Renew:input_type -> berth.v1.RenewRequest
+	18, // 87: berth.v1.AgentService.Session:output_type -> berth.v1.SessionResponse
+	8,  // 88: berth.v1.AgentService.Tunnel:output_type -> berth.v1.TunnelResponse
+	6,  // 89: berth.v1.AgentService.CertifyHypervisor:output_type -> berth.v1.CertifyHypervisorResponse
+	4,  // 90: berth.v1.AgentService.Renew:output_type -> berth.v1.RenewResponse
+	87, // [87:91] is the sub-list for method output_type
+	83, // [83:87] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	83, // [83:83] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_agent_proto_init() }

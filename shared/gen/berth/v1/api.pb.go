@@ -187,7 +187,9 @@ type StatusResponse struct {
 	Problems          []string               `protobuf:"bytes,13,rep,name=problems,proto3" json:"problems,omitempty"` // one line each, most urgent first
 	AnsweredBy        string                 `protobuf:"bytes,14,opt,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`
 	Stale             bool                   `protobuf:"varint,15,opt,name=stale,proto3" json:"stale,omitempty"`
-	HeardSeconds      *float64               `protobuf:"fixed64,16,opt,name=heard_seconds,json=heardSeconds,proto3,oneof" json:"heard_seconds,omitempty"`        // stale: how old nodes_up and vms_running are; absent: they are not known
+	VmsUntold         int32                  `protobuf:"varint,35,opt,name=vms_untold,json=vmsUntold,proto3" json:"vms_untold,omitempty"`                        // of how many that may run no node tells: theirs is silent, or has not told the leader yet
+	HeardSeconds      *float64               `protobuf:"fixed64,16,opt,name=heard_seconds,json=heardSeconds,proto3,oneof" json:"heard_seconds,omitempty"`        // stale: how old nodes_up is; absent: it is not known
+	LastKnown         *LastKnown             `protobuf:"bytes,17,opt,name=last_known,json=lastKnown,proto3" json:"last_known,omitempty"`                         // stale, of a member that does not lead: as of when it tells
 	HaPause           *HAPause               `protobuf:"bytes,30,opt,name=ha_pause,json=haPause,proto3" json:"ha_pause,omitempty"`                               // absent: high availability is at work
 	CertificatesUntil *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=certificates_until,json=certificatesUntil,proto3" json:"certificates_until,omitempty"` // when the first certificate of a coordinator or node ends; absent: none is known
 	CertificatesFirst string                 `protobuf:"bytes,32,opt,name=certificates_first,json=certificatesFirst,proto3" json:"certificates_first,omitempty"` // whose that is
@@ -332,11 +334,25 @@ func (x *StatusResponse) GetStale() bool {
 	return false
 }
 
+func (x *StatusResponse) GetVmsUntold() int32 {
+	if x != nil {
+		return x.VmsUntold
+	}
+	return 0
+}
+
 func (x *StatusResponse) GetHeardSeconds() float64 {
 	if x != nil && x.HeardSeconds != nil {
 		return *x.HeardSeconds
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetLastKnown() *LastKnown {
+	if x != nil {
+		return x.LastKnown
+	}
+	return nil
 }
 
 func (x *StatusResponse) GetHaPause() *HAPause {
@@ -681,6 +697,77 @@ func (x *Filter) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+// LastKnown says as of when a member without a leader tells what it tells.
+type LastKnown struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	AnsweredBy string                 `protobuf:"bytes,1,opt,name=answered_by,json=answeredBy,proto3" json:"answered_by,omitempty"`   // name of the member
+	At         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`                                     // by its clock
+	AgeSeconds float64                `protobuf:"fixed64,3,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // by its clock
+	// It has heard no leader since it began: at is when its records were last changed, a VM is as its record says, and which nodes are up
+	// is not known.
+	RecordsOnly   bool `protobuf:"varint,4,opt,name=records_only,json=recordsOnly,proto3" json:"records_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LastKnown) Reset() {
+	*x = LastKnown{}
+	mi := &file_berth_v1_api_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LastKnown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LastKnown) ProtoMessage() {}
+
+func (x *LastKnown) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LastKnown.ProtoReflect.Descriptor instead.
+func (*LastKnown) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LastKnown) GetAnsweredBy() string {
+	if x != nil {
+		return x.AnsweredBy
+	}
+	return ""
+}
+
+func (x *LastKnown) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *LastKnown) GetAgeSeconds() float64 {
+	if x != nil {
+		return x.AgeSeconds
+	}
+	return 0
+}
+
+func (x *LastKnown) GetRecordsOnly() bool {
+	if x != nil {
+		return x.RecordsOnly
+	}
+	return false
+}
+
 type ListNodesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`                         // how many at most, in every list up to 500; 0: 500, and of what has happened 50
@@ -692,7 +779,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[6]
+	mi := &file_berth_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -704,7 +791,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[6]
+	mi := &file_berth_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -717,7 +804,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListNodesRequest) GetLimit() int32 {
@@ -747,13 +834,14 @@ type ListNodesResponse struct {
 	Nodes         []*Node                `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // by name
 	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"` // empty: this is the last page
 	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`                                 // the filter of the request was used, here and in every list: an older coordinator ignores it
+	LastKnown     *LastKnown             `protobuf:"bytes,5,opt,name=last_known,json=lastKnown,proto3" json:"last_known,omitempty"`               // absent, here and in ListVMsResponse: the list is as it is now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[7]
+	mi := &file_berth_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +853,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[7]
+	mi := &file_berth_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +866,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListNodesResponse) GetSchemaVersion() string {
@@ -809,6 +897,13 @@ func (x *ListNodesResponse) GetFiltered() bool {
 	return false
 }
 
+func (x *ListNodesResponse) GetLastKnown() *LastKnown {
+	if x != nil {
+		return x.LastKnown
+	}
+	return nil
+}
+
 type GetNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // name or ID, here and everywhere
@@ -818,7 +913,7 @@ type GetNodeRequest struct {
 
 func (x *GetNodeRequest) Reset() {
 	*x = GetNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[8]
+	mi := &file_berth_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +925,7 @@ func (x *GetNodeRequest) String() string {
 func (*GetNodeRequest) ProtoMessage() {}
 
 func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[8]
+	mi := &file_berth_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +938,7 @@ func (x *GetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetNodeRequest) GetNode() string {
@@ -864,7 +959,7 @@ type GetNodeResponse struct {
 
 func (x *GetNodeResponse) Reset() {
 	*x = GetNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[9]
+	mi := &file_berth_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +971,7 @@ func (x *GetNodeResponse) String() string {
 func (*GetNodeResponse) ProtoMessage() {}
 
 func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[9]
+	mi := &file_berth_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +984,7 @@ func (x *GetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetNodeResponse) GetSchemaVersion() string {
@@ -933,7 +1028,7 @@ type SetNodeRequest struct {
 
 func (x *SetNodeRequest) Reset() {
 	*x = SetNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1040,7 @@ func (x *SetNodeRequest) String() string {
 func (*SetNodeRequest) ProtoMessage() {}
 
 func (x *SetNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[10]
+	mi := &file_berth_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1053,7 @@ func (x *SetNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeRequest.ProtoReflect.Descriptor instead.
 func (*SetNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetNodeRequest) GetNode() string {
@@ -1055,7 +1150,7 @@ type SetNodeResponse struct {
 
 func (x *SetNodeResponse) Reset() {
 	*x = SetNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1162,7 @@ func (x *SetNodeResponse) String() string {
 func (*SetNodeResponse) ProtoMessage() {}
 
 func (x *SetNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[11]
+	mi := &file_berth_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1175,7 @@ func (x *SetNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeResponse.ProtoReflect.Descriptor instead.
 func (*SetNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetNodeResponse) GetSchemaVersion() string {
@@ -1109,7 +1204,7 @@ type SetNodeMaintenanceRequest struct {
 
 func (x *SetNodeMaintenanceRequest) Reset() {
 	*x = SetNodeMaintenanceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1216,7 @@ func (x *SetNodeMaintenanceRequest) String() string {
 func (*SetNodeMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetNodeMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[12]
+	mi := &file_berth_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1229,7 @@ func (x *SetNodeMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetNodeMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SetNodeMaintenanceRequest) GetNode() string {
@@ -1175,7 +1270,7 @@ type SetNodeMaintenanceResponse struct {
 
 func (x *SetNodeMaintenanceResponse) Reset() {
 	*x = SetNodeMaintenanceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1282,7 @@ func (x *SetNodeMaintenanceResponse) String() string {
 func (*SetNodeMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetNodeMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[13]
+	mi := &file_berth_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1295,7 @@ func (x *SetNodeMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNodeMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetNodeMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetNodeMaintenanceResponse) GetSchemaVersion() string {
@@ -1230,7 +1325,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1337,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[14]
+	mi := &file_berth_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1350,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FenceNodeRequest) GetNode() string {
@@ -1305,7 +1400,7 @@ type FenceNodeResponse struct {
 
 func (x *FenceNodeResponse) Reset() {
 	*x = FenceNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1412,7 @@ func (x *FenceNodeResponse) String() string {
 func (*FenceNodeResponse) ProtoMessage() {}
 
 func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[15]
+	mi := &file_berth_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1425,7 @@ func (x *FenceNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeResponse.ProtoReflect.Descriptor instead.
 func (*FenceNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FenceNodeResponse) GetSchemaVersion() string {
@@ -1371,7 +1466,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1478,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[16]
+	mi := &file_berth_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1491,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveNodeRequest) GetNode() string {
@@ -1422,7 +1517,7 @@ type RemoveNodeResponse struct {
 
 func (x *RemoveNodeResponse) Reset() {
 	*x = RemoveNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1529,7 @@ func (x *RemoveNodeResponse) String() string {
 func (*RemoveNodeResponse) ProtoMessage() {}
 
 func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[17]
+	mi := &file_berth_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1542,7 @@ func (x *RemoveNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeResponse.ProtoReflect.Descriptor instead.
 func (*RemoveNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveNodeResponse) GetSchemaVersion() string {
@@ -1468,7 +1563,7 @@ type ListResourcesRequest struct {
 
 func (x *ListResourcesRequest) Reset() {
 	*x = ListResourcesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1575,7 @@ func (x *ListResourcesRequest) String() string {
 func (*ListResourcesRequest) ProtoMessage() {}
 
 func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[18]
+	mi := &file_berth_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1588,7 @@ func (x *ListResourcesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesRequest.ProtoReflect.Descriptor instead.
 func (*ListResourcesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListResourcesRequest) GetKind() string {
@@ -1528,7 +1623,7 @@ type ListResourcesResponse struct {
 
 func (x *ListResourcesResponse) Reset() {
 	*x = ListResourcesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1635,7 @@ func (x *ListResourcesResponse) String() string {
 func (*ListResourcesResponse) ProtoMessage() {}
 
 func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[19]
+	mi := &file_berth_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1648,7 @@ func (x *ListResourcesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResourcesResponse.ProtoReflect.Descriptor instead.
 func (*ListResourcesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListResourcesResponse) GetSchemaVersion() string {
@@ -1587,7 +1682,7 @@ type GetResourceRequest struct {
 
 func (x *GetResourceRequest) Reset() {
 	*x = GetResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1694,7 @@ func (x *GetResourceRequest) String() string {
 func (*GetResourceRequest) ProtoMessage() {}
 
 func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[20]
+	mi := &file_berth_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1707,7 @@ func (x *GetResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceRequest.ProtoReflect.Descriptor instead.
 func (*GetResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetResourceRequest) GetKind() string {
@@ -1639,7 +1734,7 @@ type GetResourceResponse struct {
 
 func (x *GetResourceResponse) Reset() {
 	*x = GetResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1746,7 @@ func (x *GetResourceResponse) String() string {
 func (*GetResourceResponse) ProtoMessage() {}
 
 func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[21]
+	mi := &file_berth_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1759,7 @@ func (x *GetResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResourceResponse.ProtoReflect.Descriptor instead.
 func (*GetResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetResourceResponse) GetSchemaVersion() string {
@@ -1695,7 +1790,7 @@ type AddResourceRequest struct {
 
 func (x *AddResourceRequest) Reset() {
 	*x = AddResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1802,7 @@ func (x *AddResourceRequest) String() string {
 func (*AddResourceRequest) ProtoMessage() {}
 
 func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[22]
+	mi := &file_berth_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1815,7 @@ func (x *AddResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceRequest.ProtoReflect.Descriptor instead.
 func (*AddResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AddResourceRequest) GetKind() string {
@@ -1776,7 +1871,7 @@ type AddResourceResponse struct {
 
 func (x *AddResourceResponse) Reset() {
 	*x = AddResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1883,7 @@ func (x *AddResourceResponse) String() string {
 func (*AddResourceResponse) ProtoMessage() {}
 
 func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[23]
+	mi := &file_berth_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1896,7 @@ func (x *AddResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddResourceResponse.ProtoReflect.Descriptor instead.
 func (*AddResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AddResourceResponse) GetSchemaVersion() string {
@@ -1840,7 +1935,7 @@ type ChangeResourceRequest struct {
 
 func (x *ChangeResourceRequest) Reset() {
 	*x = ChangeResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1852,7 +1947,7 @@ func (x *ChangeResourceRequest) String() string {
 func (*ChangeResourceRequest) ProtoMessage() {}
 
 func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[24]
+	mi := &file_berth_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1865,7 +1960,7 @@ func (x *ChangeResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceRequest.ProtoReflect.Descriptor instead.
 func (*ChangeResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ChangeResourceRequest) GetKind() string {
@@ -1927,7 +2022,7 @@ type ChangeResourceResponse struct {
 
 func (x *ChangeResourceResponse) Reset() {
 	*x = ChangeResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2034,7 @@ func (x *ChangeResourceResponse) String() string {
 func (*ChangeResourceResponse) ProtoMessage() {}
 
 func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[25]
+	mi := &file_berth_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2047,7 @@ func (x *ChangeResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeResourceResponse.ProtoReflect.Descriptor instead.
 func (*ChangeResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ChangeResourceResponse) GetSchemaVersion() string {
@@ -1980,7 +2075,7 @@ type DeleteResourceRequest struct {
 
 func (x *DeleteResourceRequest) Reset() {
 	*x = DeleteResourceRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2087,7 @@ func (x *DeleteResourceRequest) String() string {
 func (*DeleteResourceRequest) ProtoMessage() {}
 
 func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[26]
+	mi := &file_berth_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2100,7 @@ func (x *DeleteResourceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteResourceRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteResourceRequest) GetKind() string {
@@ -2038,7 +2133,7 @@ type DeleteResourceResponse struct {
 
 func (x *DeleteResourceResponse) Reset() {
 	*x = DeleteResourceResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2050,7 +2145,7 @@ func (x *DeleteResourceResponse) String() string {
 func (*DeleteResourceResponse) ProtoMessage() {}
 
 func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[27]
+	mi := &file_berth_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2158,7 @@ func (x *DeleteResourceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResourceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResourceResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteResourceResponse) GetSchemaVersion() string {
@@ -2085,7 +2180,7 @@ type SetKeyRequest struct {
 
 func (x *SetKeyRequest) Reset() {
 	*x = SetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2192,7 @@ func (x *SetKeyRequest) String() string {
 func (*SetKeyRequest) ProtoMessage() {}
 
 func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[28]
+	mi := &file_berth_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2205,7 @@ func (x *SetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyRequest.ProtoReflect.Descriptor instead.
 func (*SetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetKeyRequest) GetKind() string {
@@ -2151,7 +2246,7 @@ type SetKeyResponse struct {
 
 func (x *SetKeyResponse) Reset() {
 	*x = SetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2258,7 @@ func (x *SetKeyResponse) String() string {
 func (*SetKeyResponse) ProtoMessage() {}
 
 func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[29]
+	mi := &file_berth_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2271,7 @@ func (x *SetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetKeyResponse.ProtoReflect.Descriptor instead.
 func (*SetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetKeyResponse) GetSchemaVersion() string {
@@ -2206,7 +2301,7 @@ type UnsetKeyRequest struct {
 
 func (x *UnsetKeyRequest) Reset() {
 	*x = UnsetKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2313,7 @@ func (x *UnsetKeyRequest) String() string {
 func (*UnsetKeyRequest) ProtoMessage() {}
 
 func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[30]
+	mi := &file_berth_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2326,7 @@ func (x *UnsetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyRequest.ProtoReflect.Descriptor instead.
 func (*UnsetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UnsetKeyRequest) GetKind() string {
@@ -2279,7 +2374,7 @@ type UnsetKeyResponse struct {
 
 func (x *UnsetKeyResponse) Reset() {
 	*x = UnsetKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2386,7 @@ func (x *UnsetKeyResponse) String() string {
 func (*UnsetKeyResponse) ProtoMessage() {}
 
 func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[31]
+	mi := &file_berth_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2399,7 @@ func (x *UnsetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsetKeyResponse.ProtoReflect.Descriptor instead.
 func (*UnsetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UnsetKeyResponse) GetSchemaVersion() string {
@@ -2331,7 +2426,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2438,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[32]
+	mi := &file_berth_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2451,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListKeysRequest) GetKind() string {
@@ -2387,7 +2482,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2494,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[33]
+	mi := &file_berth_v1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2507,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListKeysResponse) GetSchemaVersion() string {
@@ -2466,7 +2561,7 @@ type CompiledKeysRequest struct {
 
 func (x *CompiledKeysRequest) Reset() {
 	*x = CompiledKeysRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2573,7 @@ func (x *CompiledKeysRequest) String() string {
 func (*CompiledKeysRequest) ProtoMessage() {}
 
 func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[34]
+	mi := &file_berth_v1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2586,7 @@ func (x *CompiledKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysRequest.ProtoReflect.Descriptor instead.
 func (*CompiledKeysRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CompiledKeysRequest) GetVm() string {
@@ -2516,7 +2611,7 @@ type CompiledKeysResponse struct {
 
 func (x *CompiledKeysResponse) Reset() {
 	*x = CompiledKeysResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2623,7 @@ func (x *CompiledKeysResponse) String() string {
 func (*CompiledKeysResponse) ProtoMessage() {}
 
 func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[35]
+	mi := &file_berth_v1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +2636,7 @@ func (x *CompiledKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompiledKeysResponse.ProtoReflect.Descriptor instead.
 func (*CompiledKeysResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CompiledKeysResponse) GetSchemaVersion() string {
@@ -2604,7 +2699,7 @@ type DeclareNodeKeyRequest struct {
 
 func (x *DeclareNodeKeyRequest) Reset() {
 	*x = DeclareNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2711,7 @@ func (x *DeclareNodeKeyRequest) String() string {
 func (*DeclareNodeKeyRequest) ProtoMessage() {}
 
 func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[36]
+	mi := &file_berth_v1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2724,7 @@ func (x *DeclareNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeclareNodeKeyRequest) GetCluster() string {
@@ -2663,7 +2758,7 @@ type DeclareNodeKeyResponse struct {
 
 func (x *DeclareNodeKeyResponse) Reset() {
 	*x = DeclareNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2770,7 @@ func (x *DeclareNodeKeyResponse) String() string {
 func (*DeclareNodeKeyResponse) ProtoMessage() {}
 
 func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[37]
+	mi := &file_berth_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2783,7 @@ func (x *DeclareNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclareNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DeclareNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeclareNodeKeyResponse) GetSchemaVersion() string {
@@ -2716,7 +2811,7 @@ type DropNodeKeyRequest struct {
 
 func (x *DropNodeKeyRequest) Reset() {
 	*x = DropNodeKeyRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2823,7 @@ func (x *DropNodeKeyRequest) String() string {
 func (*DropNodeKeyRequest) ProtoMessage() {}
 
 func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[38]
+	mi := &file_berth_v1_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +2836,7 @@ func (x *DropNodeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyRequest.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DropNodeKeyRequest) GetCluster() string {
@@ -2775,7 +2870,7 @@ type DropNodeKeyResponse struct {
 
 func (x *DropNodeKeyResponse) Reset() {
 	*x = DropNodeKeyResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2882,7 @@ func (x *DropNodeKeyResponse) String() string {
 func (*DropNodeKeyResponse) ProtoMessage() {}
 
 func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[39]
+	mi := &file_berth_v1_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2895,7 @@ func (x *DropNodeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropNodeKeyResponse.ProtoReflect.Descriptor instead.
 func (*DropNodeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DropNodeKeyResponse) GetSchemaVersion() string {
@@ -2830,7 +2925,7 @@ type ApplyEstateRequest struct {
 
 func (x *ApplyEstateRequest) Reset() {
 	*x = ApplyEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +2937,7 @@ func (x *ApplyEstateRequest) String() string {
 func (*ApplyEstateRequest) ProtoMessage() {}
 
 func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[40]
+	mi := &file_berth_v1_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +2950,7 @@ func (x *ApplyEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateRequest.ProtoReflect.Descriptor instead.
 func (*ApplyEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ApplyEstateRequest) GetDocument() []byte {
@@ -2905,7 +3000,7 @@ type ApplyEstateResponse struct {
 
 func (x *ApplyEstateResponse) Reset() {
 	*x = ApplyEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3012,7 @@ func (x *ApplyEstateResponse) String() string {
 func (*ApplyEstateResponse) ProtoMessage() {}
 
 func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[41]
+	mi := &file_berth_v1_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3025,7 @@ func (x *ApplyEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyEstateResponse.ProtoReflect.Descriptor instead.
 func (*ApplyEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ApplyEstateResponse) GetSchemaVersion() string {
@@ -2971,7 +3066,7 @@ type ExportEstateRequest struct {
 
 func (x *ExportEstateRequest) Reset() {
 	*x = ExportEstateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2983,7 +3078,7 @@ func (x *ExportEstateRequest) String() string {
 func (*ExportEstateRequest) ProtoMessage() {}
 
 func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[42]
+	mi := &file_berth_v1_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3091,7 @@ func (x *ExportEstateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateRequest.ProtoReflect.Descriptor instead.
 func (*ExportEstateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportEstateRequest) GetScenario() bool {
@@ -3023,7 +3118,7 @@ type ExportEstateResponse struct {
 
 func (x *ExportEstateResponse) Reset() {
 	*x = ExportEstateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3130,7 @@ func (x *ExportEstateResponse) String() string {
 func (*ExportEstateResponse) ProtoMessage() {}
 
 func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[43]
+	mi := &file_berth_v1_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3143,7 @@ func (x *ExportEstateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportEstateResponse.ProtoReflect.Descriptor instead.
 func (*ExportEstateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExportEstateResponse) GetSchemaVersion() string {
@@ -3077,7 +3172,7 @@ type ListVMsRequest struct {
 
 func (x *ListVMsRequest) Reset() {
 	*x = ListVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3184,7 @@ func (x *ListVMsRequest) String() string {
 func (*ListVMsRequest) ProtoMessage() {}
 
 func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[44]
+	mi := &file_berth_v1_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3197,7 @@ func (x *ListVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsRequest.ProtoReflect.Descriptor instead.
 func (*ListVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListVMsRequest) GetNode() string {
@@ -3139,13 +3234,14 @@ type ListVMsResponse struct {
 	Vms           []*VM                  `protobuf:"bytes,2,rep,name=vms,proto3" json:"vms,omitempty"` // by name
 	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	Filtered      bool                   `protobuf:"varint,4,opt,name=filtered,proto3" json:"filtered,omitempty"`
+	LastKnown     *LastKnown             `protobuf:"bytes,5,opt,name=last_known,json=lastKnown,proto3" json:"last_known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListVMsResponse) Reset() {
 	*x = ListVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +3253,7 @@ func (x *ListVMsResponse) String() string {
 func (*ListVMsResponse) ProtoMessage() {}
 
 func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[45]
+	mi := &file_berth_v1_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +3266,7 @@ func (x *ListVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVMsResponse.ProtoReflect.Descriptor instead.
 func (*ListVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListVMsResponse) GetSchemaVersion() string {
@@ -3201,6 +3297,13 @@ func (x *ListVMsResponse) GetFiltered() bool {
 	return false
 }
 
+func (x *ListVMsResponse) GetLastKnown() *LastKnown {
+	if x != nil {
+		return x.LastKnown
+	}
+	return nil
+}
+
 type GetVMRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -3210,7 +3313,7 @@ type GetVMRequest struct {
 
 func (x *GetVMRequest) Reset() {
 	*x = GetVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3222,7 +3325,7 @@ func (x *GetVMRequest) String() string {
 func (*GetVMRequest) ProtoMessage() {}
 
 func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[46]
+	mi := &file_berth_v1_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3235,7 +3338,7 @@ func (x *GetVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMRequest.ProtoReflect.Descriptor instead.
 func (*GetVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetVMRequest) GetVm() string {
@@ -3258,7 +3361,7 @@ type GetVMResponse struct {
 
 func (x *GetVMResponse) Reset() {
 	*x = GetVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3373,7 @@ func (x *GetVMResponse) String() string {
 func (*GetVMResponse) ProtoMessage() {}
 
 func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[47]
+	mi := &file_berth_v1_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3386,7 @@ func (x *GetVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMResponse.ProtoReflect.Descriptor instead.
 func (*GetVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetVMResponse) GetSchemaVersion() string {
@@ -3338,7 +3441,7 @@ type StartVMRequest struct {
 
 func (x *StartVMRequest) Reset() {
 	*x = StartVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3350,7 +3453,7 @@ func (x *StartVMRequest) String() string {
 func (*StartVMRequest) ProtoMessage() {}
 
 func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[48]
+	mi := &file_berth_v1_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3363,7 +3466,7 @@ func (x *StartVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMRequest.ProtoReflect.Descriptor instead.
 func (*StartVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *StartVMRequest) GetName() string {
@@ -3427,7 +3530,7 @@ type StartVMResponse struct {
 
 func (x *StartVMResponse) Reset() {
 	*x = StartVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3542,7 @@ func (x *StartVMResponse) String() string {
 func (*StartVMResponse) ProtoMessage() {}
 
 func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[49]
+	mi := &file_berth_v1_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3555,7 @@ func (x *StartVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMResponse.ProtoReflect.Descriptor instead.
 func (*StartVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *StartVMResponse) GetSchemaVersion() string {
@@ -3496,7 +3599,7 @@ type AddVMRequest struct {
 
 func (x *AddVMRequest) Reset() {
 	*x = AddVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +3611,7 @@ func (x *AddVMRequest) String() string {
 func (*AddVMRequest) ProtoMessage() {}
 
 func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[50]
+	mi := &file_berth_v1_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +3624,7 @@ func (x *AddVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMRequest.ProtoReflect.Descriptor instead.
 func (*AddVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AddVMRequest) GetName() string {
@@ -3571,7 +3674,7 @@ type AddVMResponse struct {
 
 func (x *AddVMResponse) Reset() {
 	*x = AddVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3686,7 @@ func (x *AddVMResponse) String() string {
 func (*AddVMResponse) ProtoMessage() {}
 
 func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[51]
+	mi := &file_berth_v1_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3699,7 @@ func (x *AddVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddVMResponse.ProtoReflect.Descriptor instead.
 func (*AddVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AddVMResponse) GetSchemaVersion() string {
@@ -3638,7 +3741,7 @@ type ChangeVMRequest struct {
 
 func (x *ChangeVMRequest) Reset() {
 	*x = ChangeVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +3753,7 @@ func (x *ChangeVMRequest) String() string {
 func (*ChangeVMRequest) ProtoMessage() {}
 
 func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[52]
+	mi := &file_berth_v1_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +3766,7 @@ func (x *ChangeVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMRequest.ProtoReflect.Descriptor instead.
 func (*ChangeVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ChangeVMRequest) GetVm() string {
@@ -3700,7 +3803,7 @@ type ChangeVMResponse struct {
 
 func (x *ChangeVMResponse) Reset() {
 	*x = ChangeVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +3815,7 @@ func (x *ChangeVMResponse) String() string {
 func (*ChangeVMResponse) ProtoMessage() {}
 
 func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[53]
+	mi := &file_berth_v1_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +3828,7 @@ func (x *ChangeVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeVMResponse.ProtoReflect.Descriptor instead.
 func (*ChangeVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ChangeVMResponse) GetSchemaVersion() string {
@@ -3777,7 +3880,7 @@ type StopVMRequest struct {
 
 func (x *StopVMRequest) Reset() {
 	*x = StopVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3789,7 +3892,7 @@ func (x *StopVMRequest) String() string {
 func (*StopVMRequest) ProtoMessage() {}
 
 func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[54]
+	mi := &file_berth_v1_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3802,7 +3905,7 @@ func (x *StopVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMRequest.ProtoReflect.Descriptor instead.
 func (*StopVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *StopVMRequest) GetVm() string {
@@ -3858,7 +3961,7 @@ type StopVMResponse struct {
 
 func (x *StopVMResponse) Reset() {
 	*x = StopVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3870,7 +3973,7 @@ func (x *StopVMResponse) String() string {
 func (*StopVMResponse) ProtoMessage() {}
 
 func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[55]
+	mi := &file_berth_v1_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3883,7 +3986,7 @@ func (x *StopVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopVMResponse.ProtoReflect.Descriptor instead.
 func (*StopVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{55}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *StopVMResponse) GetSchemaVersion() string {
@@ -3919,7 +4022,7 @@ type RebootVMRequest struct {
 
 func (x *RebootVMRequest) Reset() {
 	*x = RebootVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4034,7 @@ func (x *RebootVMRequest) String() string {
 func (*RebootVMRequest) ProtoMessage() {}
 
 func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[56]
+	mi := &file_berth_v1_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4047,7 @@ func (x *RebootVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootVMRequest.ProtoReflect.Descriptor instead.
 func (*RebootVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{56}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RebootVMRequest) GetVm() string {
@@ -3985,7 +4088,7 @@ type RebootVMResponse struct {
 
 func (x *RebootVMResponse) Reset() {
 	*x = RebootVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3997,7 +4100,7 @@ func (x *RebootVMResponse) String() string {
 func (*RebootVMResponse) ProtoMessage() {}
 
 func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[57]
+	mi := &file_berth_v1_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4010,7 +4113,7 @@ func (x *RebootVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootVMResponse.ProtoReflect.Descriptor instead.
 func (*RebootVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{57}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RebootVMResponse) GetSchemaVersion() string {
@@ -4056,7 +4159,7 @@ type ActOnVMsRequest struct {
 
 func (x *ActOnVMsRequest) Reset() {
 	*x = ActOnVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +4171,7 @@ func (x *ActOnVMsRequest) String() string {
 func (*ActOnVMsRequest) ProtoMessage() {}
 
 func (x *ActOnVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[58]
+	mi := &file_berth_v1_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +4184,7 @@ func (x *ActOnVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnVMsRequest.ProtoReflect.Descriptor instead.
 func (*ActOnVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{58}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ActOnVMsRequest) GetVms() []string {
@@ -4312,7 +4415,7 @@ type PauseAction struct {
 
 func (x *PauseAction) Reset() {
 	*x = PauseAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4324,7 +4427,7 @@ func (x *PauseAction) String() string {
 func (*PauseAction) ProtoMessage() {}
 
 func (x *PauseAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[59]
+	mi := &file_berth_v1_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4337,7 +4440,7 @@ func (x *PauseAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseAction.ProtoReflect.Descriptor instead.
 func (*PauseAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{59}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
 }
 
 // ResumeAction lets a guest that stands still run on.
@@ -4349,7 +4452,7 @@ type ResumeAction struct {
 
 func (x *ResumeAction) Reset() {
 	*x = ResumeAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4361,7 +4464,7 @@ func (x *ResumeAction) String() string {
 func (*ResumeAction) ProtoMessage() {}
 
 func (x *ResumeAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[60]
+	mi := &file_berth_v1_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4374,7 +4477,7 @@ func (x *ResumeAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeAction.ProtoReflect.Descriptor instead.
 func (*ResumeAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{60}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
 }
 
 // ResetAction restarts the guest without asking it, as RebootVM does by force.
@@ -4386,7 +4489,7 @@ type ResetAction struct {
 
 func (x *ResetAction) Reset() {
 	*x = ResetAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4398,7 +4501,7 @@ func (x *ResetAction) String() string {
 func (*ResetAction) ProtoMessage() {}
 
 func (x *ResetAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[61]
+	mi := &file_berth_v1_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4411,7 +4514,7 @@ func (x *ResetAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetAction.ProtoReflect.Descriptor instead.
 func (*ResetAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{61}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
 }
 
 // AttachAction gives the VM a disk or a network interface: its guest, if that runs, and its next start.
@@ -4429,7 +4532,7 @@ type AttachAction struct {
 
 func (x *AttachAction) Reset() {
 	*x = AttachAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4441,7 +4544,7 @@ func (x *AttachAction) String() string {
 func (*AttachAction) ProtoMessage() {}
 
 func (x *AttachAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[62]
+	mi := &file_berth_v1_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4454,7 +4557,7 @@ func (x *AttachAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAction.ProtoReflect.Descriptor instead.
 func (*AttachAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{62}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AttachAction) GetDevice() isAttachAction_Device {
@@ -4527,7 +4630,7 @@ type NewDisk struct {
 
 func (x *NewDisk) Reset() {
 	*x = NewDisk{}
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4539,7 +4642,7 @@ func (x *NewDisk) String() string {
 func (*NewDisk) ProtoMessage() {}
 
 func (x *NewDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[63]
+	mi := &file_berth_v1_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4552,7 +4655,7 @@ func (x *NewDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewDisk.ProtoReflect.Descriptor instead.
 func (*NewDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{63}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *NewDisk) GetName() string {
@@ -4600,7 +4703,7 @@ type DetachAction struct {
 
 func (x *DetachAction) Reset() {
 	*x = DetachAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4612,7 +4715,7 @@ func (x *DetachAction) String() string {
 func (*DetachAction) ProtoMessage() {}
 
 func (x *DetachAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[64]
+	mi := &file_berth_v1_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4625,7 +4728,7 @@ func (x *DetachAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachAction.ProtoReflect.Descriptor instead.
 func (*DetachAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{64}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DetachAction) GetDevice() string {
@@ -4648,7 +4751,7 @@ type MediaAction struct {
 
 func (x *MediaAction) Reset() {
 	*x = MediaAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +4763,7 @@ func (x *MediaAction) String() string {
 func (*MediaAction) ProtoMessage() {}
 
 func (x *MediaAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[65]
+	mi := &file_berth_v1_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +4776,7 @@ func (x *MediaAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MediaAction.ProtoReflect.Descriptor instead.
 func (*MediaAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{65}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *MediaAction) GetTarget() string {
@@ -4716,7 +4819,7 @@ type StopAction struct {
 
 func (x *StopAction) Reset() {
 	*x = StopAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4728,7 +4831,7 @@ func (x *StopAction) String() string {
 func (*StopAction) ProtoMessage() {}
 
 func (x *StopAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[66]
+	mi := &file_berth_v1_api_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4741,7 +4844,7 @@ func (x *StopAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAction.ProtoReflect.Descriptor instead.
 func (*StopAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{66}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *StopAction) GetForce() bool {
@@ -4774,7 +4877,7 @@ type RebootAction struct {
 
 func (x *RebootAction) Reset() {
 	*x = RebootAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4786,7 +4889,7 @@ func (x *RebootAction) String() string {
 func (*RebootAction) ProtoMessage() {}
 
 func (x *RebootAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[67]
+	mi := &file_berth_v1_api_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4799,7 +4902,7 @@ func (x *RebootAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootAction.ProtoReflect.Descriptor instead.
 func (*RebootAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{67}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
 }
 
 // ResizeAction changes the size of the VM: of its guest, if that runs, up to the most that it was started with, and of its next start.
@@ -4813,7 +4916,7 @@ type ResizeAction struct {
 
 func (x *ResizeAction) Reset() {
 	*x = ResizeAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4825,7 +4928,7 @@ func (x *ResizeAction) String() string {
 func (*ResizeAction) ProtoMessage() {}
 
 func (x *ResizeAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[68]
+	mi := &file_berth_v1_api_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4838,7 +4941,7 @@ func (x *ResizeAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeAction.ProtoReflect.Descriptor instead.
 func (*ResizeAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{68}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ResizeAction) GetMemoryBytes() int64 {
@@ -4867,7 +4970,7 @@ type SnapshotAction struct {
 
 func (x *SnapshotAction) Reset() {
 	*x = SnapshotAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +4982,7 @@ func (x *SnapshotAction) String() string {
 func (*SnapshotAction) ProtoMessage() {}
 
 func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[69]
+	mi := &file_berth_v1_api_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +4995,7 @@ func (x *SnapshotAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAction.ProtoReflect.Descriptor instead.
 func (*SnapshotAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{69}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SnapshotAction) GetName() string {
@@ -4926,7 +5029,7 @@ type RestoreAction struct {
 
 func (x *RestoreAction) Reset() {
 	*x = RestoreAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5041,7 @@ func (x *RestoreAction) String() string {
 func (*RestoreAction) ProtoMessage() {}
 
 func (x *RestoreAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[70]
+	mi := &file_berth_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5054,7 @@ func (x *RestoreAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreAction.ProtoReflect.Descriptor instead.
 func (*RestoreAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{70}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RestoreAction) GetName() string {
@@ -4972,7 +5075,7 @@ type ForgetAction struct {
 
 func (x *ForgetAction) Reset() {
 	*x = ForgetAction{}
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +5087,7 @@ func (x *ForgetAction) String() string {
 func (*ForgetAction) ProtoMessage() {}
 
 func (x *ForgetAction) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[71]
+	mi := &file_berth_v1_api_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +5100,7 @@ func (x *ForgetAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetAction.ProtoReflect.Descriptor instead.
 func (*ForgetAction) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{71}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ForgetAction) GetName() string {
@@ -5024,7 +5127,7 @@ type ActOnVMsResponse struct {
 
 func (x *ActOnVMsResponse) Reset() {
 	*x = ActOnVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5139,7 @@ func (x *ActOnVMsResponse) String() string {
 func (*ActOnVMsResponse) ProtoMessage() {}
 
 func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[72]
+	mi := &file_berth_v1_api_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5152,7 @@ func (x *ActOnVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnVMsResponse.ProtoReflect.Descriptor instead.
 func (*ActOnVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{72}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ActOnVMsResponse) GetSchemaVersion() string {
@@ -5081,7 +5184,7 @@ type ActedVM struct {
 
 func (x *ActedVM) Reset() {
 	*x = ActedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5093,7 +5196,7 @@ func (x *ActedVM) String() string {
 func (*ActedVM) ProtoMessage() {}
 
 func (x *ActedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[73]
+	mi := &file_berth_v1_api_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5106,7 +5209,7 @@ func (x *ActedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActedVM.ProtoReflect.Descriptor instead.
 func (*ActedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{73}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ActedVM) GetVm() string {
@@ -5166,7 +5269,7 @@ type MigrateVMRequest struct {
 
 func (x *MigrateVMRequest) Reset() {
 	*x = MigrateVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5178,7 +5281,7 @@ func (x *MigrateVMRequest) String() string {
 func (*MigrateVMRequest) ProtoMessage() {}
 
 func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[74]
+	mi := &file_berth_v1_api_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5191,7 +5294,7 @@ func (x *MigrateVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMRequest.ProtoReflect.Descriptor instead.
 func (*MigrateVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{74}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *MigrateVMRequest) GetVm() string {
@@ -5254,7 +5357,7 @@ type MigrateVMResponse struct {
 
 func (x *MigrateVMResponse) Reset() {
 	*x = MigrateVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5266,7 +5369,7 @@ func (x *MigrateVMResponse) String() string {
 func (*MigrateVMResponse) ProtoMessage() {}
 
 func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[75]
+	mi := &file_berth_v1_api_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5279,7 +5382,7 @@ func (x *MigrateVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrateVMResponse.ProtoReflect.Descriptor instead.
 func (*MigrateVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{75}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *MigrateVMResponse) GetSchemaVersion() string {
@@ -5314,7 +5417,7 @@ type DeleteVMRequest struct {
 
 func (x *DeleteVMRequest) Reset() {
 	*x = DeleteVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5326,7 +5429,7 @@ func (x *DeleteVMRequest) String() string {
 func (*DeleteVMRequest) ProtoMessage() {}
 
 func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[76]
+	mi := &file_berth_v1_api_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5339,7 +5442,7 @@ func (x *DeleteVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMRequest.ProtoReflect.Descriptor instead.
 func (*DeleteVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{76}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DeleteVMRequest) GetVm() string {
@@ -5373,7 +5476,7 @@ type DeleteVMResponse struct {
 
 func (x *DeleteVMResponse) Reset() {
 	*x = DeleteVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5385,7 +5488,7 @@ func (x *DeleteVMResponse) String() string {
 func (*DeleteVMResponse) ProtoMessage() {}
 
 func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[77]
+	mi := &file_berth_v1_api_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5398,7 +5501,7 @@ func (x *DeleteVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteVMResponse.ProtoReflect.Descriptor instead.
 func (*DeleteVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{77}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DeleteVMResponse) GetSchemaVersion() string {
@@ -5426,7 +5529,7 @@ type GetVMDocumentRequest struct {
 
 func (x *GetVMDocumentRequest) Reset() {
 	*x = GetVMDocumentRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5438,7 +5541,7 @@ func (x *GetVMDocumentRequest) String() string {
 func (*GetVMDocumentRequest) ProtoMessage() {}
 
 func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[78]
+	mi := &file_berth_v1_api_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5451,7 +5554,7 @@ func (x *GetVMDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMDocumentRequest.ProtoReflect.Descriptor instead.
 func (*GetVMDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{78}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *GetVMDocumentRequest) GetVm() string {
@@ -5488,7 +5591,7 @@ type GetVMDocumentResponse struct {
 
 func (x *GetVMDocumentResponse) Reset() {
 	*x = GetVMDocumentResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5500,7 +5603,7 @@ func (x *GetVMDocumentResponse) String() string {
 func (*GetVMDocumentResponse) ProtoMessage() {}
 
 func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[79]
+	mi := &file_berth_v1_api_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5513,7 +5616,7 @@ func (x *GetVMDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVMDocumentResponse.ProtoReflect.Descriptor instead.
 func (*GetVMDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{79}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GetVMDocumentResponse) GetSchemaVersion() string {
@@ -5564,7 +5667,7 @@ type SetVMDocumentRequest struct {
 
 func (x *SetVMDocumentRequest) Reset() {
 	*x = SetVMDocumentRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5576,7 +5679,7 @@ func (x *SetVMDocumentRequest) String() string {
 func (*SetVMDocumentRequest) ProtoMessage() {}
 
 func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[80]
+	mi := &file_berth_v1_api_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5589,7 +5692,7 @@ func (x *SetVMDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVMDocumentRequest.ProtoReflect.Descriptor instead.
 func (*SetVMDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{80}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *SetVMDocumentRequest) GetVm() string {
@@ -5639,7 +5742,7 @@ type SetVMDocumentResponse struct {
 
 func (x *SetVMDocumentResponse) Reset() {
 	*x = SetVMDocumentResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5651,7 +5754,7 @@ func (x *SetVMDocumentResponse) String() string {
 func (*SetVMDocumentResponse) ProtoMessage() {}
 
 func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[81]
+	mi := &file_berth_v1_api_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5664,7 +5767,7 @@ func (x *SetVMDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVMDocumentResponse.ProtoReflect.Descriptor instead.
 func (*SetVMDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{81}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *SetVMDocumentResponse) GetSchemaVersion() string {
@@ -5705,7 +5808,7 @@ type AcceptDriftRequest struct {
 
 func (x *AcceptDriftRequest) Reset() {
 	*x = AcceptDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5717,7 +5820,7 @@ func (x *AcceptDriftRequest) String() string {
 func (*AcceptDriftRequest) ProtoMessage() {}
 
 func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[82]
+	mi := &file_berth_v1_api_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5730,7 +5833,7 @@ func (x *AcceptDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftRequest.ProtoReflect.Descriptor instead.
 func (*AcceptDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{82}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AcceptDriftRequest) GetVm() string {
@@ -5757,7 +5860,7 @@ type AcceptDriftResponse struct {
 
 func (x *AcceptDriftResponse) Reset() {
 	*x = AcceptDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5769,7 +5872,7 @@ func (x *AcceptDriftResponse) String() string {
 func (*AcceptDriftResponse) ProtoMessage() {}
 
 func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[83]
+	mi := &file_berth_v1_api_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5782,7 +5885,7 @@ func (x *AcceptDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptDriftResponse.ProtoReflect.Descriptor instead.
 func (*AcceptDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{83}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *AcceptDriftResponse) GetSchemaVersion() string {
@@ -5811,7 +5914,7 @@ type RevertDriftRequest struct {
 
 func (x *RevertDriftRequest) Reset() {
 	*x = RevertDriftRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +5926,7 @@ func (x *RevertDriftRequest) String() string {
 func (*RevertDriftRequest) ProtoMessage() {}
 
 func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[84]
+	mi := &file_berth_v1_api_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,7 +5939,7 @@ func (x *RevertDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftRequest.ProtoReflect.Descriptor instead.
 func (*RevertDriftRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{84}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RevertDriftRequest) GetVm() string {
@@ -5870,7 +5973,7 @@ type RevertDriftResponse struct {
 
 func (x *RevertDriftResponse) Reset() {
 	*x = RevertDriftResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5882,7 +5985,7 @@ func (x *RevertDriftResponse) String() string {
 func (*RevertDriftResponse) ProtoMessage() {}
 
 func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[85]
+	mi := &file_berth_v1_api_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5895,7 +5998,7 @@ func (x *RevertDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertDriftResponse.ProtoReflect.Descriptor instead.
 func (*RevertDriftResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{85}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RevertDriftResponse) GetSchemaVersion() string {
@@ -5924,7 +6027,7 @@ type StartVMsRequest struct {
 
 func (x *StartVMsRequest) Reset() {
 	*x = StartVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5936,7 +6039,7 @@ func (x *StartVMsRequest) String() string {
 func (*StartVMsRequest) ProtoMessage() {}
 
 func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[86]
+	mi := &file_berth_v1_api_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5949,7 +6052,7 @@ func (x *StartVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsRequest.ProtoReflect.Descriptor instead.
 func (*StartVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{86}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *StartVMsRequest) GetVms() []string {
@@ -5990,7 +6093,7 @@ type StartVMsResponse struct {
 
 func (x *StartVMsResponse) Reset() {
 	*x = StartVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6002,7 +6105,7 @@ func (x *StartVMsResponse) String() string {
 func (*StartVMsResponse) ProtoMessage() {}
 
 func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[87]
+	mi := &file_berth_v1_api_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6015,7 +6118,7 @@ func (x *StartVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartVMsResponse.ProtoReflect.Descriptor instead.
 func (*StartVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{87}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *StartVMsResponse) GetSchemaVersion() string {
@@ -6047,7 +6150,7 @@ type StartedVM struct {
 
 func (x *StartedVM) Reset() {
 	*x = StartedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6059,7 +6162,7 @@ func (x *StartedVM) String() string {
 func (*StartedVM) ProtoMessage() {}
 
 func (x *StartedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[88]
+	mi := &file_berth_v1_api_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6072,7 +6175,7 @@ func (x *StartedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartedVM.ProtoReflect.Descriptor instead.
 func (*StartedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{88}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *StartedVM) GetVm() string {
@@ -6129,7 +6232,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6141,7 +6244,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[89]
+	mi := &file_berth_v1_api_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6154,7 +6257,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{89}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListGroupsRequest) GetCluster() string {
@@ -6196,7 +6299,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6208,7 +6311,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[90]
+	mi := &file_berth_v1_api_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6221,7 +6324,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{90}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListGroupsResponse) GetSchemaVersion() string {
@@ -6254,7 +6357,7 @@ type GetGroupRequest struct {
 
 func (x *GetGroupRequest) Reset() {
 	*x = GetGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6266,7 +6369,7 @@ func (x *GetGroupRequest) String() string {
 func (*GetGroupRequest) ProtoMessage() {}
 
 func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[91]
+	mi := &file_berth_v1_api_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6279,7 +6382,7 @@ func (x *GetGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupRequest.ProtoReflect.Descriptor instead.
 func (*GetGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{91}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetGroupRequest) GetGroup() string {
@@ -6299,7 +6402,7 @@ type GetGroupResponse struct {
 
 func (x *GetGroupResponse) Reset() {
 	*x = GetGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6311,7 +6414,7 @@ func (x *GetGroupResponse) String() string {
 func (*GetGroupResponse) ProtoMessage() {}
 
 func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[92]
+	mi := &file_berth_v1_api_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6324,7 +6427,7 @@ func (x *GetGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGroupResponse.ProtoReflect.Descriptor instead.
 func (*GetGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{92}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetGroupResponse) GetSchemaVersion() string {
@@ -6352,7 +6455,7 @@ type CreateGroupRequest struct {
 
 func (x *CreateGroupRequest) Reset() {
 	*x = CreateGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6364,7 +6467,7 @@ func (x *CreateGroupRequest) String() string {
 func (*CreateGroupRequest) ProtoMessage() {}
 
 func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[93]
+	mi := &file_berth_v1_api_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6377,7 +6480,7 @@ func (x *CreateGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupRequest.ProtoReflect.Descriptor instead.
 func (*CreateGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{93}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CreateGroupRequest) GetGroup() *Group {
@@ -6412,7 +6515,7 @@ type CreateGroupResponse struct {
 
 func (x *CreateGroupResponse) Reset() {
 	*x = CreateGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6424,7 +6527,7 @@ func (x *CreateGroupResponse) String() string {
 func (*CreateGroupResponse) ProtoMessage() {}
 
 func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[94]
+	mi := &file_berth_v1_api_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6437,7 +6540,7 @@ func (x *CreateGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGroupResponse.ProtoReflect.Descriptor instead.
 func (*CreateGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{94}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *CreateGroupResponse) GetSchemaVersion() string {
@@ -6489,7 +6592,7 @@ type ChangeGroupRequest struct {
 
 func (x *ChangeGroupRequest) Reset() {
 	*x = ChangeGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6501,7 +6604,7 @@ func (x *ChangeGroupRequest) String() string {
 func (*ChangeGroupRequest) ProtoMessage() {}
 
 func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[95]
+	mi := &file_berth_v1_api_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6514,7 +6617,7 @@ func (x *ChangeGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupRequest.ProtoReflect.Descriptor instead.
 func (*ChangeGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{95}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ChangeGroupRequest) GetGroup() string {
@@ -6655,7 +6758,7 @@ type ChangeGroupResponse struct {
 
 func (x *ChangeGroupResponse) Reset() {
 	*x = ChangeGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6667,7 +6770,7 @@ func (x *ChangeGroupResponse) String() string {
 func (*ChangeGroupResponse) ProtoMessage() {}
 
 func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[96]
+	mi := &file_berth_v1_api_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6680,7 +6783,7 @@ func (x *ChangeGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeGroupResponse.ProtoReflect.Descriptor instead.
 func (*ChangeGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{96}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ChangeGroupResponse) GetSchemaVersion() string {
@@ -6721,7 +6824,7 @@ type DeleteGroupRequest struct {
 
 func (x *DeleteGroupRequest) Reset() {
 	*x = DeleteGroupRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6733,7 +6836,7 @@ func (x *DeleteGroupRequest) String() string {
 func (*DeleteGroupRequest) ProtoMessage() {}
 
 func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[97]
+	mi := &file_berth_v1_api_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6746,7 +6849,7 @@ func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
 func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{97}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *DeleteGroupRequest) GetGroup() string {
@@ -6772,7 +6875,7 @@ type DeleteGroupResponse struct {
 
 func (x *DeleteGroupResponse) Reset() {
 	*x = DeleteGroupResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6784,7 +6887,7 @@ func (x *DeleteGroupResponse) String() string {
 func (*DeleteGroupResponse) ProtoMessage() {}
 
 func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[98]
+	mi := &file_berth_v1_api_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6797,7 +6900,7 @@ func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
 func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{98}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DeleteGroupResponse) GetSchemaVersion() string {
@@ -6816,7 +6919,7 @@ type CheckGroupsRequest struct {
 
 func (x *CheckGroupsRequest) Reset() {
 	*x = CheckGroupsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6828,7 +6931,7 @@ func (x *CheckGroupsRequest) String() string {
 func (*CheckGroupsRequest) ProtoMessage() {}
 
 func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[99]
+	mi := &file_berth_v1_api_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6841,7 +6944,7 @@ func (x *CheckGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsRequest.ProtoReflect.Descriptor instead.
 func (*CheckGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{99}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *CheckGroupsRequest) GetCluster() string {
@@ -6862,7 +6965,7 @@ type CheckGroupsResponse struct {
 
 func (x *CheckGroupsResponse) Reset() {
 	*x = CheckGroupsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6874,7 +6977,7 @@ func (x *CheckGroupsResponse) String() string {
 func (*CheckGroupsResponse) ProtoMessage() {}
 
 func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[100]
+	mi := &file_berth_v1_api_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6887,7 +6990,7 @@ func (x *CheckGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckGroupsResponse.ProtoReflect.Descriptor instead.
 func (*CheckGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{100}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *CheckGroupsResponse) GetSchemaVersion() string {
@@ -6925,7 +7028,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6937,7 +7040,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[101]
+	mi := &file_berth_v1_api_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6950,7 +7053,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{101}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -7005,7 +7108,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7017,7 +7120,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[102]
+	mi := &file_berth_v1_api_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7030,7 +7133,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{102}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *DrainNodeResponse) GetSchemaVersion() string {
@@ -7059,7 +7162,7 @@ type UndrainNodeRequest struct {
 
 func (x *UndrainNodeRequest) Reset() {
 	*x = UndrainNodeRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7071,7 +7174,7 @@ func (x *UndrainNodeRequest) String() string {
 func (*UndrainNodeRequest) ProtoMessage() {}
 
 func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[103]
+	mi := &file_berth_v1_api_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7084,7 +7187,7 @@ func (x *UndrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*UndrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{103}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *UndrainNodeRequest) GetNode() string {
@@ -7126,7 +7229,7 @@ type UndrainNodeResponse struct {
 
 func (x *UndrainNodeResponse) Reset() {
 	*x = UndrainNodeResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7138,7 +7241,7 @@ func (x *UndrainNodeResponse) String() string {
 func (*UndrainNodeResponse) ProtoMessage() {}
 
 func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[104]
+	mi := &file_berth_v1_api_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7151,7 +7254,7 @@ func (x *UndrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*UndrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{104}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *UndrainNodeResponse) GetSchemaVersion() string {
@@ -7187,7 +7290,7 @@ type ListPlansRequest struct {
 
 func (x *ListPlansRequest) Reset() {
 	*x = ListPlansRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7199,7 +7302,7 @@ func (x *ListPlansRequest) String() string {
 func (*ListPlansRequest) ProtoMessage() {}
 
 func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[105]
+	mi := &file_berth_v1_api_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7212,7 +7315,7 @@ func (x *ListPlansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansRequest.ProtoReflect.Descriptor instead.
 func (*ListPlansRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{105}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListPlansRequest) GetCluster() string {
@@ -7254,7 +7357,7 @@ type ListPlansResponse struct {
 
 func (x *ListPlansResponse) Reset() {
 	*x = ListPlansResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7266,7 +7369,7 @@ func (x *ListPlansResponse) String() string {
 func (*ListPlansResponse) ProtoMessage() {}
 
 func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[106]
+	mi := &file_berth_v1_api_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7279,7 +7382,7 @@ func (x *ListPlansResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlansResponse.ProtoReflect.Descriptor instead.
 func (*ListPlansResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{106}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListPlansResponse) GetSchemaVersion() string {
@@ -7312,7 +7415,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7324,7 +7427,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[107]
+	mi := &file_berth_v1_api_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7337,7 +7440,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{107}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *GetPlanRequest) GetId() string {
@@ -7357,7 +7460,7 @@ type GetPlanResponse struct {
 
 func (x *GetPlanResponse) Reset() {
 	*x = GetPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7369,7 +7472,7 @@ func (x *GetPlanResponse) String() string {
 func (*GetPlanResponse) ProtoMessage() {}
 
 func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[108]
+	mi := &file_berth_v1_api_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7382,7 +7485,7 @@ func (x *GetPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanResponse.ProtoReflect.Descriptor instead.
 func (*GetPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{108}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *GetPlanResponse) GetSchemaVersion() string {
@@ -7411,7 +7514,7 @@ type ProposePlanRequest struct {
 
 func (x *ProposePlanRequest) Reset() {
 	*x = ProposePlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7423,7 +7526,7 @@ func (x *ProposePlanRequest) String() string {
 func (*ProposePlanRequest) ProtoMessage() {}
 
 func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[109]
+	mi := &file_berth_v1_api_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7436,7 +7539,7 @@ func (x *ProposePlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanRequest.ProtoReflect.Descriptor instead.
 func (*ProposePlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{109}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ProposePlanRequest) GetCluster() string {
@@ -7477,7 +7580,7 @@ type ProposePlanResponse struct {
 
 func (x *ProposePlanResponse) Reset() {
 	*x = ProposePlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7489,7 +7592,7 @@ func (x *ProposePlanResponse) String() string {
 func (*ProposePlanResponse) ProtoMessage() {}
 
 func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[110]
+	mi := &file_berth_v1_api_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7502,7 +7605,7 @@ func (x *ProposePlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposePlanResponse.ProtoReflect.Descriptor instead.
 func (*ProposePlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{110}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ProposePlanResponse) GetSchemaVersion() string {
@@ -7530,7 +7633,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7542,7 +7645,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[111]
+	mi := &file_berth_v1_api_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7555,7 +7658,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{111}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ApplyPlanRequest) GetId() string {
@@ -7589,7 +7692,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7601,7 +7704,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[112]
+	mi := &file_berth_v1_api_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7614,7 +7717,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{112}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ApplyPlanResponse) GetSchemaVersion() string {
@@ -7641,7 +7744,7 @@ type DiscardPlanRequest struct {
 
 func (x *DiscardPlanRequest) Reset() {
 	*x = DiscardPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7653,7 +7756,7 @@ func (x *DiscardPlanRequest) String() string {
 func (*DiscardPlanRequest) ProtoMessage() {}
 
 func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[113]
+	mi := &file_berth_v1_api_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7666,7 +7769,7 @@ func (x *DiscardPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanRequest.ProtoReflect.Descriptor instead.
 func (*DiscardPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{113}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *DiscardPlanRequest) GetId() string {
@@ -7693,7 +7796,7 @@ type DiscardPlanResponse struct {
 
 func (x *DiscardPlanResponse) Reset() {
 	*x = DiscardPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7705,7 +7808,7 @@ func (x *DiscardPlanResponse) String() string {
 func (*DiscardPlanResponse) ProtoMessage() {}
 
 func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[114]
+	mi := &file_berth_v1_api_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7718,7 +7821,7 @@ func (x *DiscardPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardPlanResponse.ProtoReflect.Descriptor instead.
 func (*DiscardPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{114}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *DiscardPlanResponse) GetSchemaVersion() string {
@@ -7746,7 +7849,7 @@ type CancelPlanRequest struct {
 
 func (x *CancelPlanRequest) Reset() {
 	*x = CancelPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7758,7 +7861,7 @@ func (x *CancelPlanRequest) String() string {
 func (*CancelPlanRequest) ProtoMessage() {}
 
 func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[115]
+	mi := &file_berth_v1_api_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7771,7 +7874,7 @@ func (x *CancelPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanRequest.ProtoReflect.Descriptor instead.
 func (*CancelPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{115}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *CancelPlanRequest) GetId() string {
@@ -7805,7 +7908,7 @@ type CancelPlanResponse struct {
 
 func (x *CancelPlanResponse) Reset() {
 	*x = CancelPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7817,7 +7920,7 @@ func (x *CancelPlanResponse) String() string {
 func (*CancelPlanResponse) ProtoMessage() {}
 
 func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[116]
+	mi := &file_berth_v1_api_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7830,7 +7933,7 @@ func (x *CancelPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelPlanResponse.ProtoReflect.Descriptor instead.
 func (*CancelPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{116}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *CancelPlanResponse) GetSchemaVersion() string {
@@ -7856,7 +7959,7 @@ type WatchPlanRequest struct {
 
 func (x *WatchPlanRequest) Reset() {
 	*x = WatchPlanRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7868,7 +7971,7 @@ func (x *WatchPlanRequest) String() string {
 func (*WatchPlanRequest) ProtoMessage() {}
 
 func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[117]
+	mi := &file_berth_v1_api_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7881,7 +7984,7 @@ func (x *WatchPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanRequest.ProtoReflect.Descriptor instead.
 func (*WatchPlanRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{117}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *WatchPlanRequest) GetId() string {
@@ -7900,7 +8003,7 @@ type WatchPlanResponse struct {
 
 func (x *WatchPlanResponse) Reset() {
 	*x = WatchPlanResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7912,7 +8015,7 @@ func (x *WatchPlanResponse) String() string {
 func (*WatchPlanResponse) ProtoMessage() {}
 
 func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[118]
+	mi := &file_berth_v1_api_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7925,7 +8028,7 @@ func (x *WatchPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPlanResponse.ProtoReflect.Descriptor instead.
 func (*WatchPlanResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{118}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *WatchPlanResponse) GetPlan() *Plan {
@@ -7947,7 +8050,7 @@ type ListOperationsRequest struct {
 
 func (x *ListOperationsRequest) Reset() {
 	*x = ListOperationsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7959,7 +8062,7 @@ func (x *ListOperationsRequest) String() string {
 func (*ListOperationsRequest) ProtoMessage() {}
 
 func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[119]
+	mi := &file_berth_v1_api_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7972,7 +8075,7 @@ func (x *ListOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{119}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListOperationsRequest) GetRunningOnly() bool {
@@ -8015,7 +8118,7 @@ type ListOperationsResponse struct {
 
 func (x *ListOperationsResponse) Reset() {
 	*x = ListOperationsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8027,7 +8130,7 @@ func (x *ListOperationsResponse) String() string {
 func (*ListOperationsResponse) ProtoMessage() {}
 
 func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[120]
+	mi := &file_berth_v1_api_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8040,7 +8143,7 @@ func (x *ListOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{120}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListOperationsResponse) GetSchemaVersion() string {
@@ -8080,7 +8183,7 @@ type GetOperationRequest struct {
 
 func (x *GetOperationRequest) Reset() {
 	*x = GetOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8092,7 +8195,7 @@ func (x *GetOperationRequest) String() string {
 func (*GetOperationRequest) ProtoMessage() {}
 
 func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[121]
+	mi := &file_berth_v1_api_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8105,7 +8208,7 @@ func (x *GetOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationRequest.ProtoReflect.Descriptor instead.
 func (*GetOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{121}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *GetOperationRequest) GetId() string {
@@ -8125,7 +8228,7 @@ type GetOperationResponse struct {
 
 func (x *GetOperationResponse) Reset() {
 	*x = GetOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8137,7 +8240,7 @@ func (x *GetOperationResponse) String() string {
 func (*GetOperationResponse) ProtoMessage() {}
 
 func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[122]
+	mi := &file_berth_v1_api_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8150,7 +8253,7 @@ func (x *GetOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOperationResponse.ProtoReflect.Descriptor instead.
 func (*GetOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{122}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *GetOperationResponse) GetSchemaVersion() string {
@@ -8176,7 +8279,7 @@ type WatchOperationRequest struct {
 
 func (x *WatchOperationRequest) Reset() {
 	*x = WatchOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8188,7 +8291,7 @@ func (x *WatchOperationRequest) String() string {
 func (*WatchOperationRequest) ProtoMessage() {}
 
 func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[123]
+	mi := &file_berth_v1_api_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8201,7 +8304,7 @@ func (x *WatchOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationRequest.ProtoReflect.Descriptor instead.
 func (*WatchOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{123}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *WatchOperationRequest) GetId() string {
@@ -8221,7 +8324,7 @@ type WatchOperationResponse struct {
 
 func (x *WatchOperationResponse) Reset() {
 	*x = WatchOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8233,7 +8336,7 @@ func (x *WatchOperationResponse) String() string {
 func (*WatchOperationResponse) ProtoMessage() {}
 
 func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[124]
+	mi := &file_berth_v1_api_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8246,7 +8349,7 @@ func (x *WatchOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOperationResponse.ProtoReflect.Descriptor instead.
 func (*WatchOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{124}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *WatchOperationResponse) GetOperation() *Operation {
@@ -8274,7 +8377,7 @@ type ResolveOperationRequest struct {
 
 func (x *ResolveOperationRequest) Reset() {
 	*x = ResolveOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8286,7 +8389,7 @@ func (x *ResolveOperationRequest) String() string {
 func (*ResolveOperationRequest) ProtoMessage() {}
 
 func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[125]
+	mi := &file_berth_v1_api_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8299,7 +8402,7 @@ func (x *ResolveOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationRequest.ProtoReflect.Descriptor instead.
 func (*ResolveOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{125}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ResolveOperationRequest) GetId() string {
@@ -8333,7 +8436,7 @@ type ResolveOperationResponse struct {
 
 func (x *ResolveOperationResponse) Reset() {
 	*x = ResolveOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8345,7 +8448,7 @@ func (x *ResolveOperationResponse) String() string {
 func (*ResolveOperationResponse) ProtoMessage() {}
 
 func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[126]
+	mi := &file_berth_v1_api_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8358,7 +8461,7 @@ func (x *ResolveOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveOperationResponse.ProtoReflect.Descriptor instead.
 func (*ResolveOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{126}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ResolveOperationResponse) GetSchemaVersion() string {
@@ -8389,7 +8492,7 @@ type AdoptVMsRequest struct {
 
 func (x *AdoptVMsRequest) Reset() {
 	*x = AdoptVMsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8401,7 +8504,7 @@ func (x *AdoptVMsRequest) String() string {
 func (*AdoptVMsRequest) ProtoMessage() {}
 
 func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[127]
+	mi := &file_berth_v1_api_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8414,7 +8517,7 @@ func (x *AdoptVMsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsRequest.ProtoReflect.Descriptor instead.
 func (*AdoptVMsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{127}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AdoptVMsRequest) GetDomains() []string {
@@ -8469,7 +8572,7 @@ type AdoptVMsResponse struct {
 
 func (x *AdoptVMsResponse) Reset() {
 	*x = AdoptVMsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8481,7 +8584,7 @@ func (x *AdoptVMsResponse) String() string {
 func (*AdoptVMsResponse) ProtoMessage() {}
 
 func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[128]
+	mi := &file_berth_v1_api_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8494,7 +8597,7 @@ func (x *AdoptVMsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptVMsResponse.ProtoReflect.Descriptor instead.
 func (*AdoptVMsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{128}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *AdoptVMsResponse) GetSchemaVersion() string {
@@ -8526,7 +8629,7 @@ type AdoptedVM struct {
 
 func (x *AdoptedVM) Reset() {
 	*x = AdoptedVM{}
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8538,7 +8641,7 @@ func (x *AdoptedVM) String() string {
 func (*AdoptedVM) ProtoMessage() {}
 
 func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[129]
+	mi := &file_berth_v1_api_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8551,7 +8654,7 @@ func (x *AdoptedVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptedVM.ProtoReflect.Descriptor instead.
 func (*AdoptedVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{129}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *AdoptedVM) GetVm() string {
@@ -8613,7 +8716,7 @@ type ReleaseVMRequest struct {
 
 func (x *ReleaseVMRequest) Reset() {
 	*x = ReleaseVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8625,7 +8728,7 @@ func (x *ReleaseVMRequest) String() string {
 func (*ReleaseVMRequest) ProtoMessage() {}
 
 func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[130]
+	mi := &file_berth_v1_api_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8638,7 +8741,7 @@ func (x *ReleaseVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{130}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ReleaseVMRequest) GetVm() string {
@@ -8665,7 +8768,7 @@ type ReleaseVMResponse struct {
 
 func (x *ReleaseVMResponse) Reset() {
 	*x = ReleaseVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8677,7 +8780,7 @@ func (x *ReleaseVMResponse) String() string {
 func (*ReleaseVMResponse) ProtoMessage() {}
 
 func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[131]
+	mi := &file_berth_v1_api_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8690,7 +8793,7 @@ func (x *ReleaseVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseVMResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{131}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ReleaseVMResponse) GetSchemaVersion() string {
@@ -8717,7 +8820,7 @@ type CancelOperationRequest struct {
 
 func (x *CancelOperationRequest) Reset() {
 	*x = CancelOperationRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8729,7 +8832,7 @@ func (x *CancelOperationRequest) String() string {
 func (*CancelOperationRequest) ProtoMessage() {}
 
 func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[132]
+	mi := &file_berth_v1_api_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8742,7 +8845,7 @@ func (x *CancelOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationRequest.ProtoReflect.Descriptor instead.
 func (*CancelOperationRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{132}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *CancelOperationRequest) GetId() string {
@@ -8769,7 +8872,7 @@ type CancelOperationResponse struct {
 
 func (x *CancelOperationResponse) Reset() {
 	*x = CancelOperationResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8781,7 +8884,7 @@ func (x *CancelOperationResponse) String() string {
 func (*CancelOperationResponse) ProtoMessage() {}
 
 func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[133]
+	mi := &file_berth_v1_api_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8794,7 +8897,7 @@ func (x *CancelOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelOperationResponse.ProtoReflect.Descriptor instead.
 func (*CancelOperationResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{133}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *CancelOperationResponse) GetSchemaVersion() string {
@@ -8823,7 +8926,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8835,7 +8938,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[134]
+	mi := &file_berth_v1_api_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8848,7 +8951,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{134}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ListDecisionsRequest) GetLimit() int32 {
@@ -8891,7 +8994,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8903,7 +9006,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[135]
+	mi := &file_berth_v1_api_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8916,7 +9019,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{135}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ListDecisionsResponse) GetSchemaVersion() string {
@@ -8956,7 +9059,7 @@ type GetDecisionRequest struct {
 
 func (x *GetDecisionRequest) Reset() {
 	*x = GetDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8968,7 +9071,7 @@ func (x *GetDecisionRequest) String() string {
 func (*GetDecisionRequest) ProtoMessage() {}
 
 func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[136]
+	mi := &file_berth_v1_api_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8981,7 +9084,7 @@ func (x *GetDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionRequest.ProtoReflect.Descriptor instead.
 func (*GetDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{136}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *GetDecisionRequest) GetId() string {
@@ -9001,7 +9104,7 @@ type GetDecisionResponse struct {
 
 func (x *GetDecisionResponse) Reset() {
 	*x = GetDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9013,7 +9116,7 @@ func (x *GetDecisionResponse) String() string {
 func (*GetDecisionResponse) ProtoMessage() {}
 
 func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[137]
+	mi := &file_berth_v1_api_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9026,7 +9129,7 @@ func (x *GetDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDecisionResponse.ProtoReflect.Descriptor instead.
 func (*GetDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{137}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *GetDecisionResponse) GetSchemaVersion() string {
@@ -9052,7 +9155,7 @@ type ReplayDecisionRequest struct {
 
 func (x *ReplayDecisionRequest) Reset() {
 	*x = ReplayDecisionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9064,7 +9167,7 @@ func (x *ReplayDecisionRequest) String() string {
 func (*ReplayDecisionRequest) ProtoMessage() {}
 
 func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[138]
+	mi := &file_berth_v1_api_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9077,7 +9180,7 @@ func (x *ReplayDecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionRequest.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{138}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ReplayDecisionRequest) GetId() string {
@@ -9099,7 +9202,7 @@ type ReplayDecisionResponse struct {
 
 func (x *ReplayDecisionResponse) Reset() {
 	*x = ReplayDecisionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9111,7 +9214,7 @@ func (x *ReplayDecisionResponse) String() string {
 func (*ReplayDecisionResponse) ProtoMessage() {}
 
 func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[139]
+	mi := &file_berth_v1_api_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9124,7 +9227,7 @@ func (x *ReplayDecisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayDecisionResponse.ProtoReflect.Descriptor instead.
 func (*ReplayDecisionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{139}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ReplayDecisionResponse) GetSchemaVersion() string {
@@ -9164,7 +9267,7 @@ type WhyVMRequest struct {
 
 func (x *WhyVMRequest) Reset() {
 	*x = WhyVMRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9176,7 +9279,7 @@ func (x *WhyVMRequest) String() string {
 func (*WhyVMRequest) ProtoMessage() {}
 
 func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[140]
+	mi := &file_berth_v1_api_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9189,7 +9292,7 @@ func (x *WhyVMRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMRequest.ProtoReflect.Descriptor instead.
 func (*WhyVMRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{140}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *WhyVMRequest) GetVm() string {
@@ -9210,7 +9313,7 @@ type WhyVMResponse struct {
 
 func (x *WhyVMResponse) Reset() {
 	*x = WhyVMResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9222,7 +9325,7 @@ func (x *WhyVMResponse) String() string {
 func (*WhyVMResponse) ProtoMessage() {}
 
 func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[141]
+	mi := &file_berth_v1_api_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9235,7 +9338,7 @@ func (x *WhyVMResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyVMResponse.ProtoReflect.Descriptor instead.
 func (*WhyVMResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{141}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *WhyVMResponse) GetSchemaVersion() string {
@@ -9270,7 +9373,7 @@ type ProfileRequest struct {
 
 func (x *ProfileRequest) Reset() {
 	*x = ProfileRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9282,7 +9385,7 @@ func (x *ProfileRequest) String() string {
 func (*ProfileRequest) ProtoMessage() {}
 
 func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[142]
+	mi := &file_berth_v1_api_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9295,7 +9398,7 @@ func (x *ProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileRequest.ProtoReflect.Descriptor instead.
 func (*ProfileRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{142}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ProfileRequest) GetVm() string {
@@ -9319,15 +9422,17 @@ type ProfileResponse struct {
 	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	// Those that are known, one for each hour of the week at most: the last one that was measured, no older than five weeks. A week begins
 	// on Monday, in UTC.
-	Hours         []*ProfileHour `protobuf:"bytes,4,rep,name=hours,proto3" json:"hours,omitempty"`
-	Warnings      []string       `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"` // nodes that did not tell what they have measured, and why
+	Hours    []*ProfileHour `protobuf:"bytes,4,rep,name=hours,proto3" json:"hours,omitempty"`
+	Warnings []string       `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"` // nodes that did not tell what they have measured, and why
+	// The minutes of the last hour that are known, in their order; their figures are averages. Agents keep them in memory alone.
+	Minutes       []*ProfileHour `protobuf:"bytes,6,rep,name=minutes,proto3" json:"minutes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProfileResponse) Reset() {
 	*x = ProfileResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9339,7 +9444,7 @@ func (x *ProfileResponse) String() string {
 func (*ProfileResponse) ProtoMessage() {}
 
 func (x *ProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[143]
+	mi := &file_berth_v1_api_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9352,7 +9457,7 @@ func (x *ProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileResponse.ProtoReflect.Descriptor instead.
 func (*ProfileResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{143}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ProfileResponse) GetSchemaVersion() string {
@@ -9390,6 +9495,13 @@ func (x *ProfileResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *ProfileResponse) GetMinutes() []*ProfileHour {
+	if x != nil {
+		return x.Minutes
+	}
+	return nil
+}
+
 type VMHistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
@@ -9399,7 +9511,7 @@ type VMHistoryRequest struct {
 
 func (x *VMHistoryRequest) Reset() {
 	*x = VMHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9411,7 +9523,7 @@ func (x *VMHistoryRequest) String() string {
 func (*VMHistoryRequest) ProtoMessage() {}
 
 func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[144]
+	mi := &file_berth_v1_api_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9424,7 +9536,7 @@ func (x *VMHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryRequest.ProtoReflect.Descriptor instead.
 func (*VMHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{144}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *VMHistoryRequest) GetVm() string {
@@ -9446,7 +9558,7 @@ type VMHistoryResponse struct {
 
 func (x *VMHistoryResponse) Reset() {
 	*x = VMHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9458,7 +9570,7 @@ func (x *VMHistoryResponse) String() string {
 func (*VMHistoryResponse) ProtoMessage() {}
 
 func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[145]
+	mi := &file_berth_v1_api_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9471,7 +9583,7 @@ func (x *VMHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMHistoryResponse.ProtoReflect.Descriptor instead.
 func (*VMHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{145}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *VMHistoryResponse) GetSchemaVersion() string {
@@ -9521,7 +9633,7 @@ type VMStay struct {
 
 func (x *VMStay) Reset() {
 	*x = VMStay{}
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9533,7 +9645,7 @@ func (x *VMStay) String() string {
 func (*VMStay) ProtoMessage() {}
 
 func (x *VMStay) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[146]
+	mi := &file_berth_v1_api_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9546,7 +9658,7 @@ func (x *VMStay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMStay.ProtoReflect.Descriptor instead.
 func (*VMStay) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{146}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *VMStay) GetNode() string {
@@ -9628,7 +9740,7 @@ type WhyNotStartedRequest struct {
 
 func (x *WhyNotStartedRequest) Reset() {
 	*x = WhyNotStartedRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9640,7 +9752,7 @@ func (x *WhyNotStartedRequest) String() string {
 func (*WhyNotStartedRequest) ProtoMessage() {}
 
 func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[147]
+	mi := &file_berth_v1_api_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9653,7 +9765,7 @@ func (x *WhyNotStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{147}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *WhyNotStartedRequest) GetVm() string {
@@ -9683,7 +9795,7 @@ type WhyNotStartedResponse struct {
 
 func (x *WhyNotStartedResponse) Reset() {
 	*x = WhyNotStartedResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9695,7 +9807,7 @@ func (x *WhyNotStartedResponse) String() string {
 func (*WhyNotStartedResponse) ProtoMessage() {}
 
 func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[148]
+	mi := &file_berth_v1_api_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9708,7 +9820,7 @@ func (x *WhyNotStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotStartedResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotStartedResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{148}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *WhyNotStartedResponse) GetSchemaVersion() string {
@@ -9811,7 +9923,7 @@ type NodeWord struct {
 
 func (x *NodeWord) Reset() {
 	*x = NodeWord{}
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9823,7 +9935,7 @@ func (x *NodeWord) String() string {
 func (*NodeWord) ProtoMessage() {}
 
 func (x *NodeWord) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[149]
+	mi := &file_berth_v1_api_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9836,7 +9948,7 @@ func (x *NodeWord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeWord.ProtoReflect.Descriptor instead.
 func (*NodeWord) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{149}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *NodeWord) GetNode() string {
@@ -9899,7 +10011,7 @@ type WhyNotRequest struct {
 
 func (x *WhyNotRequest) Reset() {
 	*x = WhyNotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9911,7 +10023,7 @@ func (x *WhyNotRequest) String() string {
 func (*WhyNotRequest) ProtoMessage() {}
 
 func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[150]
+	mi := &file_berth_v1_api_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9924,7 +10036,7 @@ func (x *WhyNotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotRequest.ProtoReflect.Descriptor instead.
 func (*WhyNotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{150}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *WhyNotRequest) GetVm() string {
@@ -9962,7 +10074,7 @@ type WhyNotResponse struct {
 
 func (x *WhyNotResponse) Reset() {
 	*x = WhyNotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9974,7 +10086,7 @@ func (x *WhyNotResponse) String() string {
 func (*WhyNotResponse) ProtoMessage() {}
 
 func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[151]
+	mi := &file_berth_v1_api_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9987,7 +10099,7 @@ func (x *WhyNotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyNotResponse.ProtoReflect.Descriptor instead.
 func (*WhyNotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{151}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *WhyNotResponse) GetSchemaVersion() string {
@@ -10033,19 +10145,22 @@ func (x *WhyNotResponse) GetAt() *timestamppb.Timestamp {
 }
 
 type CapacityRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MemoryBytes   int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	Vcpus         int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
-	Cluster       string                 `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"` // empty: the VDC's, or the default one
-	Vdc           string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`         // whose keys and place such a VM would have; empty: none
-	Most          int32                  `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`      // stop counting here; 0 means 10,000. On a large cluster counting stops earlier.
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	MemoryBytes    int64                  `protobuf:"varint,1,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	Vcpus          int32                  `protobuf:"varint,2,opt,name=vcpus,proto3" json:"vcpus,omitempty"`
+	Cluster        string                 `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`                                        // empty: the VDC's, or the default one
+	Vdc            string                 `protobuf:"bytes,4,opt,name=vdc,proto3" json:"vdc,omitempty"`                                                // whose keys and place such a VM would have; empty: none
+	Most           int32                  `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`                                             // stop counting here; 0 means 10,000. On a large cluster counting stops earlier.
+	AddNodes       int32                  `protobuf:"varint,6,opt,name=add_nodes,json=addNodes,proto3" json:"add_nodes,omitempty"`                     // count as if so many more nodes were there, empty and up
+	AddLike        string                 `protobuf:"bytes,7,opt,name=add_like,json=addLike,proto3" json:"add_like,omitempty"`                         // each as this node is without its VMs; empty: as the first of the cluster that is up. It may be of another cluster
+	AddMemoryBytes int64                  `protobuf:"varint,8,opt,name=add_memory_bytes,json=addMemoryBytes,proto3" json:"add_memory_bytes,omitempty"` // physical memory of each; 0: as much as that node has
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CapacityRequest) Reset() {
 	*x = CapacityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10057,7 +10172,7 @@ func (x *CapacityRequest) String() string {
 func (*CapacityRequest) ProtoMessage() {}
 
 func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[152]
+	mi := &file_berth_v1_api_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10070,7 +10185,7 @@ func (x *CapacityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityRequest.ProtoReflect.Descriptor instead.
 func (*CapacityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{152}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *CapacityRequest) GetMemoryBytes() int64 {
@@ -10108,6 +10223,27 @@ func (x *CapacityRequest) GetMost() int32 {
 	return 0
 }
 
+func (x *CapacityRequest) GetAddNodes() int32 {
+	if x != nil {
+		return x.AddNodes
+	}
+	return 0
+}
+
+func (x *CapacityRequest) GetAddLike() string {
+	if x != nil {
+		return x.AddLike
+	}
+	return ""
+}
+
+func (x *CapacityRequest) GetAddMemoryBytes() int64 {
+	if x != nil {
+		return x.AddMemoryBytes
+	}
+	return 0
+}
+
 type CapacityResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
@@ -10118,13 +10254,15 @@ type CapacityResponse struct {
 	Cluster       string                 `protobuf:"bytes,6,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	RunsOutOf     string                 `protobuf:"bytes,7,opt,name=runs_out_of,json=runsOutOf,proto3" json:"runs_out_of,omitempty"` // that constraint's name, or that of the system rounds
 	Warnings      []string               `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`                      // what nodes would come to beyond what they have, although nothing refuses it
+	Without       *int32                 `protobuf:"varint,9,opt,name=without,proto3,oneof" json:"without,omitempty"`                 // how many fit without added nodes; absent if none were added, or if counting stopped at most
+	Added         string                 `protobuf:"bytes,10,opt,name=added,proto3" json:"added,omitempty"`                           // what an added node has, in words
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CapacityResponse) Reset() {
 	*x = CapacityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10136,7 +10274,7 @@ func (x *CapacityResponse) String() string {
 func (*CapacityResponse) ProtoMessage() {}
 
 func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[153]
+	mi := &file_berth_v1_api_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10149,7 +10287,7 @@ func (x *CapacityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityResponse.ProtoReflect.Descriptor instead.
 func (*CapacityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{153}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *CapacityResponse) GetSchemaVersion() string {
@@ -10208,6 +10346,20 @@ func (x *CapacityResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *CapacityResponse) GetWithout() int32 {
+	if x != nil && x.Without != nil {
+		return *x.Without
+	}
+	return 0
+}
+
+func (x *CapacityResponse) GetAdded() string {
+	if x != nil {
+		return x.Added
+	}
+	return ""
+}
+
 type CapacityNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -10215,13 +10367,14 @@ type CapacityNode struct {
 	More          int32                  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	RunsOutOf     string                 `protobuf:"bytes,4,opt,name=runs_out_of,json=runsOutOf,proto3" json:"runs_out_of,omitempty"` // constraint that keeps the next one out; empty if none does
 	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`                        // with figures
+	Added         bool                   `protobuf:"varint,6,opt,name=added,proto3" json:"added,omitempty"`                           // it is not there: node has a name that no node can have, node_id is empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CapacityNode) Reset() {
 	*x = CapacityNode{}
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10233,7 +10386,7 @@ func (x *CapacityNode) String() string {
 func (*CapacityNode) ProtoMessage() {}
 
 func (x *CapacityNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[154]
+	mi := &file_berth_v1_api_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10246,7 +10399,7 @@ func (x *CapacityNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapacityNode.ProtoReflect.Descriptor instead.
 func (*CapacityNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{154}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *CapacityNode) GetNode() string {
@@ -10284,6 +10437,13 @@ func (x *CapacityNode) GetMessage() string {
 	return ""
 }
 
+func (x *CapacityNode) GetAdded() bool {
+	if x != nil {
+		return x.Added
+	}
+	return false
+}
+
 type WatchEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Follow        bool                   `protobuf:"varint,1,opt,name=follow,proto3" json:"follow,omitempty"`
@@ -10295,7 +10455,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10307,7 +10467,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[155]
+	mi := &file_berth_v1_api_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10320,7 +10480,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{155}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -10354,7 +10514,7 @@ type WatchEventsResponse struct {
 
 func (x *WatchEventsResponse) Reset() {
 	*x = WatchEventsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10366,7 +10526,7 @@ func (x *WatchEventsResponse) String() string {
 func (*WatchEventsResponse) ProtoMessage() {}
 
 func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[156]
+	mi := &file_berth_v1_api_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10379,7 +10539,7 @@ func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
 func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{156}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *WatchEventsResponse) GetEvent() *Event {
@@ -10409,7 +10569,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10421,7 +10581,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[157]
+	mi := &file_berth_v1_api_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10434,7 +10594,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{157}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ListHistoryRequest) GetLimit() int32 {
@@ -10488,7 +10648,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10500,7 +10660,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[158]
+	mi := &file_berth_v1_api_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10513,7 +10673,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{158}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *HistoryEntry) GetIndex() uint64 {
@@ -10598,7 +10758,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10610,7 +10770,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[159]
+	mi := &file_berth_v1_api_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10623,7 +10783,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{159}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *ListHistoryResponse) GetSchemaVersion() string {
@@ -10664,7 +10824,7 @@ type FetchHistoryRequest struct {
 
 func (x *FetchHistoryRequest) Reset() {
 	*x = FetchHistoryRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10676,7 +10836,7 @@ func (x *FetchHistoryRequest) String() string {
 func (*FetchHistoryRequest) ProtoMessage() {}
 
 func (x *FetchHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[160]
+	mi := &file_berth_v1_api_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10689,7 +10849,7 @@ func (x *FetchHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchHistoryRequest.ProtoReflect.Descriptor instead.
 func (*FetchHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{160}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *FetchHistoryRequest) GetAfter() uint64 {
@@ -10716,7 +10876,7 @@ type FetchHistoryResponse struct {
 
 func (x *FetchHistoryResponse) Reset() {
 	*x = FetchHistoryResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10728,7 +10888,7 @@ func (x *FetchHistoryResponse) String() string {
 func (*FetchHistoryResponse) ProtoMessage() {}
 
 func (x *FetchHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[161]
+	mi := &file_berth_v1_api_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10741,7 +10901,7 @@ func (x *FetchHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchHistoryResponse.ProtoReflect.Descriptor instead.
 func (*FetchHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{161}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *FetchHistoryResponse) GetBlock() []byte {
@@ -10766,7 +10926,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10778,7 +10938,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[162]
+	mi := &file_berth_v1_api_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10791,7 +10951,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{162}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
 }
 
 type ListMembersResponse struct {
@@ -10805,7 +10965,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10817,7 +10977,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[163]
+	mi := &file_berth_v1_api_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10830,7 +10990,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{163}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *ListMembersResponse) GetSchemaVersion() string {
@@ -10864,7 +11024,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10876,7 +11036,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[164]
+	mi := &file_berth_v1_api_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10889,7 +11049,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{164}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -10915,7 +11075,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10927,7 +11087,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[165]
+	mi := &file_berth_v1_api_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10940,7 +11100,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{165}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RemoveMemberResponse) GetSchemaVersion() string {
@@ -10958,7 +11118,7 @@ type SaveSnapshotRequest struct {
 
 func (x *SaveSnapshotRequest) Reset() {
 	*x = SaveSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10970,7 +11130,7 @@ func (x *SaveSnapshotRequest) String() string {
 func (*SaveSnapshotRequest) ProtoMessage() {}
 
 func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[166]
+	mi := &file_berth_v1_api_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10983,7 +11143,7 @@ func (x *SaveSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{166}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
 }
 
 type SaveSnapshotResponse struct {
@@ -10995,7 +11155,7 @@ type SaveSnapshotResponse struct {
 
 func (x *SaveSnapshotResponse) Reset() {
 	*x = SaveSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11007,7 +11167,7 @@ func (x *SaveSnapshotResponse) String() string {
 func (*SaveSnapshotResponse) ProtoMessage() {}
 
 func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[167]
+	mi := &file_berth_v1_api_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11020,7 +11180,7 @@ func (x *SaveSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SaveSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{167}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *SaveSnapshotResponse) GetChunk() []byte {
@@ -11040,7 +11200,7 @@ type RestoreSnapshotRequest struct {
 
 func (x *RestoreSnapshotRequest) Reset() {
 	*x = RestoreSnapshotRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11052,7 +11212,7 @@ func (x *RestoreSnapshotRequest) String() string {
 func (*RestoreSnapshotRequest) ProtoMessage() {}
 
 func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[168]
+	mi := &file_berth_v1_api_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11065,7 +11225,7 @@ func (x *RestoreSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{168}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *RestoreSnapshotRequest) GetChunk() []byte {
@@ -11094,7 +11254,7 @@ type RestoreSnapshotResponse struct {
 
 func (x *RestoreSnapshotResponse) Reset() {
 	*x = RestoreSnapshotResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11106,7 +11266,7 @@ func (x *RestoreSnapshotResponse) String() string {
 func (*RestoreSnapshotResponse) ProtoMessage() {}
 
 func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[169]
+	mi := &file_berth_v1_api_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11119,7 +11279,7 @@ func (x *RestoreSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*RestoreSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{169}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *RestoreSnapshotResponse) GetSchemaVersion() string {
@@ -11163,7 +11323,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11175,7 +11335,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[170]
+	mi := &file_berth_v1_api_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11188,7 +11348,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{170}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *CreateTokenRequest) GetPurpose() string {
@@ -11238,7 +11398,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11250,7 +11410,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[171]
+	mi := &file_berth_v1_api_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11263,7 +11423,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{171}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *CreateTokenResponse) GetSchemaVersion() string {
@@ -11304,7 +11464,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11316,7 +11476,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[172]
+	mi := &file_berth_v1_api_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11329,7 +11489,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{172}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ListTokensRequest) GetLimit() int32 {
@@ -11357,7 +11517,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11369,7 +11529,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[173]
+	mi := &file_berth_v1_api_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11382,7 +11542,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{173}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *ListTokensResponse) GetSchemaVersion() string {
@@ -11416,7 +11576,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11428,7 +11588,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[174]
+	mi := &file_berth_v1_api_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11441,7 +11601,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{174}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -11468,7 +11628,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11480,7 +11640,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[175]
+	mi := &file_berth_v1_api_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11493,7 +11653,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{175}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *RevokeTokenResponse) GetSchemaVersion() string {
@@ -11533,7 +11693,7 @@ type Identity struct {
 
 func (x *Identity) Reset() {
 	*x = Identity{}
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11545,7 +11705,7 @@ func (x *Identity) String() string {
 func (*Identity) ProtoMessage() {}
 
 func (x *Identity) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[176]
+	mi := &file_berth_v1_api_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11558,7 +11718,7 @@ func (x *Identity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Identity.ProtoReflect.Descriptor instead.
 func (*Identity) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{176}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Identity) GetId() string {
@@ -11658,7 +11818,7 @@ type IdentityKey struct {
 
 func (x *IdentityKey) Reset() {
 	*x = IdentityKey{}
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11670,7 +11830,7 @@ func (x *IdentityKey) String() string {
 func (*IdentityKey) ProtoMessage() {}
 
 func (x *IdentityKey) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[177]
+	mi := &file_berth_v1_api_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11683,7 +11843,7 @@ func (x *IdentityKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityKey.ProtoReflect.Descriptor instead.
 func (*IdentityKey) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{177}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *IdentityKey) GetHash() string {
@@ -11724,7 +11884,7 @@ type RenewCertificateRequest struct {
 
 func (x *RenewCertificateRequest) Reset() {
 	*x = RenewCertificateRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11736,7 +11896,7 @@ func (x *RenewCertificateRequest) String() string {
 func (*RenewCertificateRequest) ProtoMessage() {}
 
 func (x *RenewCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[178]
+	mi := &file_berth_v1_api_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11749,7 +11909,7 @@ func (x *RenewCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RenewCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{178}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *RenewCertificateRequest) GetCsrPem() []byte {
@@ -11777,7 +11937,7 @@ type RenewCertificateResponse struct {
 
 func (x *RenewCertificateResponse) Reset() {
 	*x = RenewCertificateResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11789,7 +11949,7 @@ func (x *RenewCertificateResponse) String() string {
 func (*RenewCertificateResponse) ProtoMessage() {}
 
 func (x *RenewCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[179]
+	mi := &file_berth_v1_api_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11802,7 +11962,7 @@ func (x *RenewCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificateResponse.ProtoReflect.Descriptor instead.
 func (*RenewCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{179}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *RenewCertificateResponse) GetCertificatePem() []byte {
@@ -11834,7 +11994,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11846,7 +12006,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[180]
+	mi := &file_berth_v1_api_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11859,7 +12019,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{180}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
 }
 
 type ListAuthoritiesResponse struct {
@@ -11874,7 +12034,7 @@ type ListAuthoritiesResponse struct {
 
 func (x *ListAuthoritiesResponse) Reset() {
 	*x = ListAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11886,7 +12046,7 @@ func (x *ListAuthoritiesResponse) String() string {
 func (*ListAuthoritiesResponse) ProtoMessage() {}
 
 func (x *ListAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[181]
+	mi := &file_berth_v1_api_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11899,7 +12059,7 @@ func (x *ListAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{181}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *ListAuthoritiesResponse) GetSchemaVersion() string {
@@ -11947,7 +12107,7 @@ type Authority struct {
 
 func (x *Authority) Reset() {
 	*x = Authority{}
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11959,7 +12119,7 @@ func (x *Authority) String() string {
 func (*Authority) ProtoMessage() {}
 
 func (x *Authority) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[182]
+	mi := &file_berth_v1_api_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11972,7 +12132,7 @@ func (x *Authority) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authority.ProtoReflect.Descriptor instead.
 func (*Authority) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{182}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Authority) GetName() string {
@@ -12048,7 +12208,7 @@ type AuthorityProgress struct {
 
 func (x *AuthorityProgress) Reset() {
 	*x = AuthorityProgress{}
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12060,7 +12220,7 @@ func (x *AuthorityProgress) String() string {
 func (*AuthorityProgress) ProtoMessage() {}
 
 func (x *AuthorityProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[183]
+	mi := &file_berth_v1_api_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12073,7 +12233,7 @@ func (x *AuthorityProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityProgress.ProtoReflect.Descriptor instead.
 func (*AuthorityProgress) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{183}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *AuthorityProgress) GetId() string {
@@ -12145,7 +12305,7 @@ type AuthorityWait struct {
 
 func (x *AuthorityWait) Reset() {
 	*x = AuthorityWait{}
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12157,7 +12317,7 @@ func (x *AuthorityWait) String() string {
 func (*AuthorityWait) ProtoMessage() {}
 
 func (x *AuthorityWait) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[184]
+	mi := &file_berth_v1_api_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12170,7 +12330,7 @@ func (x *AuthorityWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityWait.ProtoReflect.Descriptor instead.
 func (*AuthorityWait) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{184}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *AuthorityWait) GetSubject() string {
@@ -12216,7 +12376,7 @@ type RotateAuthorityRequest struct {
 
 func (x *RotateAuthorityRequest) Reset() {
 	*x = RotateAuthorityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12228,7 +12388,7 @@ func (x *RotateAuthorityRequest) String() string {
 func (*RotateAuthorityRequest) ProtoMessage() {}
 
 func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[185]
+	mi := &file_berth_v1_api_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12241,7 +12401,7 @@ func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{185}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *RotateAuthorityRequest) GetDryRun() bool {
@@ -12296,7 +12456,7 @@ type RotateAuthorityResponse struct {
 
 func (x *RotateAuthorityResponse) Reset() {
 	*x = RotateAuthorityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12308,7 +12468,7 @@ func (x *RotateAuthorityResponse) String() string {
 func (*RotateAuthorityResponse) ProtoMessage() {}
 
 func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[186]
+	mi := &file_berth_v1_api_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12321,7 +12481,7 @@ func (x *RotateAuthorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityResponse.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{186}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *RotateAuthorityResponse) GetSchemaVersion() string {
@@ -12349,7 +12509,7 @@ type ListIdentitiesRequest struct {
 
 func (x *ListIdentitiesRequest) Reset() {
 	*x = ListIdentitiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12361,7 +12521,7 @@ func (x *ListIdentitiesRequest) String() string {
 func (*ListIdentitiesRequest) ProtoMessage() {}
 
 func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[187]
+	mi := &file_berth_v1_api_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12374,7 +12534,7 @@ func (x *ListIdentitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{187}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ListIdentitiesRequest) GetAll() bool {
@@ -12409,7 +12569,7 @@ type ListIdentitiesResponse struct {
 
 func (x *ListIdentitiesResponse) Reset() {
 	*x = ListIdentitiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12421,7 +12581,7 @@ func (x *ListIdentitiesResponse) String() string {
 func (*ListIdentitiesResponse) ProtoMessage() {}
 
 func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[188]
+	mi := &file_berth_v1_api_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12434,7 +12594,7 @@ func (x *ListIdentitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentitiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{188}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *ListIdentitiesResponse) GetSchemaVersion() string {
@@ -12467,7 +12627,7 @@ type GetIdentityRequest struct {
 
 func (x *GetIdentityRequest) Reset() {
 	*x = GetIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12479,7 +12639,7 @@ func (x *GetIdentityRequest) String() string {
 func (*GetIdentityRequest) ProtoMessage() {}
 
 func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[189]
+	mi := &file_berth_v1_api_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12492,7 +12652,7 @@ func (x *GetIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityRequest.ProtoReflect.Descriptor instead.
 func (*GetIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{189}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *GetIdentityRequest) GetIdentity() string {
@@ -12512,7 +12672,7 @@ type GetIdentityResponse struct {
 
 func (x *GetIdentityResponse) Reset() {
 	*x = GetIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12524,7 +12684,7 @@ func (x *GetIdentityResponse) String() string {
 func (*GetIdentityResponse) ProtoMessage() {}
 
 func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[190]
+	mi := &file_berth_v1_api_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12537,7 +12697,7 @@ func (x *GetIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityResponse.ProtoReflect.Descriptor instead.
 func (*GetIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{190}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *GetIdentityResponse) GetSchemaVersion() string {
@@ -12565,7 +12725,7 @@ type RevokeIdentityRequest struct {
 
 func (x *RevokeIdentityRequest) Reset() {
 	*x = RevokeIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12577,7 +12737,7 @@ func (x *RevokeIdentityRequest) String() string {
 func (*RevokeIdentityRequest) ProtoMessage() {}
 
 func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[191]
+	mi := &file_berth_v1_api_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12590,7 +12750,7 @@ func (x *RevokeIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityRequest.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{191}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *RevokeIdentityRequest) GetIdentity() string {
@@ -12624,7 +12784,7 @@ type RevokeIdentityResponse struct {
 
 func (x *RevokeIdentityResponse) Reset() {
 	*x = RevokeIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12636,7 +12796,7 @@ func (x *RevokeIdentityResponse) String() string {
 func (*RevokeIdentityResponse) ProtoMessage() {}
 
 func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[192]
+	mi := &file_berth_v1_api_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12649,7 +12809,7 @@ func (x *RevokeIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeIdentityResponse.ProtoReflect.Descriptor instead.
 func (*RevokeIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{192}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *RevokeIdentityResponse) GetSchemaVersion() string {
@@ -12676,7 +12836,7 @@ type ConfirmIdentityRequest struct {
 
 func (x *ConfirmIdentityRequest) Reset() {
 	*x = ConfirmIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12688,7 +12848,7 @@ func (x *ConfirmIdentityRequest) String() string {
 func (*ConfirmIdentityRequest) ProtoMessage() {}
 
 func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[193]
+	mi := &file_berth_v1_api_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12701,7 +12861,7 @@ func (x *ConfirmIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{193}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *ConfirmIdentityRequest) GetIdentity() string {
@@ -12728,7 +12888,7 @@ type ConfirmIdentityResponse struct {
 
 func (x *ConfirmIdentityResponse) Reset() {
 	*x = ConfirmIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12740,7 +12900,7 @@ func (x *ConfirmIdentityResponse) String() string {
 func (*ConfirmIdentityResponse) ProtoMessage() {}
 
 func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[194]
+	mi := &file_berth_v1_api_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12753,7 +12913,7 @@ func (x *ConfirmIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmIdentityResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{194}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *ConfirmIdentityResponse) GetSchemaVersion() string {
@@ -12781,7 +12941,7 @@ type SetIdentityRequest struct {
 
 func (x *SetIdentityRequest) Reset() {
 	*x = SetIdentityRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12793,7 +12953,7 @@ func (x *SetIdentityRequest) String() string {
 func (*SetIdentityRequest) ProtoMessage() {}
 
 func (x *SetIdentityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[195]
+	mi := &file_berth_v1_api_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12806,7 +12966,7 @@ func (x *SetIdentityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetIdentityRequest.ProtoReflect.Descriptor instead.
 func (*SetIdentityRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{195}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *SetIdentityRequest) GetIdentity() string {
@@ -12840,7 +13000,7 @@ type SetIdentityResponse struct {
 
 func (x *SetIdentityResponse) Reset() {
 	*x = SetIdentityResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12852,7 +13012,7 @@ func (x *SetIdentityResponse) String() string {
 func (*SetIdentityResponse) ProtoMessage() {}
 
 func (x *SetIdentityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[196]
+	mi := &file_berth_v1_api_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12865,7 +13025,7 @@ func (x *SetIdentityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetIdentityResponse.ProtoReflect.Descriptor instead.
 func (*SetIdentityResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{196}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *SetIdentityResponse) GetSchemaVersion() string {
@@ -12900,7 +13060,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12912,7 +13072,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[197]
+	mi := &file_berth_v1_api_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12925,7 +13085,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{197}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *Session) GetId() string {
@@ -13000,7 +13160,7 @@ type OfferSessionRequest struct {
 
 func (x *OfferSessionRequest) Reset() {
 	*x = OfferSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13012,7 +13172,7 @@ func (x *OfferSessionRequest) String() string {
 func (*OfferSessionRequest) ProtoMessage() {}
 
 func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[198]
+	mi := &file_berth_v1_api_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13025,7 +13185,7 @@ func (x *OfferSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionRequest.ProtoReflect.Descriptor instead.
 func (*OfferSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{198}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
 }
 
 func (x *OfferSessionRequest) GetReadOnly() bool {
@@ -13047,7 +13207,7 @@ type OfferSessionResponse struct {
 
 func (x *OfferSessionResponse) Reset() {
 	*x = OfferSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13059,7 +13219,7 @@ func (x *OfferSessionResponse) String() string {
 func (*OfferSessionResponse) ProtoMessage() {}
 
 func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[199]
+	mi := &file_berth_v1_api_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13072,7 +13232,7 @@ func (x *OfferSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OfferSessionResponse.ProtoReflect.Descriptor instead.
 func (*OfferSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{199}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
 }
 
 func (x *OfferSessionResponse) GetSchemaVersion() string {
@@ -13113,7 +13273,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13125,7 +13285,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[200]
+	mi := &file_berth_v1_api_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13138,7 +13298,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{200}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *ListSessionsRequest) GetLimit() int32 {
@@ -13166,7 +13326,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13178,7 +13338,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[201]
+	mi := &file_berth_v1_api_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13191,7 +13351,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{201}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *ListSessionsResponse) GetSchemaVersion() string {
@@ -13225,7 +13385,7 @@ type RevokeSessionRequest struct {
 
 func (x *RevokeSessionRequest) Reset() {
 	*x = RevokeSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13237,7 +13397,7 @@ func (x *RevokeSessionRequest) String() string {
 func (*RevokeSessionRequest) ProtoMessage() {}
 
 func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[202]
+	mi := &file_berth_v1_api_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13250,7 +13410,7 @@ func (x *RevokeSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionRequest.ProtoReflect.Descriptor instead.
 func (*RevokeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{202}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *RevokeSessionRequest) GetId() string {
@@ -13277,7 +13437,7 @@ type RevokeSessionResponse struct {
 
 func (x *RevokeSessionResponse) Reset() {
 	*x = RevokeSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13289,7 +13449,7 @@ func (x *RevokeSessionResponse) String() string {
 func (*RevokeSessionResponse) ProtoMessage() {}
 
 func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[203]
+	mi := &file_berth_v1_api_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13302,7 +13462,7 @@ func (x *RevokeSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeSessionResponse.ProtoReflect.Descriptor instead.
 func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{203}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *RevokeSessionResponse) GetSchemaVersion() string {
@@ -13333,7 +13493,7 @@ type OpenSessionRequest struct {
 
 func (x *OpenSessionRequest) Reset() {
 	*x = OpenSessionRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13345,7 +13505,7 @@ func (x *OpenSessionRequest) String() string {
 func (*OpenSessionRequest) ProtoMessage() {}
 
 func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[204]
+	mi := &file_berth_v1_api_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13358,7 +13518,7 @@ func (x *OpenSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionRequest.ProtoReflect.Descriptor instead.
 func (*OpenSessionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{204}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *OpenSessionRequest) GetId() string {
@@ -13413,7 +13573,7 @@ type OpenSessionResponse struct {
 
 func (x *OpenSessionResponse) Reset() {
 	*x = OpenSessionResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13425,7 +13585,7 @@ func (x *OpenSessionResponse) String() string {
 func (*OpenSessionResponse) ProtoMessage() {}
 
 func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[205]
+	mi := &file_berth_v1_api_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13438,7 +13598,7 @@ func (x *OpenSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSessionResponse.ProtoReflect.Descriptor instead.
 func (*OpenSessionResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{205}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *OpenSessionResponse) GetSchemaVersion() string {
@@ -13473,7 +13633,7 @@ type EnrolRequest struct {
 
 func (x *EnrolRequest) Reset() {
 	*x = EnrolRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13485,7 +13645,7 @@ func (x *EnrolRequest) String() string {
 func (*EnrolRequest) ProtoMessage() {}
 
 func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[206]
+	mi := &file_berth_v1_api_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13498,7 +13658,7 @@ func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
 func (*EnrolRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{206}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *EnrolRequest) GetTokenSecret() string {
@@ -13593,7 +13753,7 @@ type EnrolResponse struct {
 
 func (x *EnrolResponse) Reset() {
 	*x = EnrolResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13605,7 +13765,7 @@ func (x *EnrolResponse) String() string {
 func (*EnrolResponse) ProtoMessage() {}
 
 func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[207]
+	mi := &file_berth_v1_api_proto_msgTypes[208]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13618,7 +13778,7 @@ func (x *EnrolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrolResponse.ProtoReflect.Descriptor instead.
 func (*EnrolResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{207}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
 }
 
 func (x *EnrolResponse) GetId() string {
@@ -13718,7 +13878,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13730,7 +13890,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[208]
+	mi := &file_berth_v1_api_proto_msgTypes[209]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13743,7 +13903,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{208}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
 }
 
 func (x *JoinRequest) GetApiAddress() string {
@@ -13791,7 +13951,7 @@ type JoinResponse struct {
 
 func (x *JoinResponse) Reset() {
 	*x = JoinResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13803,7 +13963,7 @@ func (x *JoinResponse) String() string {
 func (*JoinResponse) ProtoMessage() {}
 
 func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[209]
+	mi := &file_berth_v1_api_proto_msgTypes[210]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13816,7 +13976,7 @@ func (x *JoinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
 func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{209}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
 }
 
 func (x *JoinResponse) GetVoter() bool {
@@ -13842,7 +14002,7 @@ type TakeAuthoritiesRequest struct {
 
 func (x *TakeAuthoritiesRequest) Reset() {
 	*x = TakeAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13854,7 +14014,7 @@ func (x *TakeAuthoritiesRequest) String() string {
 func (*TakeAuthoritiesRequest) ProtoMessage() {}
 
 func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[210]
+	mi := &file_berth_v1_api_proto_msgTypes[211]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13867,7 +14027,7 @@ func (x *TakeAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{210}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
 }
 
 func (x *TakeAuthoritiesRequest) GetHolds() []string {
@@ -13888,7 +14048,7 @@ type TakeAuthoritiesResponse struct {
 
 func (x *TakeAuthoritiesResponse) Reset() {
 	*x = TakeAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13900,7 +14060,7 @@ func (x *TakeAuthoritiesResponse) String() string {
 func (*TakeAuthoritiesResponse) ProtoMessage() {}
 
 func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[211]
+	mi := &file_berth_v1_api_proto_msgTypes[212]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13913,7 +14073,7 @@ func (x *TakeAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*TakeAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{211}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
 }
 
 func (x *TakeAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -13939,7 +14099,7 @@ type HandAuthoritiesRequest struct {
 
 func (x *HandAuthoritiesRequest) Reset() {
 	*x = HandAuthoritiesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13951,7 +14111,7 @@ func (x *HandAuthoritiesRequest) String() string {
 func (*HandAuthoritiesRequest) ProtoMessage() {}
 
 func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[212]
+	mi := &file_berth_v1_api_proto_msgTypes[213]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13964,7 +14124,7 @@ func (x *HandAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*HandAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{212}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
 }
 
 func (x *HandAuthoritiesRequest) GetLacks() []string {
@@ -13985,7 +14145,7 @@ type HandAuthoritiesResponse struct {
 
 func (x *HandAuthoritiesResponse) Reset() {
 	*x = HandAuthoritiesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13997,7 +14157,7 @@ func (x *HandAuthoritiesResponse) String() string {
 func (*HandAuthoritiesResponse) ProtoMessage() {}
 
 func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[213]
+	mi := &file_berth_v1_api_proto_msgTypes[214]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14010,7 +14170,7 @@ func (x *HandAuthoritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandAuthoritiesResponse.ProtoReflect.Descriptor instead.
 func (*HandAuthoritiesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{213}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
 }
 
 func (x *HandAuthoritiesResponse) GetAuthoritiesPem() [][]byte {
@@ -14041,6 +14201,7 @@ type ReportRequest struct {
 	WriteSeconds       float64                `protobuf:"fixed64,10,opt,name=write_seconds,json=writeSeconds,proto3" json:"write_seconds,omitempty"`                    // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
 	HistoryProblem     string                 `protobuf:"bytes,71,opt,name=history_problem,json=historyProblem,proto3" json:"history_problem,omitempty"`                // why it keeps no history of the past now; empty: it does
 	MetricsPort        int32                  `protobuf:"varint,70,opt,name=metrics_port,json=metricsPort,proto3" json:"metrics_port,omitempty"`                        // at which other machines read the caller's figures; 0: its own machine alone does
+	HeardDigest        string                 `protobuf:"bytes,72,opt,name=heard_digest,json=heardDigest,proto3" json:"heard_digest,omitempty"`                         // of what the caller was last told; empty: it was told nothing
 	AgentsAsking       int32                  `protobuf:"varint,30,opt,name=agents_asking,json=agentsAsking,proto3" json:"agents_asking,omitempty"`                     // nodes whose agents have asked the caller for the leader in the last minute, again and again
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -14048,7 +14209,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14060,7 +14221,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[214]
+	mi := &file_berth_v1_api_proto_msgTypes[215]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14073,7 +14234,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{214}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
 }
 
 func (x *ReportRequest) GetVersion() string {
@@ -14160,6 +14321,13 @@ func (x *ReportRequest) GetMetricsPort() int32 {
 	return 0
 }
 
+func (x *ReportRequest) GetHeardDigest() string {
+	if x != nil {
+		return x.HeardDigest
+	}
+	return ""
+}
+
 func (x *ReportRequest) GetAgentsAsking() int32 {
 	if x != nil {
 		return x.AgentsAsking
@@ -14169,13 +14337,16 @@ func (x *ReportRequest) GetAgentsAsking() int32 {
 
 type ReportResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Heard         *Heard                 `protobuf:"bytes,1,opt,name=heard,proto3" json:"heard,omitempty"`                                // absent: the caller has it already, by its digest
+	HeardDigest   string                 `protobuf:"bytes,2,opt,name=heard_digest,json=heardDigest,proto3" json:"heard_digest,omitempty"` // empty: the leader is of an earlier release
+	HeardIndex    uint64                 `protobuf:"varint,3,opt,name=heard_index,json=heardIndex,proto3" json:"heard_index,omitempty"`   // of the state whose nodes are those that heard is about; 0: the leader is of an earlier release
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14187,7 +14358,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[215]
+	mi := &file_berth_v1_api_proto_msgTypes[216]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14200,7 +14371,217 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{215}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
+}
+
+func (x *ReportResponse) GetHeard() *Heard {
+	if x != nil {
+		return x.Heard
+	}
+	return nil
+}
+
+func (x *ReportResponse) GetHeardDigest() string {
+	if x != nil {
+		return x.HeardDigest
+	}
+	return ""
+}
+
+func (x *ReportResponse) GetHeardIndex() uint64 {
+	if x != nil {
+		return x.HeardIndex
+	}
+	return 0
+}
+
+// Heard is what the leader alone hears from the nodes. Every member keeps the last one, for the time without a leader.
+type Heard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []*HeardNode           `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"` // by ID; of a node of heard_index that is not among them: it is up, and has listed its domains
+	Vms           []*HeardVM             `protobuf:"bytes,2,rep,name=vms,proto3" json:"vms,omitempty"`     // that a node holds, and lists its domains, and does not show to run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heard) Reset() {
+	*x = Heard{}
+	mi := &file_berth_v1_api_proto_msgTypes[217]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heard) ProtoMessage() {}
+
+func (x *Heard) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[217]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heard.ProtoReflect.Descriptor instead.
+func (*Heard) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
+}
+
+func (x *Heard) GetNodes() []*HeardNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Heard) GetVms() []*HeardVM {
+	if x != nil {
+		return x.Vms
+	}
+	return nil
+}
+
+type HeardNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	State         NodeState              `protobuf:"varint,2,opt,name=state,proto3,enum=berth.v1.NodeState" json:"state,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`                                  // for the state
+	Ailing        string                 `protobuf:"bytes,4,opt,name=ailing,proto3" json:"ailing,omitempty"`                                  // why a node that is up is called degraded all the same; empty: it is not
+	DomainsKnown  bool                   `protobuf:"varint,5,opt,name=domains_known,json=domainsKnown,proto3" json:"domains_known,omitempty"` // it has listed its domains
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeardNode) Reset() {
+	*x = HeardNode{}
+	mi := &file_berth_v1_api_proto_msgTypes[218]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeardNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeardNode) ProtoMessage() {}
+
+func (x *HeardNode) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[218]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeardNode.ProtoReflect.Descriptor instead.
+func (*HeardNode) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
+}
+
+func (x *HeardNode) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *HeardNode) GetState() NodeState {
+	if x != nil {
+		return x.State
+	}
+	return NodeState_NODE_STATE_UNSPECIFIED
+}
+
+func (x *HeardNode) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *HeardNode) GetAiling() string {
+	if x != nil {
+		return x.Ailing
+	}
+	return ""
+}
+
+func (x *HeardNode) GetDomainsKnown() bool {
+	if x != nil {
+		return x.DomainsKnown
+	}
+	return false
+}
+
+type HeardVM struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	State         DomainState            `protobuf:"varint,2,opt,name=state,proto3,enum=berth.v1.DomainState" json:"state,omitempty"`
+	StateReason   string                 `protobuf:"bytes,3,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"` // libvirt's word
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeardVM) Reset() {
+	*x = HeardVM{}
+	mi := &file_berth_v1_api_proto_msgTypes[219]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeardVM) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeardVM) ProtoMessage() {}
+
+func (x *HeardVM) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_api_proto_msgTypes[219]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeardVM.ProtoReflect.Descriptor instead.
+func (*HeardVM) Descriptor() ([]byte, []int) {
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
+}
+
+func (x *HeardVM) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *HeardVM) GetState() DomainState {
+	if x != nil {
+		return x.State
+	}
+	return DomainState_DOMAIN_STATE_UNSPECIFIED
+}
+
+func (x *HeardVM) GetStateReason() string {
+	if x != nil {
+		return x.StateReason
+	}
+	return ""
 }
 
 type ImportImageRequest struct {
@@ -14213,7 +14594,7 @@ type ImportImageRequest struct {
 
 func (x *ImportImageRequest) Reset() {
 	*x = ImportImageRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14225,7 +14606,7 @@ func (x *ImportImageRequest) String() string {
 func (*ImportImageRequest) ProtoMessage() {}
 
 func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[216]
+	mi := &file_berth_v1_api_proto_msgTypes[220]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14238,7 +14619,7 @@ func (x *ImportImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageRequest.ProtoReflect.Descriptor instead.
 func (*ImportImageRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{216}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
 }
 
 func (x *ImportImageRequest) GetStart() *ImportImageStart {
@@ -14270,7 +14651,7 @@ type ImportImageStart struct {
 
 func (x *ImportImageStart) Reset() {
 	*x = ImportImageStart{}
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14282,7 +14663,7 @@ func (x *ImportImageStart) String() string {
 func (*ImportImageStart) ProtoMessage() {}
 
 func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[217]
+	mi := &file_berth_v1_api_proto_msgTypes[221]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14295,7 +14676,7 @@ func (x *ImportImageStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageStart.ProtoReflect.Descriptor instead.
 func (*ImportImageStart) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{217}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
 }
 
 func (x *ImportImageStart) GetName() string {
@@ -14357,7 +14738,7 @@ type ImportImageResponse struct {
 
 func (x *ImportImageResponse) Reset() {
 	*x = ImportImageResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14369,7 +14750,7 @@ func (x *ImportImageResponse) String() string {
 func (*ImportImageResponse) ProtoMessage() {}
 
 func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[218]
+	mi := &file_berth_v1_api_proto_msgTypes[222]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14382,7 +14763,7 @@ func (x *ImportImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportImageResponse.ProtoReflect.Descriptor instead.
 func (*ImportImageResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{218}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
 }
 
 func (x *ImportImageResponse) GetSchemaVersion() string {
@@ -14410,7 +14791,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14422,7 +14803,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[219]
+	mi := &file_berth_v1_api_proto_msgTypes[223]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14435,7 +14816,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{219}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
 }
 
 func (x *GrowDiskRequest) GetDisk() string {
@@ -14469,7 +14850,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14481,7 +14862,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[220]
+	mi := &file_berth_v1_api_proto_msgTypes[224]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14494,7 +14875,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{220}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
 }
 
 func (x *GrowDiskResponse) GetSchemaVersion() string {
@@ -14523,7 +14904,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14535,7 +14916,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[221]
+	mi := &file_berth_v1_api_proto_msgTypes[225]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14548,7 +14929,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{221}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
 }
 
 func (x *ListPoolsRequest) GetCluster() string {
@@ -14590,7 +14971,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14602,7 +14983,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[222]
+	mi := &file_berth_v1_api_proto_msgTypes[226]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14615,7 +14996,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{222}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
 }
 
 func (x *ListPoolsResponse) GetSchemaVersion() string {
@@ -14658,7 +15039,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14670,7 +15051,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[223]
+	mi := &file_berth_v1_api_proto_msgTypes[227]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14683,7 +15064,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{223}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
 }
 
 func (x *Pool) GetName() string {
@@ -14771,7 +15152,7 @@ type PoolLocks struct {
 
 func (x *PoolLocks) Reset() {
 	*x = PoolLocks{}
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14783,7 +15164,7 @@ func (x *PoolLocks) String() string {
 func (*PoolLocks) ProtoMessage() {}
 
 func (x *PoolLocks) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[224]
+	mi := &file_berth_v1_api_proto_msgTypes[228]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14796,7 +15177,7 @@ func (x *PoolLocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolLocks.ProtoReflect.Descriptor instead.
 func (*PoolLocks) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{224}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
 }
 
 func (x *PoolLocks) GetVerdict() PoolLocksVerdict {
@@ -14851,7 +15232,7 @@ type PoolSide struct {
 
 func (x *PoolSide) Reset() {
 	*x = PoolSide{}
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14863,7 +15244,7 @@ func (x *PoolSide) String() string {
 func (*PoolSide) ProtoMessage() {}
 
 func (x *PoolSide) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[225]
+	mi := &file_berth_v1_api_proto_msgTypes[229]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14876,7 +15257,7 @@ func (x *PoolSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSide.ProtoReflect.Descriptor instead.
 func (*PoolSide) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{225}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
 }
 
 func (x *PoolSide) GetNodes() []string {
@@ -14902,7 +15283,7 @@ type PoolShare struct {
 
 func (x *PoolShare) Reset() {
 	*x = PoolShare{}
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14914,7 +15295,7 @@ func (x *PoolShare) String() string {
 func (*PoolShare) ProtoMessage() {}
 
 func (x *PoolShare) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[226]
+	mi := &file_berth_v1_api_proto_msgTypes[230]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14927,7 +15308,7 @@ func (x *PoolShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolShare.ProtoReflect.Descriptor instead.
 func (*PoolShare) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{226}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
 }
 
 func (x *PoolShare) GetNodes() []string {
@@ -14988,7 +15369,7 @@ type SpreadRequest struct {
 
 func (x *SpreadRequest) Reset() {
 	*x = SpreadRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15000,7 +15381,7 @@ func (x *SpreadRequest) String() string {
 func (*SpreadRequest) ProtoMessage() {}
 
 func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[227]
+	mi := &file_berth_v1_api_proto_msgTypes[231]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15013,7 +15394,7 @@ func (x *SpreadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadRequest.ProtoReflect.Descriptor instead.
 func (*SpreadRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{227}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
 }
 
 func (x *SpreadRequest) GetCustomer() string {
@@ -15038,7 +15419,7 @@ type SpreadResponse struct {
 
 func (x *SpreadResponse) Reset() {
 	*x = SpreadResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15050,7 +15431,7 @@ func (x *SpreadResponse) String() string {
 func (*SpreadResponse) ProtoMessage() {}
 
 func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[228]
+	mi := &file_berth_v1_api_proto_msgTypes[232]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15063,7 +15444,7 @@ func (x *SpreadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadResponse.ProtoReflect.Descriptor instead.
 func (*SpreadResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{228}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
 }
 
 func (x *SpreadResponse) GetSchemaVersion() string {
@@ -15128,7 +15509,7 @@ type SpreadLevel struct {
 
 func (x *SpreadLevel) Reset() {
 	*x = SpreadLevel{}
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15140,7 +15521,7 @@ func (x *SpreadLevel) String() string {
 func (*SpreadLevel) ProtoMessage() {}
 
 func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[229]
+	mi := &file_berth_v1_api_proto_msgTypes[233]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15153,7 +15534,7 @@ func (x *SpreadLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpreadLevel.ProtoReflect.Descriptor instead.
 func (*SpreadLevel) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{229}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
 }
 
 func (x *SpreadLevel) GetUsed() int32 {
@@ -15195,7 +15576,7 @@ type ConsoleRequest struct {
 
 func (x *ConsoleRequest) Reset() {
 	*x = ConsoleRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15207,7 +15588,7 @@ func (x *ConsoleRequest) String() string {
 func (*ConsoleRequest) ProtoMessage() {}
 
 func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[230]
+	mi := &file_berth_v1_api_proto_msgTypes[234]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15220,7 +15601,7 @@ func (x *ConsoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleRequest.ProtoReflect.Descriptor instead.
 func (*ConsoleRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{230}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
 }
 
 func (x *ConsoleRequest) GetVm() string {
@@ -15253,7 +15634,7 @@ type ConsoleResponse struct {
 
 func (x *ConsoleResponse) Reset() {
 	*x = ConsoleResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15265,7 +15646,7 @@ func (x *ConsoleResponse) String() string {
 func (*ConsoleResponse) ProtoMessage() {}
 
 func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[231]
+	mi := &file_berth_v1_api_proto_msgTypes[235]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15278,7 +15659,7 @@ func (x *ConsoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsoleResponse.ProtoReflect.Descriptor instead.
 func (*ConsoleResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{231}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
 }
 
 func (x *ConsoleResponse) GetData() []byte {
@@ -15304,7 +15685,7 @@ type AddWebhookRequest struct {
 
 func (x *AddWebhookRequest) Reset() {
 	*x = AddWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15316,7 +15697,7 @@ func (x *AddWebhookRequest) String() string {
 func (*AddWebhookRequest) ProtoMessage() {}
 
 func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[232]
+	mi := &file_berth_v1_api_proto_msgTypes[236]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15329,7 +15710,7 @@ func (x *AddWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookRequest.ProtoReflect.Descriptor instead.
 func (*AddWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{232}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
 }
 
 func (x *AddWebhookRequest) GetName() string {
@@ -15399,7 +15780,7 @@ type AddWebhookResponse struct {
 
 func (x *AddWebhookResponse) Reset() {
 	*x = AddWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15411,7 +15792,7 @@ func (x *AddWebhookResponse) String() string {
 func (*AddWebhookResponse) ProtoMessage() {}
 
 func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[233]
+	mi := &file_berth_v1_api_proto_msgTypes[237]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15424,7 +15805,7 @@ func (x *AddWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddWebhookResponse.ProtoReflect.Descriptor instead.
 func (*AddWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{233}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
 }
 
 func (x *AddWebhookResponse) GetSchemaVersion() string {
@@ -15458,7 +15839,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15470,7 +15851,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[234]
+	mi := &file_berth_v1_api_proto_msgTypes[238]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15483,7 +15864,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{234}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
 }
 
 func (x *ListWebhooksRequest) GetLimit() int32 {
@@ -15511,7 +15892,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15523,7 +15904,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[235]
+	mi := &file_berth_v1_api_proto_msgTypes[239]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15536,7 +15917,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{235}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
 }
 
 func (x *ListWebhooksResponse) GetSchemaVersion() string {
@@ -15569,7 +15950,7 @@ type GetWebhookRequest struct {
 
 func (x *GetWebhookRequest) Reset() {
 	*x = GetWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[240]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15581,7 +15962,7 @@ func (x *GetWebhookRequest) String() string {
 func (*GetWebhookRequest) ProtoMessage() {}
 
 func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[236]
+	mi := &file_berth_v1_api_proto_msgTypes[240]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15594,7 +15975,7 @@ func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
 func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{236}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{240}
 }
 
 func (x *GetWebhookRequest) GetName() string {
@@ -15615,7 +15996,7 @@ type GetWebhookResponse struct {
 
 func (x *GetWebhookResponse) Reset() {
 	*x = GetWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[241]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15627,7 +16008,7 @@ func (x *GetWebhookResponse) String() string {
 func (*GetWebhookResponse) ProtoMessage() {}
 
 func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[237]
+	mi := &file_berth_v1_api_proto_msgTypes[241]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15640,7 +16021,7 @@ func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
 func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{237}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{241}
 }
 
 func (x *GetWebhookResponse) GetSchemaVersion() string {
@@ -15673,7 +16054,7 @@ type TestWebhookRequest struct {
 
 func (x *TestWebhookRequest) Reset() {
 	*x = TestWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[238]
+	mi := &file_berth_v1_api_proto_msgTypes[242]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15685,7 +16066,7 @@ func (x *TestWebhookRequest) String() string {
 func (*TestWebhookRequest) ProtoMessage() {}
 
 func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[238]
+	mi := &file_berth_v1_api_proto_msgTypes[242]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15698,7 +16079,7 @@ func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
 func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{238}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{242}
 }
 
 func (x *TestWebhookRequest) GetName() string {
@@ -15721,7 +16102,7 @@ type TestWebhookResponse struct {
 
 func (x *TestWebhookResponse) Reset() {
 	*x = TestWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[239]
+	mi := &file_berth_v1_api_proto_msgTypes[243]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15733,7 +16114,7 @@ func (x *TestWebhookResponse) String() string {
 func (*TestWebhookResponse) ProtoMessage() {}
 
 func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[239]
+	mi := &file_berth_v1_api_proto_msgTypes[243]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15746,7 +16127,7 @@ func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
 func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{239}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{243}
 }
 
 func (x *TestWebhookResponse) GetSchemaVersion() string {
@@ -15794,7 +16175,7 @@ type DeleteWebhookRequest struct {
 
 func (x *DeleteWebhookRequest) Reset() {
 	*x = DeleteWebhookRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[240]
+	mi := &file_berth_v1_api_proto_msgTypes[244]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15806,7 +16187,7 @@ func (x *DeleteWebhookRequest) String() string {
 func (*DeleteWebhookRequest) ProtoMessage() {}
 
 func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[240]
+	mi := &file_berth_v1_api_proto_msgTypes[244]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15819,7 +16200,7 @@ func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{240}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{244}
 }
 
 func (x *DeleteWebhookRequest) GetName() string {
@@ -15846,7 +16227,7 @@ type DeleteWebhookResponse struct {
 
 func (x *DeleteWebhookResponse) Reset() {
 	*x = DeleteWebhookResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[241]
+	mi := &file_berth_v1_api_proto_msgTypes[245]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15858,7 +16239,7 @@ func (x *DeleteWebhookResponse) String() string {
 func (*DeleteWebhookResponse) ProtoMessage() {}
 
 func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[241]
+	mi := &file_berth_v1_api_proto_msgTypes[245]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15871,7 +16252,7 @@ func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{241}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{245}
 }
 
 func (x *DeleteWebhookResponse) GetSchemaVersion() string {
@@ -15899,7 +16280,7 @@ type RetryDeliveriesRequest struct {
 
 func (x *RetryDeliveriesRequest) Reset() {
 	*x = RetryDeliveriesRequest{}
-	mi := &file_berth_v1_api_proto_msgTypes[242]
+	mi := &file_berth_v1_api_proto_msgTypes[246]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15911,7 +16292,7 @@ func (x *RetryDeliveriesRequest) String() string {
 func (*RetryDeliveriesRequest) ProtoMessage() {}
 
 func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[242]
+	mi := &file_berth_v1_api_proto_msgTypes[246]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15924,7 +16305,7 @@ func (x *RetryDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{242}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{246}
 }
 
 func (x *RetryDeliveriesRequest) GetName() string {
@@ -15958,7 +16339,7 @@ type RetryDeliveriesResponse struct {
 
 func (x *RetryDeliveriesResponse) Reset() {
 	*x = RetryDeliveriesResponse{}
-	mi := &file_berth_v1_api_proto_msgTypes[243]
+	mi := &file_berth_v1_api_proto_msgTypes[247]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -15970,7 +16351,7 @@ func (x *RetryDeliveriesResponse) String() string {
 func (*RetryDeliveriesResponse) ProtoMessage() {}
 
 func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_api_proto_msgTypes[243]
+	mi := &file_berth_v1_api_proto_msgTypes[247]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -15983,7 +16364,7 @@ func (x *RetryDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*RetryDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_berth_v1_api_proto_rawDescGZIP(), []int{243}
+	return file_berth_v1_api_proto_rawDescGZIP(), []int{247}
 }
 
 func (x *RetryDeliveriesResponse) GetSchemaVersion() string {
@@ -16006,7 +16387,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"\x12berth/v1/api.proto\x12\bberth.v1\x1a\x16berth/v1/balance.proto\x1a\x15berth/v1/estate.proto\x1a\x18berth/v1/resources.proto\x1a\x15berth/v1/traits.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\rStatusRequest\x12\x14\n" +
-	"\x05stale\x18\x01 \x01(\bR\x05stale\"\xc3\x06\n" +
+	"\x05stale\x18\x01 \x01(\bR\x05stale\"\x96\a\n" +
 	"\x0eStatusResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1d\n" +
 	"\n" +
@@ -16027,8 +16408,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\bproblems\x18\r \x03(\tR\bproblems\x12\x1f\n" +
 	"\vanswered_by\x18\x0e \x01(\tR\n" +
 	"answeredBy\x12\x14\n" +
-	"\x05stale\x18\x0f \x01(\bR\x05stale\x12(\n" +
-	"\rheard_seconds\x18\x10 \x01(\x01H\x00R\fheardSeconds\x88\x01\x01\x12,\n" +
+	"\x05stale\x18\x0f \x01(\bR\x05stale\x12\x1d\n" +
+	"\n" +
+	"vms_untold\x18# \x01(\x05R\tvmsUntold\x12(\n" +
+	"\rheard_seconds\x18\x10 \x01(\x01H\x00R\fheardSeconds\x88\x01\x01\x122\n" +
+	"\n" +
+	"last_known\x18\x11 \x01(\v2\x13.berth.v1.LastKnownR\tlastKnown\x12,\n" +
 	"\bha_pause\x18\x1e \x01(\v2\x11.berth.v1.HAPauseR\ahaPause\x12I\n" +
 	"\x12certificates_until\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\x11certificatesUntil\x12-\n" +
 	"\x12certificates_first\x18  \x01(\tR\x11certificatesFirst\x12G\n" +
@@ -16060,17 +16445,26 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\acallers\x18\b \x03(\tR\acallers\x120\n" +
 	"\x05since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"q\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x9c\x01\n" +
+	"\tLastKnown\x12\x1f\n" +
+	"\vanswered_by\x18\x01 \x01(\tR\n" +
+	"answeredBy\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1f\n" +
+	"\vage_seconds\x18\x03 \x01(\x01R\n" +
+	"ageSeconds\x12!\n" +
+	"\frecords_only\x18\x04 \x01(\bR\vrecordsOnly\"q\n" +
 	"\x10ListNodesRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12(\n" +
-	"\x06filter\x18\x03 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\xa4\x01\n" +
+	"\x06filter\x18\x03 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\xd8\x01\n" +
 	"\x11ListNodesResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12$\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x0e.berth.v1.NodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"$\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\x122\n" +
+	"\n" +
+	"last_known\x18\x05 \x01(\v2\x13.berth.v1.LastKnownR\tlastKnown\"$\n" +
 	"\x0eGetNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\"\x88\x01\n" +
 	"\x0fGetNodeResponse\x12%\n" +
@@ -16281,12 +16675,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12(\n" +
-	"\x06filter\x18\x04 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\x9c\x01\n" +
+	"\x06filter\x18\x04 \x01(\v2\x10.berth.v1.FilterR\x06filter\"\xd0\x01\n" +
 	"\x0fListVMsResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x1e\n" +
 	"\x03vms\x18\x02 \x03(\v2\f.berth.v1.VMR\x03vms\x12&\n" +
 	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\bfiltered\x18\x04 \x01(\bR\bfiltered\"\x1e\n" +
+	"\bfiltered\x18\x04 \x01(\bR\bfiltered\x122\n" +
+	"\n" +
+	"last_known\x18\x05 \x01(\v2\x13.berth.v1.LastKnownR\tlastKnown\"\x1e\n" +
 	"\fGetVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\"\xce\x01\n" +
 	"\rGetVMResponse\x12%\n" +
@@ -16740,13 +17136,14 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x06answer\x18\x03 \x03(\tR\x06answer\"4\n" +
 	"\x0eProfileRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\"\xa5\x01\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\"\xd6\x01\n" +
 	"\x0fProfileResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x0e\n" +
 	"\x02vm\x18\x02 \x01(\tR\x02vm\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12+\n" +
 	"\x05hours\x18\x04 \x03(\v2\x15.berth.v1.ProfileHourR\x05hours\x12\x1a\n" +
-	"\bwarnings\x18\x05 \x03(\tR\bwarnings\"\"\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12/\n" +
+	"\aminutes\x18\x06 \x03(\v2\x15.berth.v1.ProfileHourR\aminutes\"\"\n" +
 	"\x10VMHistoryRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\"\x8c\x01\n" +
 	"\x11VMHistoryResponse\x12%\n" +
@@ -16804,13 +17201,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\achanges\x18\x04 \x03(\tR\achanges\x12\x1f\n" +
 	"\vdecision_id\x18\x05 \x01(\tR\n" +
 	"decisionId\x12*\n" +
-	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x8a\x01\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xec\x01\n" +
 	"\x0fCapacityRequest\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x14\n" +
 	"\x05vcpus\x18\x02 \x01(\x05R\x05vcpus\x12\x18\n" +
 	"\acluster\x18\x03 \x01(\tR\acluster\x12\x10\n" +
 	"\x03vdc\x18\x04 \x01(\tR\x03vdc\x12\x12\n" +
-	"\x04most\x18\x05 \x01(\x05R\x04most\"\x92\x02\n" +
+	"\x04most\x18\x05 \x01(\x05R\x04most\x12\x1b\n" +
+	"\tadd_nodes\x18\x06 \x01(\x05R\baddNodes\x12\x19\n" +
+	"\badd_like\x18\a \x01(\tR\aaddLike\x12(\n" +
+	"\x10add_memory_bytes\x18\b \x01(\x03R\x0eaddMemoryBytes\"\xd3\x02\n" +
 	"\x10CapacityResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x19\n" +
@@ -16819,13 +17219,19 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x0eruns_out_first\x18\x05 \x01(\tR\frunsOutFirst\x12\x18\n" +
 	"\acluster\x18\x06 \x01(\tR\acluster\x12\x1e\n" +
 	"\vruns_out_of\x18\a \x01(\tR\trunsOutOf\x12\x1a\n" +
-	"\bwarnings\x18\b \x03(\tR\bwarnings\"\x89\x01\n" +
+	"\bwarnings\x18\b \x03(\tR\bwarnings\x12\x1d\n" +
+	"\awithout\x18\t \x01(\x05H\x00R\awithout\x88\x01\x01\x12\x14\n" +
+	"\x05added\x18\n" +
+	" \x01(\tR\x05addedB\n" +
+	"\n" +
+	"\b_without\"\x9f\x01\n" +
 	"\fCapacityNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\x05R\x04more\x12\x1e\n" +
 	"\vruns_out_of\x18\x04 \x01(\tR\trunsOutOf\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"p\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\x12\x14\n" +
+	"\x05added\x18\x06 \x01(\bR\x05added\"p\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
 	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x18\n" +
 	"\abacklog\x18\x02 \x01(\x05R\abacklog\x12(\n" +
@@ -17114,7 +17520,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05lacks\x18\x01 \x03(\tR\x05lacks\"k\n" +
 	"\x17HandAuthoritiesResponse\x12'\n" +
 	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\x12'\n" +
-	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\"\xff\x03\n" +
+	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\"\xa2\x04\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -17130,9 +17536,27 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\rwrite_seconds\x18\n" +
 	" \x01(\x01R\fwriteSeconds\x12'\n" +
 	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblem\x12!\n" +
-	"\fmetrics_port\x18F \x01(\x05R\vmetricsPort\x12#\n" +
-	"\ragents_asking\x18\x1e \x01(\x05R\fagentsAsking\"\x10\n" +
-	"\x0eReportResponse\"Z\n" +
+	"\fmetrics_port\x18F \x01(\x05R\vmetricsPort\x12!\n" +
+	"\fheard_digest\x18H \x01(\tR\vheardDigest\x12#\n" +
+	"\ragents_asking\x18\x1e \x01(\x05R\fagentsAsking\"{\n" +
+	"\x0eReportResponse\x12%\n" +
+	"\x05heard\x18\x01 \x01(\v2\x0f.berth.v1.HeardR\x05heard\x12!\n" +
+	"\fheard_digest\x18\x02 \x01(\tR\vheardDigest\x12\x1f\n" +
+	"\vheard_index\x18\x03 \x01(\x04R\n" +
+	"heardIndex\"W\n" +
+	"\x05Heard\x12)\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x13.berth.v1.HeardNodeR\x05nodes\x12#\n" +
+	"\x03vms\x18\x02 \x03(\v2\x11.berth.v1.HeardVMR\x03vms\"\x9b\x01\n" +
+	"\tHeardNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12)\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x13.berth.v1.NodeStateR\x05state\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06ailing\x18\x04 \x01(\tR\x06ailing\x12#\n" +
+	"\rdomains_known\x18\x05 \x01(\bR\fdomainsKnown\"i\n" +
+	"\aHeardVM\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x15.berth.v1.DomainStateR\x05state\x12!\n" +
+	"\fstate_reason\x18\x03 \x01(\tR\vstateReason\"Z\n" +
 	"\x12ImportImageRequest\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.berth.v1.ImportImageStartR\x05start\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\xbe\x01\n" +
@@ -17282,14 +17706,16 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x1ePOOL_LOCKS_VERDICT_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18POOL_LOCKS_VERDICT_REACH\x10\x01\x12\x1b\n" +
 	"\x17POOL_LOCKS_VERDICT_STAY\x10\x02\x12!\n" +
-	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xcbC\n" +
+	"\x1dPOOL_LOCKS_VERDICT_NOT_SHARED\x10\x032\xf7D\n" +
 	"\fBerthService\x12K\n" +
 	"\x06Status\x12\x17.berth.v1.StatusRequest\x1a\x18.berth.v1.StatusResponse\"\x0e\x8a\xb5\x18\n" +
 	"\n" +
 	"\x02\x02\x03\x10\x01\x18\x01(\x01\x12P\n" +
 	"\tListNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
-	"\x02\x02\x03\x10\x01\x12J\n" +
+	"\x02\x02\x03\x10\x01\x12W\n" +
+	"\x0eLastKnownNodes\x12\x1a.berth.v1.ListNodesRequest\x1a\x1b.berth.v1.ListNodesResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x01(\x01\x12J\n" +
 	"\aGetNode\x12\x18.berth.v1.GetNodeRequest\x1a\x19.berth.v1.GetNodeResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12L\n" +
@@ -17340,7 +17766,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x02\x02\x03\x10\x01\x12J\n" +
 	"\aListVMs\x12\x18.berth.v1.ListVMsRequest\x1a\x19.berth.v1.ListVMsResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
-	"\x02\x02\x03\x10\x01\x12D\n" +
+	"\x02\x02\x03\x10\x01\x12Q\n" +
+	"\fLastKnownVMs\x12\x18.berth.v1.ListVMsRequest\x1a\x19.berth.v1.ListVMsResponse\"\f\x8a\xb5\x18\b\n" +
+	"\x02\x02\x03\x10\x01(\x01\x12D\n" +
 	"\x05GetVM\x12\x16.berth.v1.GetVMRequest\x1a\x17.berth.v1.GetVMResponse\"\n" +
 	"\x8a\xb5\x18\x06\n" +
 	"\x02\x02\x03\x10\x01\x12F\n" +
@@ -17568,7 +17996,7 @@ func file_berth_v1_api_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 252)
+var file_berth_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 256)
 var file_berth_v1_api_proto_goTypes = []any{
 	(HistoryKind)(0),                   // 0: berth.v1.HistoryKind
 	(PoolLocksVerdict)(0),              // 1: berth.v1.PoolLocksVerdict
@@ -17578,694 +18006,714 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*PauseHARequest)(nil),             // 5: berth.v1.PauseHARequest
 	(*PauseHAResponse)(nil),            // 6: berth.v1.PauseHAResponse
 	(*Filter)(nil),                     // 7: berth.v1.Filter
-	(*ListNodesRequest)(nil),           // 8: berth.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),          // 9: berth.v1.ListNodesResponse
-	(*GetNodeRequest)(nil),             // 10: berth.v1.GetNodeRequest
-	(*GetNodeResponse)(nil),            // 11: berth.v1.GetNodeResponse
-	(*SetNodeRequest)(nil),             // 12: berth.v1.SetNodeRequest
-	(*SetNodeResponse)(nil),            // 13: berth.v1.SetNodeResponse
-	(*SetNodeMaintenanceRequest)(nil),  // 14: berth.v1.SetNodeMaintenanceRequest
-	(*SetNodeMaintenanceResponse)(nil), // 15: berth.v1.SetNodeMaintenanceResponse
-	(*FenceNodeRequest)(nil),           // 16: berth.v1.FenceNodeRequest
-	(*FenceNodeResponse)(nil),          // 17: berth.v1.FenceNodeResponse
-	(*RemoveNodeRequest)(nil),          // 18: berth.v1.RemoveNodeRequest
-	(*RemoveNodeResponse)(nil),         // 19: berth.v1.RemoveNodeResponse
-	(*ListResourcesRequest)(nil),       // 20: berth.v1.ListResourcesRequest
-	(*ListResourcesResponse)(nil),      // 21: berth.v1.ListResourcesResponse
-	(*GetResourceRequest)(nil),         // 22: berth.v1.GetResourceRequest
-	(*GetResourceResponse)(nil),        // 23: berth.v1.GetResourceResponse
-	(*AddResourceRequest)(nil),         // 24: berth.v1.AddResourceRequest
-	(*AddResourceResponse)(nil),        // 25: berth.v1.AddResourceResponse
-	(*ChangeResourceRequest)(nil),      // 26: berth.v1.ChangeResourceRequest
-	(*ChangeResourceResponse)(nil),     // 27: berth.v1.ChangeResourceResponse
-	(*DeleteResourceRequest)(nil),      // 28: berth.v1.DeleteResourceRequest
-	(*DeleteResourceResponse)(nil),     // 29: berth.v1.DeleteResourceResponse
-	(*SetKeyRequest)(nil),              // 30: berth.v1.SetKeyRequest
-	(*SetKeyResponse)(nil),             // 31: berth.v1.SetKeyResponse
-	(*UnsetKeyRequest)(nil),            // 32: berth.v1.UnsetKeyRequest
-	(*UnsetKeyResponse)(nil),           // 33: berth.v1.UnsetKeyResponse
-	(*ListKeysRequest)(nil),            // 34: berth.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),           // 35: berth.v1.ListKeysResponse
-	(*CompiledKeysRequest)(nil),        // 36: berth.v1.CompiledKeysRequest
-	(*CompiledKeysResponse)(nil),       // 37: berth.v1.CompiledKeysResponse
-	(*DeclareNodeKeyRequest)(nil),      // 38: berth.v1.DeclareNodeKeyRequest
-	(*DeclareNodeKeyResponse)(nil),     // 39: berth.v1.DeclareNodeKeyResponse
-	(*DropNodeKeyRequest)(nil),         // 40: berth.v1.DropNodeKeyRequest
-	(*DropNodeKeyResponse)(nil),        // 41: berth.v1.DropNodeKeyResponse
-	(*ApplyEstateRequest)(nil),         // 42: berth.v1.ApplyEstateRequest
-	(*ApplyEstateResponse)(nil),        // 43: berth.v1.ApplyEstateResponse
-	(*ExportEstateRequest)(nil),        // 44: berth.v1.ExportEstateRequest
-	(*ExportEstateResponse)(nil),       // 45: berth.v1.ExportEstateResponse
-	(*ListVMsRequest)(nil),             // 46: berth.v1.ListVMsRequest
-	(*ListVMsResponse)(nil),            // 47: berth.v1.ListVMsResponse
-	(*GetVMRequest)(nil),               // 48: berth.v1.GetVMRequest
-	(*GetVMResponse)(nil),              // 49: berth.v1.GetVMResponse
-	(*StartVMRequest)(nil),             // 50: berth.v1.StartVMRequest
-	(*StartVMResponse)(nil),            // 51: berth.v1.StartVMResponse
-	(*AddVMRequest)(nil),               // 52: berth.v1.AddVMRequest
-	(*AddVMResponse)(nil),              // 53: berth.v1.AddVMResponse
-	(*ChangeVMRequest)(nil),            // 54: berth.v1.ChangeVMRequest
-	(*ChangeVMResponse)(nil),           // 55: berth.v1.ChangeVMResponse
-	(*StopVMRequest)(nil),              // 56: berth.v1.StopVMRequest
-	(*StopVMResponse)(nil),             // 57: berth.v1.StopVMResponse
-	(*RebootVMRequest)(nil),            // 58: berth.v1.RebootVMRequest
-	(*RebootVMResponse)(nil),           // 59: berth.v1.RebootVMResponse
-	(*ActOnVMsRequest)(nil),            // 60: berth.v1.ActOnVMsRequest
-	(*PauseAction)(nil),                // 61: berth.v1.PauseAction
-	(*ResumeAction)(nil),               // 62: berth.v1.ResumeAction
-	(*ResetAction)(nil),                // 63: berth.v1.ResetAction
-	(*AttachAction)(nil),               // 64: berth.v1.AttachAction
-	(*NewDisk)(nil),                    // 65: berth.v1.NewDisk
-	(*DetachAction)(nil),               // 66: berth.v1.DetachAction
-	(*MediaAction)(nil),                // 67: berth.v1.MediaAction
-	(*StopAction)(nil),                 // 68: berth.v1.StopAction
-	(*RebootAction)(nil),               // 69: berth.v1.RebootAction
-	(*ResizeAction)(nil),               // 70: berth.v1.ResizeAction
-	(*SnapshotAction)(nil),             // 71: berth.v1.SnapshotAction
-	(*RestoreAction)(nil),              // 72: berth.v1.RestoreAction
-	(*ForgetAction)(nil),               // 73: berth.v1.ForgetAction
-	(*ActOnVMsResponse)(nil),           // 74: berth.v1.ActOnVMsResponse
-	(*ActedVM)(nil),                    // 75: berth.v1.ActedVM
-	(*MigrateVMRequest)(nil),           // 76: berth.v1.MigrateVMRequest
-	(*MigrateVMResponse)(nil),          // 77: berth.v1.MigrateVMResponse
-	(*DeleteVMRequest)(nil),            // 78: berth.v1.DeleteVMRequest
-	(*DeleteVMResponse)(nil),           // 79: berth.v1.DeleteVMResponse
-	(*GetVMDocumentRequest)(nil),       // 80: berth.v1.GetVMDocumentRequest
-	(*GetVMDocumentResponse)(nil),      // 81: berth.v1.GetVMDocumentResponse
-	(*SetVMDocumentRequest)(nil),       // 82: berth.v1.SetVMDocumentRequest
-	(*SetVMDocumentResponse)(nil),      // 83: berth.v1.SetVMDocumentResponse
-	(*AcceptDriftRequest)(nil),         // 84: berth.v1.AcceptDriftRequest
-	(*AcceptDriftResponse)(nil),        // 85: berth.v1.AcceptDriftResponse
-	(*RevertDriftRequest)(nil),         // 86: berth.v1.RevertDriftRequest
-	(*RevertDriftResponse)(nil),        // 87: berth.v1.RevertDriftResponse
-	(*StartVMsRequest)(nil),            // 88: berth.v1.StartVMsRequest
-	(*StartVMsResponse)(nil),           // 89: berth.v1.StartVMsResponse
-	(*StartedVM)(nil),                  // 90: berth.v1.StartedVM
-	(*ListGroupsRequest)(nil),          // 91: berth.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),         // 92: berth.v1.ListGroupsResponse
-	(*GetGroupRequest)(nil),            // 93: berth.v1.GetGroupRequest
-	(*GetGroupResponse)(nil),           // 94: berth.v1.GetGroupResponse
-	(*CreateGroupRequest)(nil),         // 95: berth.v1.CreateGroupRequest
-	(*CreateGroupResponse)(nil),        // 96: berth.v1.CreateGroupResponse
-	(*ChangeGroupRequest)(nil),         // 97: berth.v1.ChangeGroupRequest
-	(*ChangeGroupResponse)(nil),        // 98: berth.v1.ChangeGroupResponse
-	(*DeleteGroupRequest)(nil),         // 99: berth.v1.DeleteGroupRequest
-	(*DeleteGroupResponse)(nil),        // 100: berth.v1.DeleteGroupResponse
-	(*CheckGroupsRequest)(nil),         // 101: berth.v1.CheckGroupsRequest
-	(*CheckGroupsResponse)(nil),        // 102: berth.v1.CheckGroupsResponse
-	(*DrainNodeRequest)(nil),           // 103: berth.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),          // 104: berth.v1.DrainNodeResponse
-	(*UndrainNodeRequest)(nil),         // 105: berth.v1.UndrainNodeRequest
-	(*UndrainNodeResponse)(nil),        // 106: berth.v1.UndrainNodeResponse
-	(*ListPlansRequest)(nil),           // 107: berth.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),          // 108: berth.v1.ListPlansResponse
-	(*GetPlanRequest)(nil),             // 109: berth.v1.GetPlanRequest
-	(*GetPlanResponse)(nil),            // 110: berth.v1.GetPlanResponse
-	(*ProposePlanRequest)(nil),         // 111: berth.v1.ProposePlanRequest
-	(*ProposePlanResponse)(nil),        // 112: berth.v1.ProposePlanResponse
-	(*ApplyPlanRequest)(nil),           // 113: berth.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),          // 114: berth.v1.ApplyPlanResponse
-	(*DiscardPlanRequest)(nil),         // 115: berth.v1.DiscardPlanRequest
-	(*DiscardPlanResponse)(nil),        // 116: berth.v1.DiscardPlanResponse
-	(*CancelPlanRequest)(nil),          // 117: berth.v1.CancelPlanRequest
-	(*CancelPlanResponse)(nil),         // 118: berth.v1.CancelPlanResponse
-	(*WatchPlanRequest)(nil),           // 119: berth.v1.WatchPlanRequest
-	(*WatchPlanResponse)(nil),          // 120: berth.v1.WatchPlanResponse
-	(*ListOperationsRequest)(nil),      // 121: berth.v1.ListOperationsRequest
-	(*ListOperationsResponse)(nil),     // 122: berth.v1.ListOperationsResponse
-	(*GetOperationRequest)(nil),        // 123: berth.v1.GetOperationRequest
-	(*GetOperationResponse)(nil),       // 124: berth.v1.GetOperationResponse
-	(*WatchOperationRequest)(nil),      // 125: berth.v1.WatchOperationRequest
-	(*WatchOperationResponse)(nil),     // 126: berth.v1.WatchOperationResponse
-	(*ResolveOperationRequest)(nil),    // 127: berth.v1.ResolveOperationRequest
-	(*ResolveOperationResponse)(nil),   // 128: berth.v1.ResolveOperationResponse
-	(*AdoptVMsRequest)(nil),            // 129: berth.v1.AdoptVMsRequest
-	(*AdoptVMsResponse)(nil),           // 130: berth.v1.AdoptVMsResponse
-	(*AdoptedVM)(nil),                  // 131: berth.v1.AdoptedVM
-	(*ReleaseVMRequest)(nil),           // 132: berth.v1.ReleaseVMRequest
-	(*ReleaseVMResponse)(nil),          // 133: berth.v1.ReleaseVMResponse
-	(*CancelOperationRequest)(nil),     // 134: berth.v1.CancelOperationRequest
-	(*CancelOperationResponse)(nil),    // 135: berth.v1.CancelOperationResponse
-	(*ListDecisionsRequest)(nil),       // 136: berth.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),      // 137: berth.v1.ListDecisionsResponse
-	(*GetDecisionRequest)(nil),         // 138: berth.v1.GetDecisionRequest
-	(*GetDecisionResponse)(nil),        // 139: berth.v1.GetDecisionResponse
-	(*ReplayDecisionRequest)(nil),      // 140: berth.v1.ReplayDecisionRequest
-	(*ReplayDecisionResponse)(nil),     // 141: berth.v1.ReplayDecisionResponse
-	(*WhyVMRequest)(nil),               // 142: berth.v1.WhyVMRequest
-	(*WhyVMResponse)(nil),              // 143: berth.v1.WhyVMResponse
-	(*ProfileRequest)(nil),             // 144: berth.v1.ProfileRequest
-	(*ProfileResponse)(nil),            // 145: berth.v1.ProfileResponse
-	(*VMHistoryRequest)(nil),           // 146: berth.v1.VMHistoryRequest
-	(*VMHistoryResponse)(nil),          // 147: berth.v1.VMHistoryResponse
-	(*VMStay)(nil),                     // 148: berth.v1.VMStay
-	(*WhyNotStartedRequest)(nil),       // 149: berth.v1.WhyNotStartedRequest
-	(*WhyNotStartedResponse)(nil),      // 150: berth.v1.WhyNotStartedResponse
-	(*NodeWord)(nil),                   // 151: berth.v1.NodeWord
-	(*WhyNotRequest)(nil),              // 152: berth.v1.WhyNotRequest
-	(*WhyNotResponse)(nil),             // 153: berth.v1.WhyNotResponse
-	(*CapacityRequest)(nil),            // 154: berth.v1.CapacityRequest
-	(*CapacityResponse)(nil),           // 155: berth.v1.CapacityResponse
-	(*CapacityNode)(nil),               // 156: berth.v1.CapacityNode
-	(*WatchEventsRequest)(nil),         // 157: berth.v1.WatchEventsRequest
-	(*WatchEventsResponse)(nil),        // 158: berth.v1.WatchEventsResponse
-	(*ListHistoryRequest)(nil),         // 159: berth.v1.ListHistoryRequest
-	(*HistoryEntry)(nil),               // 160: berth.v1.HistoryEntry
-	(*ListHistoryResponse)(nil),        // 161: berth.v1.ListHistoryResponse
-	(*FetchHistoryRequest)(nil),        // 162: berth.v1.FetchHistoryRequest
-	(*FetchHistoryResponse)(nil),       // 163: berth.v1.FetchHistoryResponse
-	(*ListMembersRequest)(nil),         // 164: berth.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),        // 165: berth.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),        // 166: berth.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),       // 167: berth.v1.RemoveMemberResponse
-	(*SaveSnapshotRequest)(nil),        // 168: berth.v1.SaveSnapshotRequest
-	(*SaveSnapshotResponse)(nil),       // 169: berth.v1.SaveSnapshotResponse
-	(*RestoreSnapshotRequest)(nil),     // 170: berth.v1.RestoreSnapshotRequest
-	(*RestoreSnapshotResponse)(nil),    // 171: berth.v1.RestoreSnapshotResponse
-	(*CreateTokenRequest)(nil),         // 172: berth.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),        // 173: berth.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),          // 174: berth.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),         // 175: berth.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),         // 176: berth.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),        // 177: berth.v1.RevokeTokenResponse
-	(*Identity)(nil),                   // 178: berth.v1.Identity
-	(*IdentityKey)(nil),                // 179: berth.v1.IdentityKey
-	(*RenewCertificateRequest)(nil),    // 180: berth.v1.RenewCertificateRequest
-	(*RenewCertificateResponse)(nil),   // 181: berth.v1.RenewCertificateResponse
-	(*ListAuthoritiesRequest)(nil),     // 182: berth.v1.ListAuthoritiesRequest
-	(*ListAuthoritiesResponse)(nil),    // 183: berth.v1.ListAuthoritiesResponse
-	(*Authority)(nil),                  // 184: berth.v1.Authority
-	(*AuthorityProgress)(nil),          // 185: berth.v1.AuthorityProgress
-	(*AuthorityWait)(nil),              // 186: berth.v1.AuthorityWait
-	(*RotateAuthorityRequest)(nil),     // 187: berth.v1.RotateAuthorityRequest
-	(*RotateAuthorityResponse)(nil),    // 188: berth.v1.RotateAuthorityResponse
-	(*ListIdentitiesRequest)(nil),      // 189: berth.v1.ListIdentitiesRequest
-	(*ListIdentitiesResponse)(nil),     // 190: berth.v1.ListIdentitiesResponse
-	(*GetIdentityRequest)(nil),         // 191: berth.v1.GetIdentityRequest
-	(*GetIdentityResponse)(nil),        // 192: berth.v1.GetIdentityResponse
-	(*RevokeIdentityRequest)(nil),      // 193: berth.v1.RevokeIdentityRequest
-	(*RevokeIdentityResponse)(nil),     // 194: berth.v1.RevokeIdentityResponse
-	(*ConfirmIdentityRequest)(nil),     // 195: berth.v1.ConfirmIdentityRequest
-	(*ConfirmIdentityResponse)(nil),    // 196: berth.v1.ConfirmIdentityResponse
-	(*SetIdentityRequest)(nil),         // 197: berth.v1.SetIdentityRequest
-	(*SetIdentityResponse)(nil),        // 198: berth.v1.SetIdentityResponse
-	(*Session)(nil),                    // 199: berth.v1.Session
-	(*OfferSessionRequest)(nil),        // 200: berth.v1.OfferSessionRequest
-	(*OfferSessionResponse)(nil),       // 201: berth.v1.OfferSessionResponse
-	(*ListSessionsRequest)(nil),        // 202: berth.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),       // 203: berth.v1.ListSessionsResponse
-	(*RevokeSessionRequest)(nil),       // 204: berth.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),      // 205: berth.v1.RevokeSessionResponse
-	(*OpenSessionRequest)(nil),         // 206: berth.v1.OpenSessionRequest
-	(*OpenSessionResponse)(nil),        // 207: berth.v1.OpenSessionResponse
-	(*EnrolRequest)(nil),               // 208: berth.v1.EnrolRequest
-	(*EnrolResponse)(nil),              // 209: berth.v1.EnrolResponse
-	(*JoinRequest)(nil),                // 210: berth.v1.JoinRequest
-	(*JoinResponse)(nil),               // 211: berth.v1.JoinResponse
-	(*TakeAuthoritiesRequest)(nil),     // 212: berth.v1.TakeAuthoritiesRequest
-	(*TakeAuthoritiesResponse)(nil),    // 213: berth.v1.TakeAuthoritiesResponse
-	(*HandAuthoritiesRequest)(nil),     // 214: berth.v1.HandAuthoritiesRequest
-	(*HandAuthoritiesResponse)(nil),    // 215: berth.v1.HandAuthoritiesResponse
-	(*ReportRequest)(nil),              // 216: berth.v1.ReportRequest
-	(*ReportResponse)(nil),             // 217: berth.v1.ReportResponse
-	(*ImportImageRequest)(nil),         // 218: berth.v1.ImportImageRequest
-	(*ImportImageStart)(nil),           // 219: berth.v1.ImportImageStart
-	(*ImportImageResponse)(nil),        // 220: berth.v1.ImportImageResponse
-	(*GrowDiskRequest)(nil),            // 221: berth.v1.GrowDiskRequest
-	(*GrowDiskResponse)(nil),           // 222: berth.v1.GrowDiskResponse
-	(*ListPoolsRequest)(nil),           // 223: berth.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),          // 224: berth.v1.ListPoolsResponse
-	(*Pool)(nil),                       // 225: berth.v1.Pool
-	(*PoolLocks)(nil),                  // 226: berth.v1.PoolLocks
-	(*PoolSide)(nil),                   // 227: berth.v1.PoolSide
-	(*PoolShare)(nil),                  // 228: berth.v1.PoolShare
-	(*SpreadRequest)(nil),              // 229: berth.v1.SpreadRequest
-	(*SpreadResponse)(nil),             // 230: berth.v1.SpreadResponse
-	(*SpreadLevel)(nil),                // 231: berth.v1.SpreadLevel
-	(*ConsoleRequest)(nil),             // 232: berth.v1.ConsoleRequest
-	(*ConsoleResponse)(nil),            // 233: berth.v1.ConsoleResponse
-	(*AddWebhookRequest)(nil),          // 234: berth.v1.AddWebhookRequest
-	(*AddWebhookResponse)(nil),         // 235: berth.v1.AddWebhookResponse
-	(*ListWebhooksRequest)(nil),        // 236: berth.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),       // 237: berth.v1.ListWebhooksResponse
-	(*GetWebhookRequest)(nil),          // 238: berth.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),         // 239: berth.v1.GetWebhookResponse
-	(*TestWebhookRequest)(nil),         // 240: berth.v1.TestWebhookRequest
-	(*TestWebhookResponse)(nil),        // 241: berth.v1.TestWebhookResponse
-	(*DeleteWebhookRequest)(nil),       // 242: berth.v1.DeleteWebhookRequest
-	(*DeleteWebhookResponse)(nil),      // 243: berth.v1.DeleteWebhookResponse
-	(*RetryDeliveriesRequest)(nil),     // 244: berth.v1.RetryDeliveriesRequest
-	(*RetryDeliveriesResponse)(nil),    // 245: berth.v1.RetryDeliveriesResponse
-	nil,                                // 246: berth.v1.SetNodeRequest.KeysEntry
-	nil,                                // 247: berth.v1.AddResourceRequest.LinksEntry
-	nil,                                // 248: berth.v1.AddResourceRequest.SettingsEntry
-	nil,                                // 249: berth.v1.AddResourceRequest.ListsEntry
-	nil,                                // 250: berth.v1.ChangeResourceRequest.LinksEntry
-	nil,                                // 251: berth.v1.ChangeResourceRequest.SettingsEntry
-	nil,                                // 252: berth.v1.ChangeResourceRequest.ListsEntry
-	nil,                                // 253: berth.v1.ListKeysResponse.ValuesEntry
-	(*Member)(nil),                     // 254: berth.v1.Member
-	(*timestamppb.Timestamp)(nil),      // 255: google.protobuf.Timestamp
-	(*Node)(nil),                       // 256: berth.v1.Node
-	(*Domain)(nil),                     // 257: berth.v1.Domain
-	(*NodeSettings)(nil),               // 258: berth.v1.NodeSettings
-	(*Names)(nil),                      // 259: berth.v1.Names
-	(*FenceDevice)(nil),                // 260: berth.v1.FenceDevice
-	(*Resource)(nil),                   // 261: berth.v1.Resource
-	(*Key)(nil),                        // 262: berth.v1.Key
-	(*NodeKey)(nil),                    // 263: berth.v1.NodeKey
-	(*CompiledKey)(nil),                // 264: berth.v1.CompiledKey
-	(*EstateChange)(nil),               // 265: berth.v1.EstateChange
-	(*Conflict)(nil),                   // 266: berth.v1.Conflict
-	(*VM)(nil),                         // 267: berth.v1.VM
-	(*Operation)(nil),                  // 268: berth.v1.Operation
-	(*NewVM)(nil),                      // 269: berth.v1.NewVM
-	(*Decision)(nil),                   // 270: berth.v1.Decision
-	(*VMChange)(nil),                   // 271: berth.v1.VMChange
-	(*FieldChange)(nil),                // 272: berth.v1.FieldChange
-	(*Disk)(nil),                       // 273: berth.v1.Disk
-	(*ErrorDetail)(nil),                // 274: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 275: berth.v1.Group
-	(*AffinityRule)(nil),               // 276: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 277: berth.v1.Plan
-	(*MigrationStats)(nil),             // 278: berth.v1.MigrationStats
-	(*ProfileHour)(nil),                // 279: berth.v1.ProfileHour
-	(*DecisionNode)(nil),               // 280: berth.v1.DecisionNode
-	(*Event)(nil),                      // 281: berth.v1.Event
-	(*Token)(nil),                      // 282: berth.v1.Token
-	(*Webhook)(nil),                    // 283: berth.v1.Webhook
-	(*DeadDelivery)(nil),               // 284: berth.v1.DeadDelivery
+	(*LastKnown)(nil),                  // 8: berth.v1.LastKnown
+	(*ListNodesRequest)(nil),           // 9: berth.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),          // 10: berth.v1.ListNodesResponse
+	(*GetNodeRequest)(nil),             // 11: berth.v1.GetNodeRequest
+	(*GetNodeResponse)(nil),            // 12: berth.v1.GetNodeResponse
+	(*SetNodeRequest)(nil),             // 13: berth.v1.SetNodeRequest
+	(*SetNodeResponse)(nil),            // 14: berth.v1.SetNodeResponse
+	(*SetNodeMaintenanceRequest)(nil),  // 15: berth.v1.SetNodeMaintenanceRequest
+	(*SetNodeMaintenanceResponse)(nil), // 16: berth.v1.SetNodeMaintenanceResponse
+	(*FenceNodeRequest)(nil),           // 17: berth.v1.FenceNodeRequest
+	(*FenceNodeResponse)(nil),          // 18: berth.v1.FenceNodeResponse
+	(*RemoveNodeRequest)(nil),          // 19: berth.v1.RemoveNodeRequest
+	(*RemoveNodeResponse)(nil),         // 20: berth.v1.RemoveNodeResponse
+	(*ListResourcesRequest)(nil),       // 21: berth.v1.ListResourcesRequest
+	(*ListResourcesResponse)(nil),      // 22: berth.v1.ListResourcesResponse
+	(*GetResourceRequest)(nil),         // 23: berth.v1.GetResourceRequest
+	(*GetResourceResponse)(nil),        // 24: berth.v1.GetResourceResponse
+	(*AddResourceRequest)(nil),         // 25: berth.v1.AddResourceRequest
+	(*AddResourceResponse)(nil),        // 26: berth.v1.AddResourceResponse
+	(*ChangeResourceRequest)(nil),      // 27: berth.v1.ChangeResourceRequest
+	(*ChangeResourceResponse)(nil),     // 28: berth.v1.ChangeResourceResponse
+	(*DeleteResourceRequest)(nil),      // 29: berth.v1.DeleteResourceRequest
+	(*DeleteResourceResponse)(nil),     // 30: berth.v1.DeleteResourceResponse
+	(*SetKeyRequest)(nil),              // 31: berth.v1.SetKeyRequest
+	(*SetKeyResponse)(nil),             // 32: berth.v1.SetKeyResponse
+	(*UnsetKeyRequest)(nil),            // 33: berth.v1.UnsetKeyRequest
+	(*UnsetKeyResponse)(nil),           // 34: berth.v1.UnsetKeyResponse
+	(*ListKeysRequest)(nil),            // 35: berth.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),           // 36: berth.v1.ListKeysResponse
+	(*CompiledKeysRequest)(nil),        // 37: berth.v1.CompiledKeysRequest
+	(*CompiledKeysResponse)(nil),       // 38: berth.v1.CompiledKeysResponse
+	(*DeclareNodeKeyRequest)(nil),      // 39: berth.v1.DeclareNodeKeyRequest
+	(*DeclareNodeKeyResponse)(nil),     // 40: berth.v1.DeclareNodeKeyResponse
+	(*DropNodeKeyRequest)(nil),         // 41: berth.v1.DropNodeKeyRequest
+	(*DropNodeKeyResponse)(nil),        // 42: berth.v1.DropNodeKeyResponse
+	(*ApplyEstateRequest)(nil),         // 43: berth.v1.ApplyEstateRequest
+	(*ApplyEstateResponse)(nil),        // 44: berth.v1.ApplyEstateResponse
+	(*ExportEstateRequest)(nil),        // 45: berth.v1.ExportEstateRequest
+	(*ExportEstateResponse)(nil),       // 46: berth.v1.ExportEstateResponse
+	(*ListVMsRequest)(nil),             // 47: berth.v1.ListVMsRequest
+	(*ListVMsResponse)(nil),            // 48: berth.v1.ListVMsResponse
+	(*GetVMRequest)(nil),               // 49: berth.v1.GetVMRequest
+	(*GetVMResponse)(nil),              // 50: berth.v1.GetVMResponse
+	(*StartVMRequest)(nil),             // 51: berth.v1.StartVMRequest
+	(*StartVMResponse)(nil),            // 52: berth.v1.StartVMResponse
+	(*AddVMRequest)(nil),               // 53: berth.v1.AddVMRequest
+	(*AddVMResponse)(nil),              // 54: berth.v1.AddVMResponse
+	(*ChangeVMRequest)(nil),            // 55: berth.v1.ChangeVMRequest
+	(*ChangeVMResponse)(nil),           // 56: berth.v1.ChangeVMResponse
+	(*StopVMRequest)(nil),              // 57: berth.v1.StopVMRequest
+	(*StopVMResponse)(nil),             // 58: berth.v1.StopVMResponse
+	(*RebootVMRequest)(nil),            // 59: berth.v1.RebootVMRequest
+	(*RebootVMResponse)(nil),           // 60: berth.v1.RebootVMResponse
+	(*ActOnVMsRequest)(nil),            // 61: berth.v1.ActOnVMsRequest
+	(*PauseAction)(nil),                // 62: berth.v1.PauseAction
+	(*ResumeAction)(nil),               // 63: berth.v1.ResumeAction
+	(*ResetAction)(nil),                // 64: berth.v1.ResetAction
+	(*AttachAction)(nil),               // 65: berth.v1.AttachAction
+	(*NewDisk)(nil),                    // 66: berth.v1.NewDisk
+	(*DetachAction)(nil),               // 67: berth.v1.DetachAction
+	(*MediaAction)(nil),                // 68: berth.v1.MediaAction
+	(*StopAction)(nil),                 // 69: berth.v1.StopAction
+	(*RebootAction)(nil),               // 70: berth.v1.RebootAction
+	(*ResizeAction)(nil),               // 71: berth.v1.ResizeAction
+	(*SnapshotAction)(nil),             // 72: berth.v1.SnapshotAction
+	(*RestoreAction)(nil),              // 73: berth.v1.RestoreAction
+	(*ForgetAction)(nil),               // 74: berth.v1.ForgetAction
+	(*ActOnVMsResponse)(nil),           // 75: berth.v1.ActOnVMsResponse
+	(*ActedVM)(nil),                    // 76: berth.v1.ActedVM
+	(*MigrateVMRequest)(nil),           // 77: berth.v1.MigrateVMRequest
+	(*MigrateVMResponse)(nil),          // 78: berth.v1.MigrateVMResponse
+	(*DeleteVMRequest)(nil),            // 79: berth.v1.DeleteVMRequest
+	(*DeleteVMResponse)(nil),           // 80: berth.v1.DeleteVMResponse
+	(*GetVMDocumentRequest)(nil),       // 81: berth.v1.GetVMDocumentRequest
+	(*GetVMDocumentResponse)(nil),      // 82: berth.v1.GetVMDocumentResponse
+	(*SetVMDocumentRequest)(nil),       // 83: berth.v1.SetVMDocumentRequest
+	(*SetVMDocumentResponse)(nil),      // 84: berth.v1.SetVMDocumentResponse
+	(*AcceptDriftRequest)(nil),         // 85: berth.v1.AcceptDriftRequest
+	(*AcceptDriftResponse)(nil),        // 86: berth.v1.AcceptDriftResponse
+	(*RevertDriftRequest)(nil),         // 87: berth.v1.RevertDriftRequest
+	(*RevertDriftResponse)(nil),        // 88: berth.v1.RevertDriftResponse
+	(*StartVMsRequest)(nil),            // 89: berth.v1.StartVMsRequest
+	(*StartVMsResponse)(nil),           // 90: berth.v1.StartVMsResponse
+	(*StartedVM)(nil),                  // 91: berth.v1.StartedVM
+	(*ListGroupsRequest)(nil),          // 92: berth.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),         // 93: berth.v1.ListGroupsResponse
+	(*GetGroupRequest)(nil),            // 94: berth.v1.GetGroupRequest
+	(*GetGroupResponse)(nil),           // 95: berth.v1.GetGroupResponse
+	(*CreateGroupRequest)(nil),         // 96: berth.v1.CreateGroupRequest
+	(*CreateGroupResponse)(nil),        // 97: berth.v1.CreateGroupResponse
+	(*ChangeGroupRequest)(nil),         // 98: berth.v1.ChangeGroupRequest
+	(*ChangeGroupResponse)(nil),        // 99: berth.v1.ChangeGroupResponse
+	(*DeleteGroupRequest)(nil),         // 100: berth.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),        // 101: berth.v1.DeleteGroupResponse
+	(*CheckGroupsRequest)(nil),         // 102: berth.v1.CheckGroupsRequest
+	(*CheckGroupsResponse)(nil),        // 103: berth.v1.CheckGroupsResponse
+	(*DrainNodeRequest)(nil),           // 104: berth.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),          // 105: berth.v1.DrainNodeResponse
+	(*UndrainNodeRequest)(nil),         // 106: berth.v1.UndrainNodeRequest
+	(*UndrainNodeResponse)(nil),        // 107: berth.v1.UndrainNodeResponse
+	(*ListPlansRequest)(nil),           // 108: berth.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),          // 109: berth.v1.ListPlansResponse
+	(*GetPlanRequest)(nil),             // 110: berth.v1.GetPlanRequest
+	(*GetPlanResponse)(nil),            // 111: berth.v1.GetPlanResponse
+	(*ProposePlanRequest)(nil),         // 112: berth.v1.ProposePlanRequest
+	(*ProposePlanResponse)(nil),        // 113: berth.v1.ProposePlanResponse
+	(*ApplyPlanRequest)(nil),           // 114: berth.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),          // 115: berth.v1.ApplyPlanResponse
+	(*DiscardPlanRequest)(nil),         // 116: berth.v1.DiscardPlanRequest
+	(*DiscardPlanResponse)(nil),        // 117: berth.v1.DiscardPlanResponse
+	(*CancelPlanRequest)(nil),          // 118: berth.v1.CancelPlanRequest
+	(*CancelPlanResponse)(nil),         // 119: berth.v1.CancelPlanResponse
+	(*WatchPlanRequest)(nil),           // 120: berth.v1.WatchPlanRequest
+	(*WatchPlanResponse)(nil),          // 121: berth.v1.WatchPlanResponse
+	(*ListOperationsRequest)(nil),      // 122: berth.v1.ListOperationsRequest
+	(*ListOperationsResponse)(nil),     // 123: berth.v1.ListOperationsResponse
+	(*GetOperationRequest)(nil),        // 124: berth.v1.GetOperationRequest
+	(*GetOperationResponse)(nil),       // 125: berth.v1.GetOperationResponse
+	(*WatchOperationRequest)(nil),      // 126: berth.v1.WatchOperationRequest
+	(*WatchOperationResponse)(nil),     // 127: berth.v1.WatchOperationResponse
+	(*ResolveOperationRequest)(nil),    // 128: berth.v1.ResolveOperationRequest
+	(*ResolveOperationResponse)(nil),   // 129: berth.v1.ResolveOperationResponse
+	(*AdoptVMsRequest)(nil),            // 130: berth.v1.AdoptVMsRequest
+	(*AdoptVMsResponse)(nil),           // 131: berth.v1.AdoptVMsResponse
+	(*AdoptedVM)(nil),                  // 132: berth.v1.AdoptedVM
+	(*ReleaseVMRequest)(nil),           // 133: berth.v1.ReleaseVMRequest
+	(*ReleaseVMResponse)(nil),          // 134: berth.v1.ReleaseVMResponse
+	(*CancelOperationRequest)(nil),     // 135: berth.v1.CancelOperationRequest
+	(*CancelOperationResponse)(nil),    // 136: berth.v1.CancelOperationResponse
+	(*ListDecisionsRequest)(nil),       // 137: berth.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),      // 138: berth.v1.ListDecisionsResponse
+	(*GetDecisionRequest)(nil),         // 139: berth.v1.GetDecisionRequest
+	(*GetDecisionResponse)(nil),        // 140: berth.v1.GetDecisionResponse
+	(*ReplayDecisionRequest)(nil),      // 141: berth.v1.ReplayDecisionRequest
+	(*ReplayDecisionResponse)(nil),     // 142: berth.v1.ReplayDecisionResponse
+	(*WhyVMRequest)(nil),               // 143: berth.v1.WhyVMRequest
+	(*WhyVMResponse)(nil),              // 144: berth.v1.WhyVMResponse
+	(*ProfileRequest)(nil),             // 145: berth.v1.ProfileRequest
+	(*ProfileResponse)(nil),            // 146: berth.v1.ProfileResponse
+	(*VMHistoryRequest)(nil),           // 147: berth.v1.VMHistoryRequest
+	(*VMHistoryResponse)(nil),          // 148: berth.v1.VMHistoryResponse
+	(*VMStay)(nil),                     // 149: berth.v1.VMStay
+	(*WhyNotStartedRequest)(nil),       // 150: berth.v1.WhyNotStartedRequest
+	(*WhyNotStartedResponse)(nil),      // 151: berth.v1.WhyNotStartedResponse
+	(*NodeWord)(nil),                   // 152: berth.v1.NodeWord
+	(*WhyNotRequest)(nil),              // 153: berth.v1.WhyNotRequest
+	(*WhyNotResponse)(nil),             // 154: berth.v1.WhyNotResponse
+	(*CapacityRequest)(nil),            // 155: berth.v1.CapacityRequest
+	(*CapacityResponse)(nil),           // 156: berth.v1.CapacityResponse
+	(*CapacityNode)(nil),               // 157: berth.v1.CapacityNode
+	(*WatchEventsRequest)(nil),         // 158: berth.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil),        // 159: berth.v1.WatchEventsResponse
+	(*ListHistoryRequest)(nil),         // 160: berth.v1.ListHistoryRequest
+	(*HistoryEntry)(nil),               // 161: berth.v1.HistoryEntry
+	(*ListHistoryResponse)(nil),        // 162: berth.v1.ListHistoryResponse
+	(*FetchHistoryRequest)(nil),        // 163: berth.v1.FetchHistoryRequest
+	(*FetchHistoryResponse)(nil),       // 164: berth.v1.FetchHistoryResponse
+	(*ListMembersRequest)(nil),         // 165: berth.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),        // 166: berth.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),        // 167: berth.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),       // 168: berth.v1.RemoveMemberResponse
+	(*SaveSnapshotRequest)(nil),        // 169: berth.v1.SaveSnapshotRequest
+	(*SaveSnapshotResponse)(nil),       // 170: berth.v1.SaveSnapshotResponse
+	(*RestoreSnapshotRequest)(nil),     // 171: berth.v1.RestoreSnapshotRequest
+	(*RestoreSnapshotResponse)(nil),    // 172: berth.v1.RestoreSnapshotResponse
+	(*CreateTokenRequest)(nil),         // 173: berth.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),        // 174: berth.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),          // 175: berth.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),         // 176: berth.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),         // 177: berth.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),        // 178: berth.v1.RevokeTokenResponse
+	(*Identity)(nil),                   // 179: berth.v1.Identity
+	(*IdentityKey)(nil),                // 180: berth.v1.IdentityKey
+	(*RenewCertificateRequest)(nil),    // 181: berth.v1.RenewCertificateRequest
+	(*RenewCertificateResponse)(nil),   // 182: berth.v1.RenewCertificateResponse
+	(*ListAuthoritiesRequest)(nil),     // 183: berth.v1.ListAuthoritiesRequest
+	(*ListAuthoritiesResponse)(nil),    // 184: berth.v1.ListAuthoritiesResponse
+	(*Authority)(nil),                  // 185: berth.v1.Authority
+	(*AuthorityProgress)(nil),          // 186: berth.v1.AuthorityProgress
+	(*AuthorityWait)(nil),              // 187: berth.v1.AuthorityWait
+	(*RotateAuthorityRequest)(nil),     // 188: berth.v1.RotateAuthorityRequest
+	(*RotateAuthorityResponse)(nil),    // 189: berth.v1.RotateAuthorityResponse
+	(*ListIdentitiesRequest)(nil),      // 190: berth.v1.ListIdentitiesRequest
+	(*ListIdentitiesResponse)(nil),     // 191: berth.v1.ListIdentitiesResponse
+	(*GetIdentityRequest)(nil),         // 192: berth.v1.GetIdentityRequest
+	(*GetIdentityResponse)(nil),        // 193: berth.v1.GetIdentityResponse
+	(*RevokeIdentityRequest)(nil),      // 194: berth.v1.RevokeIdentityRequest
+	(*RevokeIdentityResponse)(nil),     // 195: berth.v1.RevokeIdentityResponse
+	(*ConfirmIdentityRequest)(nil),     // 196: berth.v1.ConfirmIdentityRequest
+	(*ConfirmIdentityResponse)(nil),    // 197: berth.v1.ConfirmIdentityResponse
+	(*SetIdentityRequest)(nil),         // 198: berth.v1.SetIdentityRequest
+	(*SetIdentityResponse)(nil),        // 199: berth.v1.SetIdentityResponse
+	(*Session)(nil),                    // 200: berth.v1.Session
+	(*OfferSessionRequest)(nil),        // 201: berth.v1.OfferSessionRequest
+	(*OfferSessionResponse)(nil),       // 202: berth.v1.OfferSessionResponse
+	(*ListSessionsRequest)(nil),        // 203: berth.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),       // 204: berth.v1.ListSessionsResponse
+	(*RevokeSessionRequest)(nil),       // 205: berth.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),      // 206: berth.v1.RevokeSessionResponse
+	(*OpenSessionRequest)(nil),         // 207: berth.v1.OpenSessionRequest
+	(*OpenSessionResponse)(nil),        // 208: berth.v1.OpenSessionResponse
+	(*EnrolRequest)(nil),               // 209: berth.v1.EnrolRequest
+	(*EnrolResponse)(nil),              // 210: berth.v1.EnrolResponse
+	(*JoinRequest)(nil),                // 211: berth.v1.JoinRequest
+	(*JoinResponse)(nil),               // 212: berth.v1.JoinResponse
+	(*TakeAuthoritiesRequest)(nil),     // 213: berth.v1.TakeAuthoritiesRequest
+	(*TakeAuthoritiesResponse)(nil),    // 214: berth.v1.TakeAuthoritiesResponse
+	(*HandAuthoritiesRequest)(nil),     // 215: berth.v1.HandAuthoritiesRequest
+	(*HandAuthoritiesResponse)(nil),    // 216: berth.v1.HandAuthoritiesResponse
+	(*ReportRequest)(nil),              // 217: berth.v1.ReportRequest
+	(*ReportResponse)(nil),             // 218: berth.v1.ReportResponse
+	(*Heard)(nil),                      // 219: berth.v1.Heard
+	(*HeardNode)(nil),                  // 220: berth.v1.HeardNode
+	(*HeardVM)(nil),                    // 221: berth.v1.HeardVM
+	(*ImportImageRequest)(nil),         // 222: berth.v1.ImportImageRequest
+	(*ImportImageStart)(nil),           // 223: berth.v1.ImportImageStart
+	(*ImportImageResponse)(nil),        // 224: berth.v1.ImportImageResponse
+	(*GrowDiskRequest)(nil),            // 225: berth.v1.GrowDiskRequest
+	(*GrowDiskResponse)(nil),           // 226: berth.v1.GrowDiskResponse
+	(*ListPoolsRequest)(nil),           // 227: berth.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),          // 228: berth.v1.ListPoolsResponse
+	(*Pool)(nil),                       // 229: berth.v1.Pool
+	(*PoolLocks)(nil),                  // 230: berth.v1.PoolLocks
+	(*PoolSide)(nil),                   // 231: berth.v1.PoolSide
+	(*PoolShare)(nil),                  // 232: berth.v1.PoolShare
+	(*SpreadRequest)(nil),              // 233: berth.v1.SpreadRequest
+	(*SpreadResponse)(nil),             // 234: berth.v1.SpreadResponse
+	(*SpreadLevel)(nil),                // 235: berth.v1.SpreadLevel
+	(*ConsoleRequest)(nil),             // 236: berth.v1.ConsoleRequest
+	(*ConsoleResponse)(nil),            // 237: berth.v1.ConsoleResponse
+	(*AddWebhookRequest)(nil),          // 238: berth.v1.AddWebhookRequest
+	(*AddWebhookResponse)(nil),         // 239: berth.v1.AddWebhookResponse
+	(*ListWebhooksRequest)(nil),        // 240: berth.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),       // 241: berth.v1.ListWebhooksResponse
+	(*GetWebhookRequest)(nil),          // 242: berth.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),         // 243: berth.v1.GetWebhookResponse
+	(*TestWebhookRequest)(nil),         // 244: berth.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),        // 245: berth.v1.TestWebhookResponse
+	(*DeleteWebhookRequest)(nil),       // 246: berth.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),      // 247: berth.v1.DeleteWebhookResponse
+	(*RetryDeliveriesRequest)(nil),     // 248: berth.v1.RetryDeliveriesRequest
+	(*RetryDeliveriesResponse)(nil),    // 249: berth.v1.RetryDeliveriesResponse
+	nil,                                // 250: berth.v1.SetNodeRequest.KeysEntry
+	nil,                                // 251: berth.v1.AddResourceRequest.LinksEntry
+	nil,                                // 252: berth.v1.AddResourceRequest.SettingsEntry
+	nil,                                // 253: berth.v1.AddResourceRequest.ListsEntry
+	nil,                                // 254: berth.v1.ChangeResourceRequest.LinksEntry
+	nil,                                // 255: berth.v1.ChangeResourceRequest.SettingsEntry
+	nil,                                // 256: berth.v1.ChangeResourceRequest.ListsEntry
+	nil,                                // 257: berth.v1.ListKeysResponse.ValuesEntry
+	(*Member)(nil),                     // 258: berth.v1.Member
+	(*timestamppb.Timestamp)(nil),      // 259: google.protobuf.Timestamp
+	(*Node)(nil),                       // 260: berth.v1.Node
+	(*Domain)(nil),                     // 261: berth.v1.Domain
+	(*NodeSettings)(nil),               // 262: berth.v1.NodeSettings
+	(*Names)(nil),                      // 263: berth.v1.Names
+	(*FenceDevice)(nil),                // 264: berth.v1.FenceDevice
+	(*Resource)(nil),                   // 265: berth.v1.Resource
+	(*Key)(nil),                        // 266: berth.v1.Key
+	(*NodeKey)(nil),                    // 267: berth.v1.NodeKey
+	(*CompiledKey)(nil),                // 268: berth.v1.CompiledKey
+	(*EstateChange)(nil),               // 269: berth.v1.EstateChange
+	(*Conflict)(nil),                   // 270: berth.v1.Conflict
+	(*VM)(nil),                         // 271: berth.v1.VM
+	(*Operation)(nil),                  // 272: berth.v1.Operation
+	(*NewVM)(nil),                      // 273: berth.v1.NewVM
+	(*Decision)(nil),                   // 274: berth.v1.Decision
+	(*VMChange)(nil),                   // 275: berth.v1.VMChange
+	(*FieldChange)(nil),                // 276: berth.v1.FieldChange
+	(*Disk)(nil),                       // 277: berth.v1.Disk
+	(*ErrorDetail)(nil),                // 278: berth.v1.ErrorDetail
+	(*Group)(nil),                      // 279: berth.v1.Group
+	(*AffinityRule)(nil),               // 280: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 281: berth.v1.Plan
+	(*MigrationStats)(nil),             // 282: berth.v1.MigrationStats
+	(*ProfileHour)(nil),                // 283: berth.v1.ProfileHour
+	(*DecisionNode)(nil),               // 284: berth.v1.DecisionNode
+	(*Event)(nil),                      // 285: berth.v1.Event
+	(*Token)(nil),                      // 286: berth.v1.Token
+	(NodeState)(0),                     // 287: berth.v1.NodeState
+	(DomainState)(0),                   // 288: berth.v1.DomainState
+	(*Webhook)(nil),                    // 289: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 290: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
-	254, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
-	4,   // 1: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
-	255, // 2: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
-	255, // 3: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
-	255, // 4: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
-	255, // 5: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
-	4,   // 6: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
-	255, // 7: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
-	255, // 8: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
-	7,   // 9: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
-	256, // 10: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
-	256, // 11: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
-	257, // 12: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
-	258, // 13: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
-	246, // 14: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
-	259, // 15: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
-	260, // 16: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
-	256, // 17: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
-	256, // 18: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
-	256, // 19: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
-	261, // 20: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
-	261, // 21: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
-	247, // 22: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
-	248, // 23: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
-	249, // 24: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
-	261, // 25: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
-	250, // 26: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
-	251, // 27: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
-	252, // 28: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
-	261, // 29: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
-	262, // 30: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
-	262, // 31: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
-	262, // 32: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
-	262, // 33: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
-	262, // 34: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
-	263, // 35: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
-	253, // 36: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
-	264, // 37: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
-	264, // 38: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
-	263, // 39: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
-	261, // 40: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	261, // 41: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
-	265, // 42: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
-	266, // 43: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
-	7,   // 44: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
-	267, // 45: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
-	267, // 46: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
-	268, // 47: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
-	269, // 48: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
-	268, // 49: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
-	270, // 50: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
-	267, // 51: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
-	269, // 52: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
-	267, // 53: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
-	270, // 54: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
-	271, // 55: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
-	267, // 56: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
-	272, // 57: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
-	268, // 58: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
-	268, // 59: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
-	61,  // 60: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
-	62,  // 61: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
-	63,  // 62: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
-	64,  // 63: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
-	66,  // 64: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
-	67,  // 65: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
-	70,  // 66: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
-	68,  // 67: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
-	69,  // 68: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
-	71,  // 69: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
-	72,  // 70: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
-	73,  // 71: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
-	273, // 72: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
-	65,  // 73: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
-	75,  // 74: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
-	268, // 75: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
-	274, // 76: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
-	268, // 77: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
-	270, // 78: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	268, // 79: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	90,  // 80: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	268, // 81: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	270, // 82: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	274, // 83: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	275, // 84: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	275, // 85: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	275, // 86: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	275, // 87: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	266, // 88: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	259, // 89: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	259, // 90: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	259, // 91: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	259, // 92: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	276, // 93: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	276, // 94: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	275, // 95: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	266, // 96: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	272, // 97: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	266, // 98: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	277, // 99: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	256, // 100: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	277, // 101: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	277, // 102: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	277, // 103: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	277, // 104: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	277, // 105: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	277, // 106: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	277, // 107: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	277, // 108: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	7,   // 109: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	268, // 110: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	268, // 111: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	268, // 112: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	278, // 113: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	268, // 114: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	131, // 115: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	268, // 116: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	268, // 117: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	268, // 118: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	7,   // 119: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	270, // 120: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	270, // 121: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	270, // 122: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	270, // 123: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	279, // 124: berth.v1.ProfileResponse.hours:type_name -> berth.v1.ProfileHour
-	148, // 125: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	255, // 126: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	255, // 127: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	151, // 128: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	255, // 129: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	280, // 130: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	255, // 131: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	156, // 132: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	7,   // 133: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	281, // 134: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	7,   // 135: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
-	0,   // 136: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	281, // 137: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	270, // 138: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	268, // 139: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
-	160, // 140: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	254, // 141: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	255, // 142: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	282, // 143: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	282, // 144: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
-	179, // 145: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	255, // 146: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	255, // 147: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	255, // 148: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	255, // 149: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	255, // 150: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
-	184, // 151: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
-	185, // 152: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	185, // 153: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
-	255, // 154: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	255, // 155: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
-	186, // 156: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
-	255, // 157: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
-	255, // 158: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
-	185, // 159: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
-	178, // 160: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
-	178, // 161: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
-	178, // 162: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
-	178, // 163: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	178, // 164: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
-	255, // 165: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	255, // 166: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	255, // 167: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
-	199, // 168: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
-	199, // 169: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
-	199, // 170: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
-	199, // 171: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	255, // 172: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	255, // 173: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	219, // 174: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	261, // 175: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	261, // 176: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	225, // 177: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	228, // 178: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	226, // 179: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 180: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	255, // 181: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	227, // 182: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	231, // 183: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	231, // 184: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	231, // 185: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	231, // 186: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	283, // 187: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	283, // 188: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	283, // 189: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	284, // 190: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	283, // 191: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	259, // 192: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	259, // 193: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 194: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	8,   // 195: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	10,  // 196: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	12,  // 197: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	14,  // 198: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	16,  // 199: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 200: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	18,  // 201: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	20,  // 202: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	22,  // 203: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	24,  // 204: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	26,  // 205: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	28,  // 206: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	30,  // 207: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	32,  // 208: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	34,  // 209: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	36,  // 210: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	38,  // 211: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	40,  // 212: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	42,  // 213: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	44,  // 214: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	46,  // 215: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	48,  // 216: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	52,  // 217: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	54,  // 218: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	50,  // 219: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	56,  // 220: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	58,  // 221: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	60,  // 222: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	76,  // 223: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	78,  // 224: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	129, // 225: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	132, // 226: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	84,  // 227: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	86,  // 228: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	80,  // 229: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	144, // 230: berth.v1.BerthService.Profile:input_type -> berth.v1.ProfileRequest
-	82,  // 231: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	88,  // 232: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	91,  // 233: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	93,  // 234: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	95,  // 235: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	97,  // 236: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	99,  // 237: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	101, // 238: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	103, // 239: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	105, // 240: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	107, // 241: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	109, // 242: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	111, // 243: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	113, // 244: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	115, // 245: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	117, // 246: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	119, // 247: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	121, // 248: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	123, // 249: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	125, // 250: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	134, // 251: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	127, // 252: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	136, // 253: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	138, // 254: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	140, // 255: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	142, // 256: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	146, // 257: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	149, // 258: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	152, // 259: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	154, // 260: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	218, // 261: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	221, // 262: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	223, // 263: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	229, // 264: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	232, // 265: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	157, // 266: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	159, // 267: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	234, // 268: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	236, // 269: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	238, // 270: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	240, // 271: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	242, // 272: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
-	244, // 273: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
-	164, // 274: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	166, // 275: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	168, // 276: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	170, // 277: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	174, // 278: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	172, // 279: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	176, // 280: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	189, // 281: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	191, // 282: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	193, // 283: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	180, // 284: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	182, // 285: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	187, // 286: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	200, // 287: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	202, // 288: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	204, // 289: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	195, // 290: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	197, // 291: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
-	208, // 292: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	210, // 293: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	212, // 294: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	214, // 295: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
-	216, // 296: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	206, // 297: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	162, // 298: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 299: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	9,   // 300: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	11,  // 301: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	13,  // 302: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	15,  // 303: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	17,  // 304: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 305: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	19,  // 306: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	21,  // 307: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	23,  // 308: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	25,  // 309: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	27,  // 310: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	29,  // 311: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	31,  // 312: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	33,  // 313: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	35,  // 314: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	37,  // 315: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	39,  // 316: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	41,  // 317: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	43,  // 318: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	45,  // 319: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	47,  // 320: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	49,  // 321: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	53,  // 322: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	55,  // 323: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	51,  // 324: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	57,  // 325: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	59,  // 326: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	74,  // 327: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	77,  // 328: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	79,  // 329: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	130, // 330: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	133, // 331: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	85,  // 332: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	87,  // 333: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	81,  // 334: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	145, // 335: berth.v1.BerthService.Profile:output_type -> berth.v1.ProfileResponse
-	83,  // 336: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	89,  // 337: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	92,  // 338: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	94,  // 339: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	96,  // 340: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	98,  // 341: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	100, // 342: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	102, // 343: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	104, // 344: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	106, // 345: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	108, // 346: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	110, // 347: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	112, // 348: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	114, // 349: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	116, // 350: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	118, // 351: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	120, // 352: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	122, // 353: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	124, // 354: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	126, // 355: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	135, // 356: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	128, // 357: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	137, // 358: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	139, // 359: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	141, // 360: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	143, // 361: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	147, // 362: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	150, // 363: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	153, // 364: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	155, // 365: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	220, // 366: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	222, // 367: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	224, // 368: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	230, // 369: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	233, // 370: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	158, // 371: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	161, // 372: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	235, // 373: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	237, // 374: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	239, // 375: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	241, // 376: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	243, // 377: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
-	245, // 378: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	165, // 379: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	167, // 380: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	169, // 381: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	171, // 382: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	175, // 383: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	173, // 384: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	177, // 385: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	190, // 386: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	192, // 387: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	194, // 388: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	181, // 389: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	183, // 390: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	188, // 391: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	201, // 392: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	203, // 393: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	205, // 394: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	196, // 395: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	198, // 396: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
-	209, // 397: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	211, // 398: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	213, // 399: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	215, // 400: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
-	217, // 401: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	207, // 402: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	163, // 403: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	299, // [299:404] is the sub-list for method output_type
-	194, // [194:299] is the sub-list for method input_type
-	194, // [194:194] is the sub-list for extension type_name
-	194, // [194:194] is the sub-list for extension extendee
-	0,   // [0:194] is the sub-list for field type_name
+	258, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
+	8,   // 1: berth.v1.StatusResponse.last_known:type_name -> berth.v1.LastKnown
+	4,   // 2: berth.v1.StatusResponse.ha_pause:type_name -> berth.v1.HAPause
+	259, // 3: berth.v1.StatusResponse.certificates_until:type_name -> google.protobuf.Timestamp
+	259, // 4: berth.v1.StatusResponse.authorities_until:type_name -> google.protobuf.Timestamp
+	259, // 5: berth.v1.HAPause.since:type_name -> google.protobuf.Timestamp
+	259, // 6: berth.v1.HAPause.until:type_name -> google.protobuf.Timestamp
+	4,   // 7: berth.v1.PauseHAResponse.pause:type_name -> berth.v1.HAPause
+	259, // 8: berth.v1.Filter.since:type_name -> google.protobuf.Timestamp
+	259, // 9: berth.v1.Filter.until:type_name -> google.protobuf.Timestamp
+	259, // 10: berth.v1.LastKnown.at:type_name -> google.protobuf.Timestamp
+	7,   // 11: berth.v1.ListNodesRequest.filter:type_name -> berth.v1.Filter
+	260, // 12: berth.v1.ListNodesResponse.nodes:type_name -> berth.v1.Node
+	8,   // 13: berth.v1.ListNodesResponse.last_known:type_name -> berth.v1.LastKnown
+	260, // 14: berth.v1.GetNodeResponse.node:type_name -> berth.v1.Node
+	261, // 15: berth.v1.GetNodeResponse.domains:type_name -> berth.v1.Domain
+	262, // 16: berth.v1.SetNodeRequest.settings:type_name -> berth.v1.NodeSettings
+	250, // 17: berth.v1.SetNodeRequest.keys:type_name -> berth.v1.SetNodeRequest.KeysEntry
+	263, // 18: berth.v1.SetNodeRequest.labels:type_name -> berth.v1.Names
+	264, // 19: berth.v1.SetNodeRequest.fence:type_name -> berth.v1.FenceDevice
+	260, // 20: berth.v1.SetNodeResponse.node:type_name -> berth.v1.Node
+	260, // 21: berth.v1.SetNodeMaintenanceResponse.node:type_name -> berth.v1.Node
+	260, // 22: berth.v1.FenceNodeResponse.node:type_name -> berth.v1.Node
+	265, // 23: berth.v1.ListResourcesResponse.resources:type_name -> berth.v1.Resource
+	265, // 24: berth.v1.GetResourceResponse.resource:type_name -> berth.v1.Resource
+	251, // 25: berth.v1.AddResourceRequest.links:type_name -> berth.v1.AddResourceRequest.LinksEntry
+	252, // 26: berth.v1.AddResourceRequest.settings:type_name -> berth.v1.AddResourceRequest.SettingsEntry
+	253, // 27: berth.v1.AddResourceRequest.lists:type_name -> berth.v1.AddResourceRequest.ListsEntry
+	265, // 28: berth.v1.AddResourceResponse.resource:type_name -> berth.v1.Resource
+	254, // 29: berth.v1.ChangeResourceRequest.links:type_name -> berth.v1.ChangeResourceRequest.LinksEntry
+	255, // 30: berth.v1.ChangeResourceRequest.settings:type_name -> berth.v1.ChangeResourceRequest.SettingsEntry
+	256, // 31: berth.v1.ChangeResourceRequest.lists:type_name -> berth.v1.ChangeResourceRequest.ListsEntry
+	265, // 32: berth.v1.ChangeResourceResponse.resource:type_name -> berth.v1.Resource
+	266, // 33: berth.v1.SetKeyRequest.key:type_name -> berth.v1.Key
+	266, // 34: berth.v1.SetKeyResponse.keys:type_name -> berth.v1.Key
+	266, // 35: berth.v1.UnsetKeyResponse.keys:type_name -> berth.v1.Key
+	266, // 36: berth.v1.ListKeysResponse.keys:type_name -> berth.v1.Key
+	266, // 37: berth.v1.ListKeysResponse.sticky:type_name -> berth.v1.Key
+	267, // 38: berth.v1.ListKeysResponse.node_keys:type_name -> berth.v1.NodeKey
+	257, // 39: berth.v1.ListKeysResponse.values:type_name -> berth.v1.ListKeysResponse.ValuesEntry
+	268, // 40: berth.v1.CompiledKeysResponse.system:type_name -> berth.v1.CompiledKey
+	268, // 41: berth.v1.CompiledKeysResponse.customer_keys:type_name -> berth.v1.CompiledKey
+	267, // 42: berth.v1.DeclareNodeKeyRequest.key:type_name -> berth.v1.NodeKey
+	265, // 43: berth.v1.DeclareNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	265, // 44: berth.v1.DropNodeKeyResponse.cluster:type_name -> berth.v1.Resource
+	269, // 45: berth.v1.ApplyEstateResponse.changes:type_name -> berth.v1.EstateChange
+	270, // 46: berth.v1.ApplyEstateResponse.warnings:type_name -> berth.v1.Conflict
+	7,   // 47: berth.v1.ListVMsRequest.filter:type_name -> berth.v1.Filter
+	271, // 48: berth.v1.ListVMsResponse.vms:type_name -> berth.v1.VM
+	8,   // 49: berth.v1.ListVMsResponse.last_known:type_name -> berth.v1.LastKnown
+	271, // 50: berth.v1.GetVMResponse.vm:type_name -> berth.v1.VM
+	272, // 51: berth.v1.GetVMResponse.operation:type_name -> berth.v1.Operation
+	273, // 52: berth.v1.StartVMRequest.vm:type_name -> berth.v1.NewVM
+	272, // 53: berth.v1.StartVMResponse.operation:type_name -> berth.v1.Operation
+	274, // 54: berth.v1.StartVMResponse.decision:type_name -> berth.v1.Decision
+	271, // 55: berth.v1.StartVMResponse.vm:type_name -> berth.v1.VM
+	273, // 56: berth.v1.AddVMRequest.vm:type_name -> berth.v1.NewVM
+	271, // 57: berth.v1.AddVMResponse.vm:type_name -> berth.v1.VM
+	274, // 58: berth.v1.AddVMResponse.decision:type_name -> berth.v1.Decision
+	275, // 59: berth.v1.ChangeVMRequest.change:type_name -> berth.v1.VMChange
+	271, // 60: berth.v1.ChangeVMResponse.vm:type_name -> berth.v1.VM
+	276, // 61: berth.v1.ChangeVMResponse.changes:type_name -> berth.v1.FieldChange
+	272, // 62: berth.v1.StopVMResponse.operation:type_name -> berth.v1.Operation
+	272, // 63: berth.v1.RebootVMResponse.operation:type_name -> berth.v1.Operation
+	62,  // 64: berth.v1.ActOnVMsRequest.pause:type_name -> berth.v1.PauseAction
+	63,  // 65: berth.v1.ActOnVMsRequest.resume:type_name -> berth.v1.ResumeAction
+	64,  // 66: berth.v1.ActOnVMsRequest.reset:type_name -> berth.v1.ResetAction
+	65,  // 67: berth.v1.ActOnVMsRequest.attach:type_name -> berth.v1.AttachAction
+	67,  // 68: berth.v1.ActOnVMsRequest.detach:type_name -> berth.v1.DetachAction
+	68,  // 69: berth.v1.ActOnVMsRequest.media:type_name -> berth.v1.MediaAction
+	71,  // 70: berth.v1.ActOnVMsRequest.resize:type_name -> berth.v1.ResizeAction
+	69,  // 71: berth.v1.ActOnVMsRequest.stop:type_name -> berth.v1.StopAction
+	70,  // 72: berth.v1.ActOnVMsRequest.reboot:type_name -> berth.v1.RebootAction
+	72,  // 73: berth.v1.ActOnVMsRequest.snapshot:type_name -> berth.v1.SnapshotAction
+	73,  // 74: berth.v1.ActOnVMsRequest.restore:type_name -> berth.v1.RestoreAction
+	74,  // 75: berth.v1.ActOnVMsRequest.forget:type_name -> berth.v1.ForgetAction
+	277, // 76: berth.v1.AttachAction.disk:type_name -> berth.v1.Disk
+	66,  // 77: berth.v1.AttachAction.new_disk:type_name -> berth.v1.NewDisk
+	76,  // 78: berth.v1.ActOnVMsResponse.acted:type_name -> berth.v1.ActedVM
+	272, // 79: berth.v1.ActedVM.operation:type_name -> berth.v1.Operation
+	278, // 80: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
+	272, // 81: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
+	274, // 82: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
+	272, // 83: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	91,  // 84: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	272, // 85: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	274, // 86: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	278, // 87: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	279, // 88: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	279, // 89: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	279, // 90: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	279, // 91: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	270, // 92: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	263, // 93: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	263, // 94: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	263, // 95: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	263, // 96: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	280, // 97: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	280, // 98: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	279, // 99: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	270, // 100: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	276, // 101: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	270, // 102: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	281, // 103: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	260, // 104: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	281, // 105: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	281, // 106: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	281, // 107: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	281, // 108: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	281, // 109: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	281, // 110: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	281, // 111: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	281, // 112: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	7,   // 113: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
+	272, // 114: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	272, // 115: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	272, // 116: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	282, // 117: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	272, // 118: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	132, // 119: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	272, // 120: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	272, // 121: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	272, // 122: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	7,   // 123: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
+	274, // 124: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	274, // 125: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	274, // 126: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	274, // 127: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	283, // 128: berth.v1.ProfileResponse.hours:type_name -> berth.v1.ProfileHour
+	283, // 129: berth.v1.ProfileResponse.minutes:type_name -> berth.v1.ProfileHour
+	149, // 130: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	259, // 131: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	259, // 132: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	152, // 133: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	259, // 134: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	284, // 135: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	259, // 136: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	157, // 137: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	7,   // 138: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
+	285, // 139: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	7,   // 140: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
+	0,   // 141: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
+	285, // 142: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	274, // 143: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	272, // 144: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	161, // 145: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
+	258, // 146: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	259, // 147: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	286, // 148: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	286, // 149: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	180, // 150: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
+	259, // 151: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	259, // 152: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	259, // 153: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	259, // 154: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	259, // 155: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	185, // 156: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
+	186, // 157: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
+	186, // 158: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
+	259, // 159: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	259, // 160: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	187, // 161: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
+	259, // 162: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	259, // 163: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	186, // 164: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
+	179, // 165: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	179, // 166: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	179, // 167: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	179, // 168: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	179, // 169: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
+	259, // 170: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	259, // 171: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	259, // 172: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	200, // 173: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	200, // 174: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	200, // 175: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	200, // 176: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	259, // 177: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	259, // 178: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	219, // 179: berth.v1.ReportResponse.heard:type_name -> berth.v1.Heard
+	220, // 180: berth.v1.Heard.nodes:type_name -> berth.v1.HeardNode
+	221, // 181: berth.v1.Heard.vms:type_name -> berth.v1.HeardVM
+	287, // 182: berth.v1.HeardNode.state:type_name -> berth.v1.NodeState
+	288, // 183: berth.v1.HeardVM.state:type_name -> berth.v1.DomainState
+	223, // 184: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	265, // 185: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	265, // 186: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	229, // 187: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	232, // 188: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	230, // 189: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 190: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	259, // 191: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	231, // 192: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	235, // 193: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	235, // 194: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	235, // 195: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	235, // 196: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	289, // 197: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	289, // 198: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	289, // 199: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	290, // 200: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	289, // 201: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	263, // 202: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	263, // 203: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 204: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	9,   // 205: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	9,   // 206: berth.v1.BerthService.LastKnownNodes:input_type -> berth.v1.ListNodesRequest
+	11,  // 207: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	13,  // 208: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	15,  // 209: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	17,  // 210: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 211: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	19,  // 212: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	21,  // 213: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	23,  // 214: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	25,  // 215: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	27,  // 216: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	29,  // 217: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	31,  // 218: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	33,  // 219: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	35,  // 220: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	37,  // 221: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	39,  // 222: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	41,  // 223: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	43,  // 224: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	45,  // 225: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	47,  // 226: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	47,  // 227: berth.v1.BerthService.LastKnownVMs:input_type -> berth.v1.ListVMsRequest
+	49,  // 228: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	53,  // 229: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	55,  // 230: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	51,  // 231: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	57,  // 232: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	59,  // 233: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	61,  // 234: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	77,  // 235: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	79,  // 236: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	130, // 237: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	133, // 238: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	85,  // 239: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	87,  // 240: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	81,  // 241: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	145, // 242: berth.v1.BerthService.Profile:input_type -> berth.v1.ProfileRequest
+	83,  // 243: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	89,  // 244: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	92,  // 245: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	94,  // 246: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	96,  // 247: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	98,  // 248: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	100, // 249: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	102, // 250: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	104, // 251: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	106, // 252: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	108, // 253: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	110, // 254: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	112, // 255: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	114, // 256: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	116, // 257: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	118, // 258: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	120, // 259: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	122, // 260: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	124, // 261: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	126, // 262: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	135, // 263: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	128, // 264: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	137, // 265: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	139, // 266: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	141, // 267: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	143, // 268: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	147, // 269: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	150, // 270: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	153, // 271: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	155, // 272: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	222, // 273: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	225, // 274: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	227, // 275: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	233, // 276: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	236, // 277: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	158, // 278: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	160, // 279: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	238, // 280: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	240, // 281: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	242, // 282: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	244, // 283: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	246, // 284: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
+	248, // 285: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	165, // 286: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	167, // 287: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	169, // 288: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	171, // 289: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	175, // 290: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	173, // 291: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	177, // 292: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	190, // 293: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	192, // 294: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	194, // 295: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	181, // 296: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	183, // 297: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	188, // 298: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	201, // 299: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	203, // 300: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	205, // 301: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	196, // 302: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	198, // 303: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
+	209, // 304: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	211, // 305: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	213, // 306: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	215, // 307: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
+	217, // 308: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	207, // 309: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	163, // 310: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 311: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	10,  // 312: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	10,  // 313: berth.v1.BerthService.LastKnownNodes:output_type -> berth.v1.ListNodesResponse
+	12,  // 314: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	14,  // 315: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	16,  // 316: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	18,  // 317: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 318: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	20,  // 319: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	22,  // 320: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	24,  // 321: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	26,  // 322: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	28,  // 323: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	30,  // 324: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	32,  // 325: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	34,  // 326: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	36,  // 327: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	38,  // 328: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	40,  // 329: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	42,  // 330: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	44,  // 331: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	46,  // 332: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	48,  // 333: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	48,  // 334: berth.v1.BerthService.LastKnownVMs:output_type -> berth.v1.ListVMsResponse
+	50,  // 335: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	54,  // 336: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	56,  // 337: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	52,  // 338: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	58,  // 339: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	60,  // 340: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	75,  // 341: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	78,  // 342: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	80,  // 343: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	131, // 344: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	134, // 345: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	86,  // 346: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	88,  // 347: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	82,  // 348: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	146, // 349: berth.v1.BerthService.Profile:output_type -> berth.v1.ProfileResponse
+	84,  // 350: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	90,  // 351: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	93,  // 352: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	95,  // 353: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	97,  // 354: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	99,  // 355: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	101, // 356: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	103, // 357: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	105, // 358: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	107, // 359: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	109, // 360: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	111, // 361: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	113, // 362: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	115, // 363: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	117, // 364: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	119, // 365: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	121, // 366: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	123, // 367: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	125, // 368: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	127, // 369: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	136, // 370: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	129, // 371: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	138, // 372: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	140, // 373: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	142, // 374: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	144, // 375: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	148, // 376: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	151, // 377: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	154, // 378: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	156, // 379: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	224, // 380: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	226, // 381: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	228, // 382: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	234, // 383: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	237, // 384: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	159, // 385: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	162, // 386: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	239, // 387: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	241, // 388: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	243, // 389: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	245, // 390: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	247, // 391: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
+	249, // 392: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	166, // 393: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	168, // 394: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	170, // 395: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	172, // 396: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	176, // 397: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	174, // 398: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	178, // 399: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	191, // 400: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	193, // 401: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	195, // 402: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	182, // 403: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	184, // 404: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	189, // 405: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	202, // 406: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	204, // 407: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	206, // 408: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	197, // 409: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	199, // 410: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
+	210, // 411: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	212, // 412: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	214, // 413: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	216, // 414: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
+	218, // 415: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	208, // 416: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	164, // 417: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	311, // [311:418] is the sub-list for method output_type
+	204, // [204:311] is the sub-list for method input_type
+	204, // [204:204] is the sub-list for extension type_name
+	204, // [204:204] is the sub-list for extension extendee
+	0,   // [0:204] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }
@@ -18278,8 +18726,8 @@ func file_berth_v1_api_proto_init() {
 	file_berth_v1_resources_proto_init()
 	file_berth_v1_traits_proto_init()
 	file_berth_v1_api_proto_msgTypes[1].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[58].OneofWrappers = []any{
+	file_berth_v1_api_proto_msgTypes[11].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[59].OneofWrappers = []any{
 		(*ActOnVMsRequest_Pause)(nil),
 		(*ActOnVMsRequest_Resume)(nil),
 		(*ActOnVMsRequest_Reset_)(nil),
@@ -18293,13 +18741,14 @@ func file_berth_v1_api_proto_init() {
 		(*ActOnVMsRequest_Restore)(nil),
 		(*ActOnVMsRequest_Forget)(nil),
 	}
-	file_berth_v1_api_proto_msgTypes[62].OneofWrappers = []any{
+	file_berth_v1_api_proto_msgTypes[63].OneofWrappers = []any{
 		(*AttachAction_Disk)(nil),
 		(*AttachAction_Network)(nil),
 		(*AttachAction_NewDisk)(nil),
 	}
-	file_berth_v1_api_proto_msgTypes[95].OneofWrappers = []any{}
-	file_berth_v1_api_proto_msgTypes[158].OneofWrappers = []any{
+	file_berth_v1_api_proto_msgTypes[96].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[154].OneofWrappers = []any{}
+	file_berth_v1_api_proto_msgTypes[159].OneofWrappers = []any{
 		(*HistoryEntry_Event)(nil),
 		(*HistoryEntry_Decision)(nil),
 		(*HistoryEntry_Operation)(nil),
@@ -18310,7 +18759,7 @@ func file_berth_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_api_proto_rawDesc), len(file_berth_v1_api_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   252,
+			NumMessages:   256,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

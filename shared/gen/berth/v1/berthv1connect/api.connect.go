@@ -41,6 +41,9 @@ const (
 	BerthServiceStatusProcedure = "/berth.v1.BerthService/Status"
 	// BerthServiceListNodesProcedure is the fully-qualified name of the BerthService's ListNodes RPC.
 	BerthServiceListNodesProcedure = "/berth.v1.BerthService/ListNodes"
+	// BerthServiceLastKnownNodesProcedure is the fully-qualified name of the BerthService's
+	// LastKnownNodes RPC.
+	BerthServiceLastKnownNodesProcedure = "/berth.v1.BerthService/LastKnownNodes"
 	// BerthServiceGetNodeProcedure is the fully-qualified name of the BerthService's GetNode RPC.
 	BerthServiceGetNodeProcedure = "/berth.v1.BerthService/GetNode"
 	// BerthServiceSetNodeProcedure is the fully-qualified name of the BerthService's SetNode RPC.
@@ -92,6 +95,9 @@ const (
 	BerthServiceExportEstateProcedure = "/berth.v1.BerthService/ExportEstate"
 	// BerthServiceListVMsProcedure is the fully-qualified name of the BerthService's ListVMs RPC.
 	BerthServiceListVMsProcedure = "/berth.v1.BerthService/ListVMs"
+	// BerthServiceLastKnownVMsProcedure is the fully-qualified name of the BerthService's LastKnownVMs
+	// RPC.
+	BerthServiceLastKnownVMsProcedure = "/berth.v1.BerthService/LastKnownVMs"
 	// BerthServiceGetVMProcedure is the fully-qualified name of the BerthService's GetVM RPC.
 	BerthServiceGetVMProcedure = "/berth.v1.BerthService/GetVM"
 	// BerthServiceAddVMProcedure is the fully-qualified name of the BerthService's AddVM RPC.
@@ -311,7 +317,12 @@ const (
 // BerthServiceClient is a client for the berth.v1.BerthService service.
 type BerthServiceClient interface {
 	Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error)
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
 	ListNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error)
+	// LastKnownNodes and LastKnownVMs are the lists as one member last knew them, dated in last_known, for the time without a leader. They are
+	// asked the same, so they have the same messages.
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+	LastKnownNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error)
 	GetNode(context.Context, *connect.Request[v1.GetNodeRequest]) (*connect.Response[v1.GetNodeResponse], error)
 	SetNode(context.Context, *connect.Request[v1.SetNodeRequest]) (*connect.Response[v1.SetNodeResponse], error)
 	SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error)
@@ -341,7 +352,10 @@ type BerthServiceClient interface {
 	// ApplyEstate makes the estate what a document says, as a whole or not at all.
 	ApplyEstate(context.Context, *connect.Request[v1.ApplyEstateRequest]) (*connect.Response[v1.ApplyEstateResponse], error)
 	ExportEstate(context.Context, *connect.Request[v1.ExportEstateRequest]) (*connect.Response[v1.ExportEstateResponse], error)
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
 	ListVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error)
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+	LastKnownVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error)
 	GetVM(context.Context, *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error)
 	// AddVM creates a VM without starting it. In a cluster with local storage this decides where its disk is to be.
 	AddVM(context.Context, *connect.Request[v1.AddVMRequest]) (*connect.Response[v1.AddVMResponse], error)
@@ -494,6 +508,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(berthServiceMethods.ByName("ListNodes")),
 			connect.WithClientOptions(opts...),
 		),
+		lastKnownNodes: connect.NewClient[v1.ListNodesRequest, v1.ListNodesResponse](
+			httpClient,
+			baseURL+BerthServiceLastKnownNodesProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("LastKnownNodes")),
+			connect.WithClientOptions(opts...),
+		),
 		getNode: connect.NewClient[v1.GetNodeRequest, v1.GetNodeResponse](
 			httpClient,
 			baseURL+BerthServiceGetNodeProcedure,
@@ -612,6 +632,12 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BerthServiceListVMsProcedure,
 			connect.WithSchema(berthServiceMethods.ByName("ListVMs")),
+			connect.WithClientOptions(opts...),
+		),
+		lastKnownVMs: connect.NewClient[v1.ListVMsRequest, v1.ListVMsResponse](
+			httpClient,
+			baseURL+BerthServiceLastKnownVMsProcedure,
+			connect.WithSchema(berthServiceMethods.ByName("LastKnownVMs")),
 			connect.WithClientOptions(opts...),
 		),
 		getVM: connect.NewClient[v1.GetVMRequest, v1.GetVMResponse](
@@ -1077,6 +1103,7 @@ func NewBerthServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 type berthServiceClient struct {
 	status             *connect.Client[v1.StatusRequest, v1.StatusResponse]
 	listNodes          *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
+	lastKnownNodes     *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
 	getNode            *connect.Client[v1.GetNodeRequest, v1.GetNodeResponse]
 	setNode            *connect.Client[v1.SetNodeRequest, v1.SetNodeResponse]
 	setNodeMaintenance *connect.Client[v1.SetNodeMaintenanceRequest, v1.SetNodeMaintenanceResponse]
@@ -1097,6 +1124,7 @@ type berthServiceClient struct {
 	applyEstate        *connect.Client[v1.ApplyEstateRequest, v1.ApplyEstateResponse]
 	exportEstate       *connect.Client[v1.ExportEstateRequest, v1.ExportEstateResponse]
 	listVMs            *connect.Client[v1.ListVMsRequest, v1.ListVMsResponse]
+	lastKnownVMs       *connect.Client[v1.ListVMsRequest, v1.ListVMsResponse]
 	getVM              *connect.Client[v1.GetVMRequest, v1.GetVMResponse]
 	addVM              *connect.Client[v1.AddVMRequest, v1.AddVMResponse]
 	changeVM           *connect.Client[v1.ChangeVMRequest, v1.ChangeVMResponse]
@@ -1183,6 +1211,11 @@ func (c *berthServiceClient) Status(ctx context.Context, req *connect.Request[v1
 // ListNodes calls berth.v1.BerthService.ListNodes.
 func (c *berthServiceClient) ListNodes(ctx context.Context, req *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error) {
 	return c.listNodes.CallUnary(ctx, req)
+}
+
+// LastKnownNodes calls berth.v1.BerthService.LastKnownNodes.
+func (c *berthServiceClient) LastKnownNodes(ctx context.Context, req *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error) {
+	return c.lastKnownNodes.CallUnary(ctx, req)
 }
 
 // GetNode calls berth.v1.BerthService.GetNode.
@@ -1283,6 +1316,11 @@ func (c *berthServiceClient) ExportEstate(ctx context.Context, req *connect.Requ
 // ListVMs calls berth.v1.BerthService.ListVMs.
 func (c *berthServiceClient) ListVMs(ctx context.Context, req *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error) {
 	return c.listVMs.CallUnary(ctx, req)
+}
+
+// LastKnownVMs calls berth.v1.BerthService.LastKnownVMs.
+func (c *berthServiceClient) LastKnownVMs(ctx context.Context, req *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error) {
+	return c.lastKnownVMs.CallUnary(ctx, req)
 }
 
 // GetVM calls berth.v1.BerthService.GetVM.
@@ -1668,7 +1706,12 @@ func (c *berthServiceClient) SetIdentity(ctx context.Context, req *connect.Reque
 // BerthServiceHandler is an implementation of the berth.v1.BerthService service.
 type BerthServiceHandler interface {
 	Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error)
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
 	ListNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error)
+	// LastKnownNodes and LastKnownVMs are the lists as one member last knew them, dated in last_known, for the time without a leader. They are
+	// asked the same, so they have the same messages.
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+	LastKnownNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error)
 	GetNode(context.Context, *connect.Request[v1.GetNodeRequest]) (*connect.Response[v1.GetNodeResponse], error)
 	SetNode(context.Context, *connect.Request[v1.SetNodeRequest]) (*connect.Response[v1.SetNodeResponse], error)
 	SetNodeMaintenance(context.Context, *connect.Request[v1.SetNodeMaintenanceRequest]) (*connect.Response[v1.SetNodeMaintenanceResponse], error)
@@ -1698,7 +1741,10 @@ type BerthServiceHandler interface {
 	// ApplyEstate makes the estate what a document says, as a whole or not at all.
 	ApplyEstate(context.Context, *connect.Request[v1.ApplyEstateRequest]) (*connect.Response[v1.ApplyEstateResponse], error)
 	ExportEstate(context.Context, *connect.Request[v1.ExportEstateRequest]) (*connect.Response[v1.ExportEstateResponse], error)
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
 	ListVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error)
+	// buf:lint:ignore RPC_REQUEST_RESPONSE_UNIQUE
+	LastKnownVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error)
 	GetVM(context.Context, *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error)
 	// AddVM creates a VM without starting it. In a cluster with local storage this decides where its disk is to be.
 	AddVM(context.Context, *connect.Request[v1.AddVMRequest]) (*connect.Response[v1.AddVMResponse], error)
@@ -1847,6 +1893,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(berthServiceMethods.ByName("ListNodes")),
 		connect.WithHandlerOptions(opts...),
 	)
+	berthServiceLastKnownNodesHandler := connect.NewUnaryHandler(
+		BerthServiceLastKnownNodesProcedure,
+		svc.LastKnownNodes,
+		connect.WithSchema(berthServiceMethods.ByName("LastKnownNodes")),
+		connect.WithHandlerOptions(opts...),
+	)
 	berthServiceGetNodeHandler := connect.NewUnaryHandler(
 		BerthServiceGetNodeProcedure,
 		svc.GetNode,
@@ -1965,6 +2017,12 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 		BerthServiceListVMsProcedure,
 		svc.ListVMs,
 		connect.WithSchema(berthServiceMethods.ByName("ListVMs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	berthServiceLastKnownVMsHandler := connect.NewUnaryHandler(
+		BerthServiceLastKnownVMsProcedure,
+		svc.LastKnownVMs,
+		connect.WithSchema(berthServiceMethods.ByName("LastKnownVMs")),
 		connect.WithHandlerOptions(opts...),
 	)
 	berthServiceGetVMHandler := connect.NewUnaryHandler(
@@ -2429,6 +2487,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceStatusHandler.ServeHTTP(w, r)
 		case BerthServiceListNodesProcedure:
 			berthServiceListNodesHandler.ServeHTTP(w, r)
+		case BerthServiceLastKnownNodesProcedure:
+			berthServiceLastKnownNodesHandler.ServeHTTP(w, r)
 		case BerthServiceGetNodeProcedure:
 			berthServiceGetNodeHandler.ServeHTTP(w, r)
 		case BerthServiceSetNodeProcedure:
@@ -2469,6 +2529,8 @@ func NewBerthServiceHandler(svc BerthServiceHandler, opts ...connect.HandlerOpti
 			berthServiceExportEstateHandler.ServeHTTP(w, r)
 		case BerthServiceListVMsProcedure:
 			berthServiceListVMsHandler.ServeHTTP(w, r)
+		case BerthServiceLastKnownVMsProcedure:
+			berthServiceLastKnownVMsHandler.ServeHTTP(w, r)
 		case BerthServiceGetVMProcedure:
 			berthServiceGetVMHandler.ServeHTTP(w, r)
 		case BerthServiceAddVMProcedure:
@@ -2638,6 +2700,10 @@ func (UnimplementedBerthServiceHandler) ListNodes(context.Context, *connect.Requ
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListNodes is not implemented"))
 }
 
+func (UnimplementedBerthServiceHandler) LastKnownNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.LastKnownNodes is not implemented"))
+}
+
 func (UnimplementedBerthServiceHandler) GetNode(context.Context, *connect.Request[v1.GetNodeRequest]) (*connect.Response[v1.GetNodeResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.GetNode is not implemented"))
 }
@@ -2716,6 +2782,10 @@ func (UnimplementedBerthServiceHandler) ExportEstate(context.Context, *connect.R
 
 func (UnimplementedBerthServiceHandler) ListVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.ListVMs is not implemented"))
+}
+
+func (UnimplementedBerthServiceHandler) LastKnownVMs(context.Context, *connect.Request[v1.ListVMsRequest]) (*connect.Response[v1.ListVMsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("berth.v1.BerthService.LastKnownVMs is not implemented"))
 }
 
 func (UnimplementedBerthServiceHandler) GetVM(context.Context, *connect.Request[v1.GetVMRequest]) (*connect.Response[v1.GetVMResponse], error) {
