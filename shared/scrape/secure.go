@@ -5,19 +5,16 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
-)
 
-// mostPEM bounds a file of certificates, in bytes.
-const mostPEM = 1 << 20
+	"berth/shared/config"
+)
 
 // completeTLS checks the keys about certificates.
 func (c *Config) completeTLS() error {
@@ -53,13 +50,13 @@ type identity struct {
 
 // load reads the files.
 func (i *identity) load() (*tls.Certificate, error) {
-	certificate, err := readPEM("certificate_file", i.config.CertificateFile)
+	certificate, err := config.PEM(i.config.CertificateFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w.certificate_file: %w", ErrConfig, err)
 	}
-	key, err := readPEM("key_file", i.config.KeyFile)
+	key, err := config.PEM(i.config.KeyFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w.key_file: %w", ErrConfig, err)
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -108,13 +105,9 @@ func (c *Config) authorities() (*x509.CertPool, error) {
 	if c.ClientCAFile == "" {
 		return nil, nil //nolint:nilnil // as it says
 	}
-	text, err := readPEM("client_ca_file", c.ClientCAFile)
+	pool, err := config.Authorities(c.ClientCAFile)
 	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%w.client_ca_file: %s has no certificate in PEM form", ErrConfig, c.ClientCAFile)
+		return nil, fmt.Errorf("%w.client_ca_file: %w", ErrConfig, err)
 	}
 	return pool, nil
 }
@@ -144,20 +137,4 @@ func (c *Config) certified(r *http.Request, now time.Time) (shown bool, problem,
 			"metrics.client_ca_file", errReader, own.Subject, own.NotAfter.UTC().Format(time.DateOnly), err), nil
 	}
 	return true, nil, nil
-}
-
-func readPEM(key, path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w.%s: %w", ErrConfig, key, err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostPEM+1))
-	if err == nil && len(text) > mostPEM {
-		err = fmt.Errorf("%s is larger than %d bytes", path, mostPEM)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w.%s: %w", ErrConfig, key, err)
-	}
-	return text, nil
 }

@@ -299,7 +299,7 @@ func TestAListenerWithoutItsCertificateServesNothing(t *testing.T) {
 		"another key": {func(w *wardrobe) {
 			w.write(w.KeyFile, sign(w.T, w.site, "x", x509.ExtKeyUsageServerAuth, tomorrow()).keyPEM(w.T))
 		}, "are no certificate with its key"},
-		"a file that is too large": {func(w *wardrobe) { w.write(w.CertificateFile, make([]byte, mostPEM+1)) }, "is larger than"},
+		"a file that is too large": {func(w *wardrobe) { w.write(w.CertificateFile, make([]byte, 1<<20+1)) }, "is larger than"},
 		"no authorities": {func(w *wardrobe) {
 			w.ClientCAFile = filepath.Join(w.TempDir(), "readers.pem")
 			w.write(w.ClientCAFile, []byte("none"))

@@ -5,13 +5,13 @@ package tracing
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
+
+	"berth/shared/config"
 )
 
 // Config is the key traces of a configuration file.
@@ -66,13 +66,10 @@ func (c *Config) trust() (*tls.Config, error) {
 	if c.CAFile == "" {
 		return made, nil
 	}
-	text, err := os.ReadFile(c.CAFile)
+	authorities, err := config.Authorities(c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w.ca_file: %w", ErrConfig, err)
 	}
-	made.RootCAs = x509.NewCertPool()
-	if !made.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%w.ca_file: %s has no certificate in PEM form", ErrConfig, c.CAFile)
-	}
+	made.RootCAs = authorities
 	return made, nil
 }
