@@ -124,20 +124,25 @@ func fencing(f model.Fencing) *berthv1.Fencing {
 	}
 }
 
+// livenesses has the protocol's word for each way of hearing a node.
+var livenesses = map[model.Liveness]berthv1.NodeState{
+	model.Up:          berthv1.NodeState_NODE_STATE_UP,
+	model.Suspect:     berthv1.NodeState_NODE_STATE_SUSPECT,
+	model.Unreachable: berthv1.NodeState_NODE_STATE_UNREACHABLE,
+	model.Degraded:    berthv1.NodeState_NODE_STATE_DEGRADED,
+}
+
 // Liveness is how well a node is heard, in the words of the protocol.
-func Liveness(l model.Liveness) berthv1.NodeState {
-	switch l {
-	case model.Up:
-		return berthv1.NodeState_NODE_STATE_UP
-	case model.Suspect:
-		return berthv1.NodeState_NODE_STATE_SUSPECT
-	case model.Unreachable:
-		return berthv1.NodeState_NODE_STATE_UNREACHABLE
-	case model.Degraded:
-		return berthv1.NodeState_NODE_STATE_DEGRADED
-	default:
-		return berthv1.NodeState_NODE_STATE_UNSPECIFIED
+func Liveness(l model.Liveness) berthv1.NodeState { return livenesses[l] }
+
+// LivenessOf is how well a node is heard, from the words of the protocol. Empty: not at all, or in a way that this release does not know.
+func LivenessOf(state berthv1.NodeState) model.Liveness {
+	for l, word := range livenesses {
+		if word == state {
+			return l
+		}
 	}
+	return ""
 }
 
 func effective(s model.EffectiveSettings) *berthv1.NodeSettings {

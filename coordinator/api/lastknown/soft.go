@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/state"
 	"berth/coordinator/view"
+	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -38,7 +39,7 @@ func newSoft(snapshot *state.Snapshot, heard *berthv1.Heard, told *state.Snapsho
 		id := records.Nodes[i].ID
 		facts := model.NodeFacts{Inventory: true, DomainsKnown: true} // without anything heard a VM is as its record says
 		if node, odd := said[id]; odd {
-			facts.Liveness, facts.LivenessReason, facts.Ailing = livenessOf(node.GetState()), node.GetReason(), node.GetAiling()
+			facts.Liveness, facts.LivenessReason, facts.Ailing = wire.LivenessOf(node.GetState()), node.GetReason(), node.GetAiling()
 			facts.DomainsKnown = node.GetDomainsKnown()
 		} else if heard != nil {
 			if facts.DomainsKnown = told != nil && told.HasNode(id); facts.DomainsKnown {
@@ -71,22 +72,6 @@ func domains(snapshot *state.Snapshot, node string, strange map[string]*berthv1.
 	}
 	slices.SortFunc(all, func(a, b model.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	return all
-}
-
-// livenessOf reads how well a node was heard. Empty: not at all, or in a way that this release does not know.
-func livenessOf(state berthv1.NodeState) model.Liveness {
-	switch state {
-	case berthv1.NodeState_NODE_STATE_UP:
-		return model.Up
-	case berthv1.NodeState_NODE_STATE_SUSPECT:
-		return model.Suspect
-	case berthv1.NodeState_NODE_STATE_UNREACHABLE:
-		return model.Unreachable
-	case berthv1.NodeState_NODE_STATE_DEGRADED:
-		return model.Degraded
-	default:
-		return ""
-	}
 }
 
 func (s *soft) View(*state.Snapshot, time.Time) *view.View { return s.view }
