@@ -123,15 +123,24 @@ fetch() {
 	apt-get download -q $1 || { apt-get update -q && apt-get download -q $1; }
 }
 
-# take PACKAGE PROGRAM gets one program of a package, with none of what else the package does to a machine.
+# take PACKAGE PROGRAM... gets programs of a package, with none of what else the package does to a machine. Those that are there stay.
 take() {
+	from=$1
+	shift
+	absent=
+	for program; do
+		[ -e "$directory/$program" ] || absent=1
+	done
+	[ -n "$absent" ] || return 0
 	root
 	update
-	unpack "$1"
-	found=$(find "$work/root/usr" -path "*bin/$2" -type f -print -quit) # a package may have an init script of the same name
-	[ -z "$found" ] || cp "$found" "$directory/$2"
+	unpack "$from"
+	for program; do
+		found=$(find "$work/root/usr" -path "*bin/$program" -type f -print -quit) # a package may have an init script of the same name
+		[ -z "$found" ] || cp "$found" "$directory/$program"
+		[ -n "$found" ] || { rm -rf "$work"; die "no $program in $from"; }
+	done
 	rm -rf "$work"
-	[ -n "$found" ] || die "no $2 in $1"
 }
 
 [ -z "$missing" ] || install_missing
@@ -141,7 +150,6 @@ if [ ! -e "$directory/vmlinuz" ] || [ "$(cat "$directory/modules/list" 2>/dev/nu
 	take_kernel "" || download_kernel
 fi
 # QEMU's guest agent, which a guest of the lab can run. Its libraries are those of QEMU, which is installed.
-[ -e "$directory/qemu-ga" ] || take qemu-guest-agent qemu-ga
+take qemu-guest-agent qemu-ga
 # What checks rules for Prometheus, and what reads figures and rules as at a customer's. They need nothing beside themselves.
-[ -e "$directory/promtool" ] || take prometheus promtool
-[ -e "$directory/prometheus" ] || take prometheus prometheus
+take prometheus promtool prometheus
