@@ -28,7 +28,8 @@ func setting(t *testing.T, unit, name string) []string {
 
 func TestUnitsHaveALimitOfMemory(t *testing.T) {
 	for _, unit := range []string{
-		"berth-agent.service", "berth-coordinator.service", "berth-libvirt-tls.service", "berth-status-files.service",
+		"berth-agent.service", "berth-coordinator.service", "berth-fence@.service", "berth-libvirt-tls.service",
+		"berth-status-files.service",
 	} {
 		for _, name := range []string{"MemoryHigh", "MemoryMax"} {
 			if is := setting(t, unit, name); len(is) != 1 || is[0] == "infinity" {
@@ -69,6 +70,43 @@ func TestUnitsGiveAwayNoFileThatIsElsewhereToo(t *testing.T) {
 		if !strings.Contains(out, "file") || strings.Contains(out, "link") || strings.Contains(out, "symbolic") {
 			t.Errorf("%s gives away %q", unit, out)
 		}
+	}
+}
+
+// The coordinator asks the socket that its package has, which it alone may connect to. What answers there has another account, and
+// neither the coordinator's folder nor a capability.
+func TestFenceAgentsHaveAnAccountOfTheirOwn(t *testing.T) {
+	const coordinator, socket, service = "berth-coordinator.service", "berth-fence.socket", "berth-fence@.service"
+	words := func(unit, name string) []string { return strings.Fields(strings.Join(setting(t, unit, name), " ")) }
+	run := words(coordinator, "ExecStart")
+	at := slices.Index(run, "--fence-socket")
+	if at < 0 || !slices.Equal(words(socket, "ListenStream"), run[at+1:at+2]) {
+		t.Errorf("the coordinator is run by %q, and the socket is %q", run, words(socket, "ListenStream"))
+	}
+	for _, name := range []string{"Wants", "After"} {
+		if !slices.Contains(words(coordinator, name), socket) {
+			t.Errorf("%s of the coordinator is %q, without %s", name, words(coordinator, name), socket)
+		}
+	}
+	own := words(coordinator, "User")
+	if !slices.Equal(words(socket, "SocketUser"), own) || !slices.Equal(words(socket, "SocketMode"), []string{"0600"}) ||
+		!slices.Equal(words(socket, "Accept"), []string{"yes"}) {
+		t.Errorf("others than %q may connect, or one process answers all", own)
+	}
+	accounts, err := os.ReadFile("../systemd/berth.sysusers.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := words(service, "User")
+	if len(user) != 1 || slices.Equal(user, own) || !strings.Contains(string(accounts), "\nu "+user[0]+" ") ||
+		strings.Contains(string(accounts), "m "+user[0]+" ") {
+		t.Errorf("fence agents run as %q, which is the coordinator's account, in a group of others, or none that the package makes", user)
+	}
+	if !slices.Contains(words(service, "InaccessiblePaths"), "-/var/lib/berth") {
+		t.Errorf("fence agents see the coordinator's folder: %q", words(service, "InaccessiblePaths"))
+	}
+	if bounding := setting(t, service, "CapabilityBoundingSet"); !slices.Equal(bounding, []string{""}) {
+		t.Errorf("fence agents may have the capabilities %q", bounding)
 	}
 }
 

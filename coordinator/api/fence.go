@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/model"
+	"berth/coordinator/view"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
@@ -114,9 +115,15 @@ func (s *nodeCalls) node(p *answer.Moment, id string) *berthv1.Node {
 	return message
 }
 
-// fenceProblems are the silent nodes that VMs wait for and that nothing proves to be off, and those whose proof does not hold.
+// fenceProblems are the silent nodes that VMs wait for and that nothing proves to be off, those whose proof does not hold, and that fence
+// agents run as an account that reads too much.
 func (s *queryCalls) fenceProblems(p *answer.Moment) []string {
 	var lines []string
+	agents := func(one *view.NodeView) bool { return one.Node.Fence.Method == model.FenceCommand }
+	if s.OwnFences && slices.ContainsFunc(p.View().Nodes.Slice(), agents) {
+		lines = append(lines, fmt.Sprintf("coordinator %s runs fence agents as its own account, which reads the key of the cluster's authority: "+
+			"run it by berth-coordinator.service, or with --fence-socket and what listens there", s.SelfName))
+	}
 	for _, one := range p.View().Nodes.All() {
 		node, why := &one.Node, ""
 		if node.Fenced() { // without a proof nothing contradicts it

@@ -198,3 +198,34 @@ func TestWhatHoldsAFencingBackIsAProblem(t *testing.T) {
 		t.Errorf("shown %v, %v", one.Msg.GetNode(), err)
 	}
 }
+
+// Where fence agents may read what the coordinator reads, the status says so, as soon as there is one.
+func TestTheStatusTellsOfFenceAgentsThatReadTheAuthoritysKey(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	m.addNode("n1", "hv1")
+	told := func() bool {
+		t.Helper()
+		answer, err := m.operator().Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(answer.Msg.GetProblems(), func(line string) bool {
+			return strings.HasPrefix(line, "coordinator c1 runs fence agents as its own account") && strings.Contains(line, "--fence-socket")
+		})
+	}
+	for _, own := range []bool{false, true} {
+		m.api.OwnFences = own
+		for _, method := range []string{"manual", "command"} {
+			device := &berthv1.FenceDevice{Method: method}
+			if method == "command" {
+				device.Program, device.Arguments = "fence_ipmilan", map[string]string{"ip": "10.0.0.9"}
+			}
+			if _, err := m.operator().SetNode(t.Context(), connect.NewRequest(&berthv1.SetNodeRequest{Node: "hv1", Fence: device})); err != nil {
+				t.Fatal(err)
+			}
+			if is := told(); is != (own && method == "command") {
+				t.Errorf("with fence %s, as its own account %t: told %t", method, own, is)
+			}
+		}
+	}
+}

@@ -88,6 +88,7 @@ type Config struct {
 	Console    func() sessions.Place
 	Webhooks   webhooks.Config
 	LastKnown  *lastknown.Keeper // what the leader told last; nil: nothing ever is
+	OwnFences  bool              // fence agents run as this member's own account
 }
 
 // The handlers of each noun are a type of their own. Together they are the services.
@@ -112,8 +113,9 @@ type (
 	// queryCalls tell why things are as they are, and what happened.
 	queryCalls struct {
 		knowing
-		Control Control
-		Removed func() []evidence.Removed
+		Control   Control
+		Removed   func() []evidence.Removed
+		OwnFences bool
 	}
 )
 
@@ -158,7 +160,7 @@ func New(config Config) *Server {
 		nodeCalls:     nodeCalls{knowing: knowing, Control: control, Disconnect: config.Disconnect},
 		vmCalls:       vmCalls{knowing: knowing, Control: control},
 		planCalls:     planCalls{Source: source, Control: control},
-		queryCalls:    queryCalls{knowing: knowing, Control: control, Removed: config.Removed},
+		queryCalls:    queryCalls{knowing: knowing, Control: control, Removed: config.Removed, OwnFences: config.OwnFences},
 		Calls:         members.Calls{Source: source},
 		DeviceCalls:   guests.DeviceCalls{Source: source},
 		DocumentCalls: guests.DocumentCalls{Source: source, Control: control},

@@ -14,13 +14,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/coordinator/cli/clientconfig"
+	"berth/coordinator/fence"
 	"berth/shared/config"
 	"berth/shared/logging"
 )
 
 // Commands are the verbs of 'berth coordinator' that make and run a member on this machine.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{initCommand(), joinCommand(), runCommand(), verifyCommand(), compactCommand(), recoverCommand(), loginCommand()}
+	fences := func(path string) ([]string, error) {
+		c, err := LoadConfig(path)
+		return c.FenceAgents, err
+	}
+	return []*cobra.Command{
+		initCommand(), joinCommand(), runCommand(), verifyCommand(), compactCommand(), recoverCommand(), loginCommand(),
+		fence.Command(fences, DefaultConfigPath),
+	}
 }
 
 // placeFlags are what init and join share.
@@ -132,7 +140,7 @@ func (j Joined) tell(w io.Writer, clientConfig string) {
 const heapGrowth = 200
 
 func runCommand() *cobra.Command {
-	path := DefaultConfigPath
+	var path, fences string
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Run this machine's coordinator in the foreground",
@@ -146,6 +154,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			c.fences = fences
 			log, err := logging.New("coordinator", c.LogLevel, os.Stderr)
 			if err != nil {
 				return err
@@ -159,6 +168,7 @@ func runCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&path, "config", path, "the coordinator's configuration")
+	configFlag(command, &path)
+	command.Flags().StringVar(&fences, "fence-socket", "", "socket where fence agents are run as another account (default: by this process)")
 	return command
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"berth/coordinator/api/gate"
 	"berth/coordinator/balance"
 	"berth/coordinator/model"
 	"berth/shared/config"
@@ -59,15 +60,16 @@ type Config struct {
 	Backup      Backups  `yaml:"backup,omitempty"`
 	// History is how much of the past this member keeps; members had better agree on it.
 	History Retention `yaml:"history,omitempty"`
-	// Limits are how much this member takes on when it leads; see gate.Limits for the defaults.
-	Limits Limits `yaml:"limits,omitempty"`
+	// Limits are how much this member takes on when it leads.
+	Limits gate.Limits `yaml:"limits,omitempty"`
 	// Metrics is where this member's figures are read from; default: this machine alone, on scrape.PortCoordinator.
 	Metrics scrape.Config `yaml:"metrics,omitempty"`
 	// Traces is where spans of operations are sent while this member leads; default: nowhere.
 	Traces tracing.Config `yaml:"traces,omitempty"`
 
-	named      bool // the file or a flag says Name itself
-	advertised bool // the same of Advertise
+	named      bool   // the file or a flag says Name itself
+	advertised bool   // the same of Advertise
+	fences     string // socket of what runs fence agents under another account; empty: this process does
 }
 
 // Listen are the addresses to listen on, as HOST:PORT or :PORT. Others are told the same ports.
@@ -77,15 +79,6 @@ type Listen struct {
 	Raft  string `yaml:"raft,omitempty"`
 	// Console is for browsers; scrape.Off: nowhere.
 	Console string `yaml:"console,omitempty"`
-}
-
-// Limits are the limits of the API. What is 0 has its default.
-type Limits struct {
-	Writes  int     `yaml:"writes,omitempty"`  // calls that change something, at a time
-	Reads   int     `yaml:"reads,omitempty"`   // calls that only look, at a time
-	Waiting int     `yaml:"waiting,omitempty"` // calls of each kind that wait
-	Rate    float64 `yaml:"rate,omitempty"`    // calls a second of one caller; negative: any
-	Burst   int     `yaml:"burst,omitempty"`   // calls of one caller at once beyond that
 }
 
 // ErrConfig reports a configuration with which no coordinator can run.

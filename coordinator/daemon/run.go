@@ -194,7 +194,7 @@ func (d *daemon) assemble() (err error) {
 			Store: d.store, Proposer: d.consensus, Agents: d.agents, Inventory: d.inventory,
 			Logger: d.log.Named("control"), Now: now, Random: rand.Uint64,
 		},
-		Fences: &fence.Runner{Directories: d.config.FenceAgents},
+		Fences: fence.New(d.config.FenceAgents, d.config.fences, d.log.Named("fence")),
 		Plans: plans.Config{
 			Every:     d.config.PassInterval,
 			CallsWait: func() bool { return d.api.WritesWait() }, // asked by a leader only, which has its API by then
@@ -207,8 +207,8 @@ func (d *daemon) assemble() (err error) {
 			Transport: d.peers.Transport, Now: now, Log: d.log.Named("api"),
 		},
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
-		Limits: gate.Limits(d.config.Limits), Keeper: d.keeper, Console: reception{d}.place,
-		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys}, LastKnown: &d.lastKnown,
+		Limits: d.config.Limits, Keeper: d.keeper, Console: reception{d}.place,
+		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys}, LastKnown: &d.lastKnown, OwnFences: d.config.fences == "",
 	})
 	return nil
 }
@@ -232,5 +232,13 @@ func raftConfig(home place, who identity, c Config, log hclog.Logger) consensus.
 		DataDir: home.raft(), MemberID: who.ID, ClusterID: who.ClusterID, Bind: c.Listen.Raft, Advertise: raft,
 		TLS: home.tls(), Logger: log.Named("consensus"), Stability: c.Stability, Invited: who.Invited,
 		Seals: home.sealKeys,
+	}
+}
+
+// webhookConfig is what the sending of what happens stands on: this member's own history, and the log for how far it is.
+func webhookConfig(d *daemon) webhook.Config {
+	return webhook.Config{
+		Cluster: d.who.ClusterID, Self: d.who.Name, State: d.store.Snapshot, Past: d.history, Keys: d.home.keepSealKeys,
+		Propose: d.consensus.Propose, NewID: newID, Log: d.log.Named("webhook"),
 	}
 }

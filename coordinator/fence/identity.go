@@ -44,6 +44,10 @@ func (r *Runner) Identity(ctx context.Context, device model.FenceDevice) (string
 	if tell == nil {
 		return "", fmt.Errorf("%s %w", device.Program, errSilent)
 	}
+	if r.Socket != "" {
+		answer, err := r.ask(ctx, request{Device: device, Action: actionIdentity}, IdentityWithin)
+		return answer.Identity, err
+	}
 	id, err := tell(ctx, device)
 	if err == nil && strings.Trim(id, "0fF-") == "" { // boards that were never given one
 		err = fmt.Errorf("%s %w: it says %q", device.Program, errSilent, id)

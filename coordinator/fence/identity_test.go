@@ -28,7 +28,7 @@ func TestWhichMachineAManagementBoardSwitches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &Runner{Directories: []string{dir}}
+	here := &Runner{Directories: []string{dir}}
 	board := asked("fence_ipmilan", map[string]string{
 		"ip": "10.0.0.9", "username": "admin", "password": "swordfish", "lanplus": "1", "privlvl": "operator",
 	})
@@ -36,9 +36,12 @@ func TestWhichMachineAManagementBoardSwitches(t *testing.T) {
 [ "$IPMI_PASSWORD" = swordfish ] || exit 4
 echo "System GUID  : 4C4C4544-0042-3510-8052-B4C04F4D3732"
 echo "Timestamp    : 01/01/1970 00:00:00"`)
-	if id, err := r.Identity(t.Context(), board); err != nil || id != someUUID {
-		t.Errorf("%q, %v", id, err)
+	for name, way := range ways {
+		if id, err := way(t, here).Identity(t.Context(), board); err != nil || id != someUUID {
+			t.Errorf("%s: %q, %v", name, id, err)
+		}
 	}
+	r := served(t, here)
 	tool(`echo "System GUID  : 00000000-0000-0000-0000-000000000000"`)
 	if id, err := r.Identity(t.Context(), board); err == nil {
 		t.Errorf("a board that was never given an identity says %q", id)

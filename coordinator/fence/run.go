@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"berth/coordinator/model"
 	"berth/shared/reach"
 )
@@ -28,9 +30,20 @@ var ErrNoAgent = errors.New("there is no such fence agent on this machine")
 // ErrUnknown says that the device gave no answer that means anything.
 var ErrUnknown = errors.New("the fence agent gave no answer that counts")
 
-// Runner runs fence agents. It is safe for concurrent use.
+// Runner runs fence agents, or has them run. It is safe for concurrent use.
 type Runner struct {
 	Directories []string // of the programs, in the order in which they are looked into; none: Directories
+	// Socket is where a service runs fence agents under another account, which looks into its own directories; empty: this process does.
+	Socket string
+}
+
+// New makes a Runner, and says in the log if fence agents run as the coordinator's own account.
+func New(directories []string, socket string, log hclog.Logger) *Runner {
+	if socket == "" {
+		log.Warn("fence agents run as this coordinator's own account, which reads the key of the cluster's authority",
+			"next_step", "run the coordinator by berth-coordinator.service, or with --fence-socket and what listens there")
+	}
+	return &Runner{Directories: directories, Socket: socket}
 }
 
 // Exit codes of fence agents. For action=status, 2 says that the machine is off.
@@ -114,6 +127,10 @@ func (r *Runner) run(ctx context.Context, device model.FenceDevice, action strin
 	// What may be set was checked when it was. A device of an earlier release goes on to work as it was set.
 	if err := model.RunnableFenceDevice(device); err != nil {
 		return 0, "", err
+	}
+	if r.Socket != "" {
+		answer, err := r.ask(ctx, request{Device: device, Action: action}, device.Within())
+		return answer.Code, answer.Said, err
 	}
 	path, err := r.find(device.Program)
 	if err != nil {

@@ -37,6 +37,20 @@ func agent(t *testing.T, body string) *Runner {
 	return &Runner{Directories: []string{filepath.Join(dir, "nowhere"), dir}}
 }
 
+// ways are how fence agents in the directories of a Runner are run.
+var ways = map[string]func(*testing.T, *Runner) *Runner{
+	"as its own account": func(_ *testing.T, r *Runner) *Runner { return r },
+	"by the service":     served,
+}
+
+// eachWay has a test use its fence agent in both ways. What is asked is what way gives; what it is given knows the folder.
+func eachWay(t *testing.T, do func(t *testing.T, way func(*testing.T, *Runner) *Runner)) {
+	t.Helper()
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { do(t, way) })
+	}
+}
+
 func device(timeout time.Duration) model.FenceDevice {
 	return model.FenceDevice{
 		Method: model.FenceCommand, Program: "fence_test", Timeout: timeout,
@@ -64,22 +78,24 @@ func TestWhatIsAProof(t *testing.T) {
 		{"a child of it never ends", `sleep 60 & sleep 60`, "no answer within 1s"},
 		{"a secret is not repeated", `echo "login with $password for $plug failed"; exit 1`, `"login with *** for n1 failed"`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			err := agent(t, c.body).Off(t.Context(), device(time.Second))
-			switch {
-			case c.says == "":
-				if err != nil {
-					t.Errorf("no proof: %v", err)
+		eachWay(t, func(t *testing.T, way func(*testing.T, *Runner) *Runner) {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				err := way(t, agent(t, c.body)).Off(t.Context(), device(time.Second))
+				switch {
+				case c.says == "":
+					if err != nil {
+						t.Errorf("no proof: %v", err)
+					}
+				case err == nil:
+					t.Error("it counts as a proof")
+				case !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.says):
+					t.Errorf("error %v, want one that says %s", err, c.says)
 				}
-			case err == nil:
-				t.Error("it counts as a proof")
-			case !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.says):
-				t.Errorf("error %v, want one that says %s", err, c.says)
-			}
-			if err != nil && strings.Contains(err.Error(), "swordfish") {
-				t.Errorf("the error tells the secret: %v", err)
-			}
+				if err != nil && strings.Contains(err.Error(), "swordfish") {
+					t.Errorf("the error tells the secret: %v", err)
+				}
+			})
 		})
 	}
 }
@@ -130,44 +146,50 @@ func TestAMachineWithTwoPlugsIsOffWhenBothAre(t *testing.T) {
 }
 
 func TestTheProgramReadsItsArguments(t *testing.T) {
-	r := agent(t, `echo "$action $plug $password" >> asked; [ "$action" = status ] && exit 2; exit 0`)
-	if err := r.Off(t.Context(), device(0)); err != nil {
-		t.Fatal(err)
-	}
-	asked, err := os.ReadFile(filepath.Join(r.Directories[1], "asked"))
-	if want := "off n1 swordfish\nstatus n1 swordfish\n"; err != nil || string(asked) != want {
-		t.Errorf("it was asked %q, %v; want %q", asked, err, want)
-	}
+	eachWay(t, func(t *testing.T, way func(*testing.T, *Runner) *Runner) {
+		r := agent(t, `echo "$action $plug $password" >> asked; [ "$action" = status ] && exit 2; exit 0`)
+		if err := way(t, r).Off(t.Context(), device(0)); err != nil {
+			t.Fatal(err)
+		}
+		asked, err := os.ReadFile(filepath.Join(r.Directories[1], "asked"))
+		if want := "off n1 swordfish\nstatus n1 swordfish\n"; err != nil || string(asked) != want {
+			t.Errorf("it was asked %q, %v; want %q", asked, err, want)
+		}
+	})
 }
 
 func TestThePowerState(t *testing.T) {
-	for body, want := range map[string]bool{
-		`[ "$action" = status ] && exit 0; exit 1`: true, `[ "$action" = status ] && exit 2; exit 1`: false,
-	} {
-		if on, err := agent(t, body).On(t.Context(), device(0)); err != nil || on != want {
-			t.Errorf("%s: %t, %v", body, on, err)
+	eachWay(t, func(t *testing.T, way func(*testing.T, *Runner) *Runner) {
+		for body, want := range map[string]bool{
+			`[ "$action" = status ] && exit 0; exit 1`: true, `[ "$action" = status ] && exit 2; exit 1`: false,
+		} {
+			if on, err := way(t, agent(t, body)).On(t.Context(), device(0)); err != nil || on != want {
+				t.Errorf("%s: %t, %v", body, on, err)
+			}
 		}
-	}
+	})
 }
 
 // When the leadership goes, the program goes with all that it has started: its successor asks the device anew.
 func TestACallThatIsGivenUpLeavesNothingAtWork(t *testing.T) {
-	r := agent(t, `sleep 1000 & echo $! > child.tmp; mv child.tmp child; wait`)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- r.Off(ctx, device(time.Minute)) }()
-	var child int
-	for child == 0 {
-		text, _ := os.ReadFile(filepath.Join(r.Directories[1], "child"))
-		child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, ErrUnknown) {
-		t.Errorf("error %v", err)
-	}
-	for syscall.Kill(child, 0) == nil && running(child) { // the test ends with its time if it lives on
-		runtime.Gosched()
-	}
+	eachWay(t, func(t *testing.T, way func(*testing.T, *Runner) *Runner) {
+		r := agent(t, `sleep 1000 & echo $! > child.tmp; mv child.tmp child; wait`)
+		ctx, cancel := context.WithCancel(t.Context())
+		asks, done := way(t, r), make(chan error, 1)
+		go func() { done <- asks.Off(ctx, device(time.Minute)) }()
+		var child int
+		for child == 0 {
+			text, _ := os.ReadFile(filepath.Join(r.Directories[1], "child"))
+			child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, ErrUnknown) {
+			t.Errorf("error %v", err)
+		}
+		for syscall.Kill(child, 0) == nil && running(child) { // the test ends with its time if it lives on
+			runtime.Gosched()
+		}
+	})
 }
 
 // running tells whether a process is more than an entry that nobody has waited for.
@@ -177,21 +199,24 @@ func running(pid int) bool {
 }
 
 func TestOnlyFenceAgentsOfTheDirectoriesAreRun(t *testing.T) {
-	r := agent(t, `exit 0`)
-	for _, program := range []string{"fence_other", "../fence_test", "/bin/sh", "sh", "fence_", ""} {
-		asked := device(0)
-		asked.Program = program
-		err := r.Off(t.Context(), asked)
-		if missing := errors.Is(err, ErrNoAgent); err == nil || missing != (program == "fence_other") {
-			t.Errorf("%q: %v", program, err)
+	eachWay(t, func(t *testing.T, way func(*testing.T, *Runner) *Runner) {
+		r := agent(t, `exit 0`)
+		asks := way(t, r)
+		for _, program := range []string{"fence_other", "../fence_test", "/bin/sh", "sh", "fence_", ""} {
+			asked := device(0)
+			asked.Program = program
+			err := asks.Off(t.Context(), asked)
+			if missing := errors.Is(err, ErrNoAgent); err == nil || missing != (program == "fence_other") {
+				t.Errorf("%q: %v", program, err)
+			}
 		}
-	}
-	if err := os.Chmod(filepath.Join(r.Directories[1], "fence_test"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Off(t.Context(), device(0)); !errors.Is(err, ErrNoAgent) {
-		t.Errorf("what is no program: %v", err)
-	}
+		if err := os.Chmod(filepath.Join(r.Directories[1], "fence_test"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := asks.Off(t.Context(), device(0)); !errors.Is(err, ErrNoAgent) {
+			t.Errorf("what is no program: %v", err)
+		}
+	})
 }
 
 func TestOnlyTheEndOfALongOutputIsKept(t *testing.T) {

@@ -199,8 +199,8 @@ var (
 	fenceArgument = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 )
 
-// fenceFolder is where the files are that fence agents may be told of: what is run there has the coordinator's rights, and only root may
-// say what that is.
+// fenceFolder is where the files are that fence agents may be told of: what is run there has the rights of all fence agents, and only
+// root may say what that is.
 const fenceFolder = "/etc/berth/fence"
 
 var fenceFile = regexp.MustCompile(`^` + fenceFolder + `/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)

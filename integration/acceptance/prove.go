@@ -15,7 +15,7 @@ import (
 // prove follows the README from fresh machines to a migrated VM, and then back to machines without Berth.
 func prove(ctx context.Context, s *site, packages string) error {
 	for _, part := range []func(context.Context, *site, string) error{
-		installByHand, bringUp, prepareMigration, lookAround, moveVM, workBeside, cutPower, changePackage, upgrade, removeAll,
+		installByHand, bringUp, prepareMigration, lookAround, askFenceAgent, moveVM, workBeside, cutPower, changePackage, upgrade, removeAll,
 	} {
 		if err := part(ctx, s, packages); err != nil {
 			return err
@@ -116,6 +116,52 @@ func lookAround(ctx context.Context, s *site, _ string) error {
 		}
 	}
 	return nil
+}
+
+// probe is a fence agent that looks for what it must not read. It says that the machine is on if it finds nothing, and leaves a process.
+const probe = `#!/bin/sh
+while IFS='=' read -r name value; do [ "$name" = password ] && password=$value; done
+fail() { echo "$*"; exit 1; }
+[ "$(id -un)" = berth-fence ] || fail "it runs as $(id -un)"
+[ "$password" = swordfish ] || fail "it was told no password"
+grep -q herring /etc/berth/fence/secret || fail "it reads no file that is for it"
+for file in /var/lib/berth/coordinator/tls/ca.key /var/lib/berth/coordinator/tls/peer.key /etc/shadow; do
+	head -c 1 "$file" >/dev/null 2>&1 && fail "it reads $file"
+done
+ls /var/lib/berth/coordinator >/dev/null 2>&1 && fail "it sees the coordinator's folder"
+grep -q 'sword[f]ish' /proc/*/cmdline /proc/*/environ 2>/dev/null && fail "the password is where others see it"
+perl -MIO::Socket::UNIX -e 'exit(IO::Socket::UNIX->new("/run/berth/fence.sock") ? 0 : 1)' && fail "it may have fence agents run"
+touch /usr/local/sbin/fence_other 2>/dev/null && fail "it may make fence agents"
+setsid sleep 7777 >/dev/null 2>&1 </dev/null &
+exit 0
+`
+
+// askFenceAgent has the coordinator ask a fence agent that tries to read what the coordinator reads.
+func askFenceAgent(ctx context.Context, s *site, _ string) error {
+	step("Fence agents have an account of their own: they are told their arguments, and read no key of the coordinator")
+	if err := os.WriteFile(s.coord.path("/usr/local/sbin/fence_probe"), []byte(probe), 0o755); err != nil {
+		return err
+	}
+	const check = "berth node fence hv1 --check"
+	return errors.Join(s.coord.do(ctx,
+		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-fence.socket",
+		"systemd-analyze security --offline=true --threshold=25 --no-pager /usr/lib/systemd/system/berth-coordinator.service",
+		"systemd-analyze security --offline=true --threshold=25 --no-pager /usr/lib/systemd/system/berth-fence@.service",
+		"systemctl is-active berth-fence.socket",
+		"stat --format='%U %G %a %n' /run/berth/fence.sock /etc/berth/fence",
+		"echo herring > /etc/berth/fence/secret && chgrp berth-fence /etc/berth/fence/secret && chmod 640 /etc/berth/fence/secret",
+		"berth node set hv1 --fence command --fence-program fence_probe --fence-arg plug=1 --fence-arg password=swordfish",
+		check, check+" | grep 'is on$'",
+		// What it has left is gone, and nothing of it failed.
+		`timeout 20 sh -c "while pgrep --full 'sleep [7]777'; do sleep 0.2; done"`,
+		"! systemctl list-units --failed --no-legend 'berth-fence@*' | grep .",
+		"! berth status | grep 'its own account'",
+		// Without the service no fence agent runs, and whoever asks is told why.
+		"systemctl stop berth-fence.socket",
+		"! "+check+" && "+check+" 2>&1 | grep 'systemctl status berth-fence.socket'",
+		"systemctl start berth-fence.socket",
+		check+" | grep 'is on$'",
+	), s.coord.do(ctx, "berth node set hv1 --fence none", "rm /usr/local/sbin/fence_probe /etc/berth/fence/secret"))
 }
 
 // awaitNodes waits until the coordinator says that every node is up.
@@ -445,7 +491,7 @@ func removeAll(ctx context.Context, s *site, _ string) error {
 		return errors.New("purge left the agent's identity behind")
 	}
 	return s.coord.do(ctx,
-		"apt-get purge -qq -y berth",
+		"apt-get purge -qq -y berth && test ! -e /run/berth/fence.sock",
 		"test -e /var/lib/berth/coordinator/tls/ca.key",
 	)
 }

@@ -20,11 +20,11 @@ import (
 // Limits are how much the leader takes on at a time. A call beyond them is refused at once, before anything is read or committed,
 // with a time after which to try again. A field that is 0 has its default.
 type Limits struct {
-	Writes  int     // calls that change something, at a time; default 256
-	Reads   int     // calls that only look, at a time; default 64
-	Waiting int     // calls of each kind that wait for their turn; default 1000
-	Rate    float64 // calls a second of one caller, in the long run; default 100, negative: any
-	Burst   int     // calls of one caller at once beyond that; default 500
+	Writes  int     `yaml:"writes,omitempty"`  // calls that change something, at a time; default 256
+	Reads   int     `yaml:"reads,omitempty"`   // calls that only look, at a time; default 64
+	Waiting int     `yaml:"waiting,omitempty"` // calls of each kind that wait for their turn; default 1000
+	Rate    float64 `yaml:"rate,omitempty"`    // calls a second of one caller, in the long run; default 100, negative: any
+	Burst   int     `yaml:"burst,omitempty"`   // calls of one caller at once beyond that; default 500
 }
 
 // What one address may ask for whose caller has no certificate, if the rate is limited at all: calls a second in the long run,
