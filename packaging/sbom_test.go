@@ -51,7 +51,8 @@ func TestPackagesListWhatIsLinkedIn(t *testing.T) {
 		listed := map[string]string{}
 		purl := regexp.MustCompile(`^pkg:golang/[a-z0-9./_-]+@[A-Za-z0-9.%-]+$`)
 		for _, c := range bom.Components {
-			if c.Type != "library" || c.Ref == "" || refs[c.Ref] || !purl.MatchString(c.PURL) {
+			licensed := len(c.Licences) > 0 && c.Licences[0].License.ID != ""
+			if c.Type != "library" || c.Ref == "" || refs[c.Ref] || !purl.MatchString(c.PURL) || !licensed {
 				t.Errorf("%s has component %+v", program, c)
 			}
 			refs[c.Ref], listed[c.Name] = true, c.Version
@@ -104,4 +105,9 @@ type component struct {
 	Hashes  []struct {
 		Content string `json:"content"`
 	} `json:"hashes"`
+	Licences []struct {
+		License struct {
+			ID string `json:"id"`
+		} `json:"license"`
+	} `json:"licenses"`
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	linkinfo "debug/buildinfo"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,10 +59,19 @@ func generate(stage string) error {
 		if err := writePages(program.root, program.pages, filepath.Join(stage, "man", name)); err != nil {
 			return err
 		}
-		if err := writeLicenses(filepath.Join(stage, "bin", name), filepath.Join(stage, "licenses", name)); err != nil {
+		binary := filepath.Join(stage, "bin", name)
+		info, err := linkinfo.ReadFile(binary)
+		if err != nil {
 			return err
 		}
-		if err := writeBOM(filepath.Join(stage, "bin", name), filepath.Join(stage, "sbom", name+".cdx.json")); err != nil {
+		all, err := linkedInto(info)
+		if err != nil {
+			return fmt.Errorf("what is linked into %s: %w", name, err)
+		}
+		if err := writeLicenses(binary, all, filepath.Join(stage, "licenses", name)); err != nil {
+			return err
+		}
+		if err := writeBOM(binary, info, all, filepath.Join(stage, "sbom", name+".cdx.json")); err != nil {
 			return err
 		}
 	}

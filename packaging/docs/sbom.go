@@ -2,12 +2,12 @@ package main
 
 import (
 	"crypto/sha256"
-	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +39,15 @@ type component struct {
 	Version    string     `json:"version"`
 	PURL       string     `json:"purl"`
 	Hashes     []fileHash `json:"hashes,omitempty"`
+	Licences   []licence  `json:"licenses,omitempty"`
 	Properties []property `json:"properties,omitempty"`
+}
+
+// licence is one of those that a component is given under, by its name in SPDX.
+type licence struct {
+	License struct {
+		ID string `json:"id"`
+	} `json:"license"`
 }
 
 type fileHash struct {
@@ -59,11 +67,7 @@ type dependency struct {
 
 // writeBOM writes what is linked into the binary, as the binary itself tells: modules with their versions and sums, and the Go
 // standard library. The same binary gives the same file.
-func writeBOM(binary, target string) error {
-	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		return err
-	}
+func writeBOM(binary string, info *debug.BuildInfo, all []linked, target string) error {
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		return err
@@ -71,6 +75,18 @@ func writeBOM(binary, target string) error {
 	made, err := bomOf(filepath.Base(binary), ours.Version(), info, content)
 	if err != nil {
 		return err
+	}
+	for i := range made.Components {
+		component := &made.Components[i]
+		of := slices.IndexFunc(all, func(one linked) bool { return one.path == component.Name })
+		if of < 0 {
+			return fmt.Errorf("nothing is known of the licence of %s", component.Name)
+		}
+		for _, id := range all[of].licences {
+			var one licence
+			one.License.ID = id
+			component.Licences = append(component.Licences, one)
+		}
 	}
 	if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)
