@@ -54,11 +54,19 @@ func lacking(known bool) int {
 
 // Share is how wide a part is, of 100.
 func (b bar) Share(part int64) string {
+	if share := b.share(part); share > 0 {
+		return fmt.Sprintf("%.1f", 100*share)
+	}
+	return "0"
+}
+
+// share is how much a part is of the widest one.
+func (b bar) share(part int64) float64 {
 	whole := max(b.Physical, b.Limit, b.Promised, b.Used)
 	if whole <= 0 || part <= 0 {
-		return "0"
+		return 0
 	}
-	return fmt.Sprintf("%.1f", 100*float64(part)/float64(whole))
+	return float64(part) / float64(whole)
 }
 
 // Says is the bar in words.

@@ -64,6 +64,7 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("POST /logout", c.logout)
 	for path, screen := range map[string]screen{
 		"/{$}":             showMap,
+		"/nodes":           listNodes,
 		"/nodes/{node}":    showNode,
 		"/vms":             listGuests,
 		"/vms/{vm}":        showGuest,

@@ -106,7 +106,7 @@ func (h *hall) ask(method, path, cookie string, fields url.Values, header ...str
 
 // screens are all pages, each with something that it shows of the fake.
 var screens = map[string]string{
-	"/": "node3", "/nodes/node1": "web1", "/vms": "db1", "/vms?state=running": "web1",
+	"/": "node3", "/nodes": "1 to 3 of 3", "/nodes/node1": "web1", "/vms": "db1", "/vms?state=running": "web1",
 	"/vms?vm=web1": "Where it has been", "/vms/web1": "Keys in force",
 	"/vms/web1/migrate": "Nothing is moved yet", "/moves": "Live migrations", "/operations/op1": "Phase", "/groups": "Wants",
 	"/capacity": "Memory of a VM", "/capacity?memory=4G&vcpus=2": "node3", "/capacity?memory=4G&add=2&like=node1&large=512G": "node1&#43;2",

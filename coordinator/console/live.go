@@ -21,6 +21,8 @@ const (
 	Pace          = time.Second            // from one look at a page to the next
 	besides       = 100 * time.Millisecond // more for each page that is followed
 	heavy         = 100 << 10              // bytes that are sent to one follower in a second
+	working       = 10                     // of so much time, one part at most is spent on making a page
+	mostPause     = 5 * time.Second        // for that reason: a machine may have been busy with something else
 	writeLimit    = 10 * time.Second       // for one message to a browser
 )
 
@@ -94,15 +96,17 @@ func (c *Console) follow(show screen, v *visit) (followed *feed, leave func(), t
 func (c *Console) run(ctx context.Context, f *feed) {
 	var last []byte // content
 	for {
+		begun := time.Now()
 		content, at, err := c.edit(ctx, f)
 		if ctx.Err() != nil {
 			return
 		}
 		f.publish(content, &last, at, err)
+		took := time.Since(begun)
 		c.feeds.mu.Lock()
 		wait := max(Pace, besides*time.Duration(len(c.feeds.open)))
 		c.feeds.mu.Unlock()
-		wait = max(wait, time.Duration(len(last))*time.Second/heavy)
+		wait = max(wait, time.Duration(len(last))*time.Second/heavy, min(working*took, mostPause))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -14,8 +14,11 @@ import (
 	"berth/shared/rpc"
 )
 
-// openUpTo is how many nodes a map may have whose clusters are all unfolded.
-const openUpTo = 60
+// What a map shows of how many nodes.
+const (
+	openUpTo  = 60  // all clusters unfolded
+	tableUpTo = 200 // tables of all nodes; of more, pictures, and tables of at most so many that have problems
+)
 
 // nodeView is one node as the map shows it.
 type nodeView struct {
@@ -36,14 +39,24 @@ type clusterView struct {
 	Troubled        int
 	Bar             bar
 	Open            bool
+
+	Rows  []nodeView // of its table
+	Lines []lineView // of its picture; none: the table has all nodes
 }
+
+// Listed is the address of the list of its nodes.
+func (c clusterView) Listed() string { return nodesAddress(c.Name, "", "") }
+
+// Left is how many nodes with problems the table leaves out, and AllTroubled the address of the list that has them.
+func (c clusterView) Left() int           { return max(0, c.Troubled-len(c.Rows)) }
+func (c clusterView) AllTroubled() string { return nodesAddress(c.Name, "troubled", "yes") }
 
 // mapView is what the map shows.
 type mapView struct {
 	Status   *berthv1.StatusResponse
 	Unread   string // why the status could not be read
 	Clusters []clusterView
-	Nodes    int
+	Pictured bool // nodes are shown as lines of pictures
 }
 
 // showMap shows all nodes by place, problems first.
@@ -66,9 +79,7 @@ func showMap(v *visit) (*page, error) {
 		return nil
 	})
 	group.Go(func() (err error) {
-		if nodes, err = allNodes(ctx, v); err != nil && leaderless(err) {
-			nodes, known, err = lastNodes(ctx, v)
-		}
+		nodes, known, err = nodesNow(ctx, v)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -80,17 +91,9 @@ func showMap(v *visit) (*page, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	shown.Clusters, shown.Nodes = byPlace(nodes, declared), len(nodes)
+	shown.Clusters, shown.Pictured = byPlace(nodes, declared), len(nodes) > tableUpTo
 	made := &page{name: "map", Title: "Map", Here: "map", Command: "berth status; berth node list", Refresh: 15, Body: shown}
 	return made.date(known), nil
-}
-
-func allNodes(ctx context.Context, v *visit) ([]*berthv1.Node, error) {
-	all, err := rpc.ReadAll(&berthv1.ListNodesRequest{}, rpc.Everything,
-		func(q *berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error) {
-			return body(v.API.ListNodes(ctx, connect.NewRequest(q)))
-		})
-	return all.GetNodes(), err
 }
 
 // places are the clusters and pods that are declared.
@@ -153,6 +156,15 @@ func byPlace(nodes []*berthv1.Node, declared []*berthv1.Resource) []clusterView 
 		return cmp.Or(cmp.Compare(min(b.Troubled, 1), min(a.Troubled, 1)), strings.Compare(a.Zone, b.Zone), strings.Compare(a.Pod, b.Pod),
 			strings.Compare(a.Name, b.Name))
 	})
+	rows := tableUpTo
+	for i := range all {
+		cluster := &all[i]
+		if cluster.Rows = cluster.Nodes; len(nodes) > tableUpTo {
+			cluster.Lines, cluster.Open = drawNodes(cluster.Name, cluster.Nodes), true
+			cluster.Rows = cluster.Nodes[:min(cluster.Troubled, rows)]
+			rows -= len(cluster.Rows)
+		}
+	}
 	return all
 }
 

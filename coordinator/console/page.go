@@ -62,7 +62,7 @@ func parse() map[string]*template.Template {
 }
 
 // write sends a page. It is made before it is begun, so that a fault is told as one.
-func (c *Console) write(w http.ResponseWriter, code int, visitor Visitor, p *page) {
+func (c *Console) write(w http.ResponseWriter, r *http.Request, code int, visitor Visitor, p *page) {
 	p.Visitor, p.At = visitor, p.made(c.Now())
 	var made bytes.Buffer
 	if err := pages[p.name].ExecuteTemplate(&made, "frame", p); err != nil {
@@ -71,13 +71,7 @@ func (c *Console) write(w http.ResponseWriter, code int, visitor Visitor, p *pag
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(code)
-	_, _ = w.Write(made.Bytes()) // a browser that has gone needs no answer
-}
-
-func serveFile(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "max-age=300")
-	http.ServeFileFS(w, r, files, strings.TrimPrefix(r.URL.Path, "/"))
+	send(w, r, code, made.Bytes())
 }
 
 // size prints bytes.

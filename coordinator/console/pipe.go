@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
@@ -56,17 +55,6 @@ func newPipe(w http.ResponseWriter, r *http.Request) *pipe {
 		_, _ = w.Write(packedBegin) // the first event tells whether anybody is there
 	}
 	return p
-}
-
-// unpacks tells whether a browser says that it can unpack gzip.
-func unpacks(r *http.Request) bool {
-	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
-		if strings.EqualFold(name, "gzip") {
-			return strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != "" || weight == ""
-		}
-	}
-	return false
 }
 
 // send sends events. False: the browser is gone, or takes too long.

@@ -53,7 +53,7 @@ func (c *Console) visited(show screen, live bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visitor, known := c.visitor(r)
 		if !known {
-			c.stranger(w)
+			c.stranger(w, r)
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
@@ -64,7 +64,7 @@ func (c *Console) visited(show screen, live bool) http.Handler {
 			return
 		}
 		made.Live = live
-		c.write(w, http.StatusOK, visitor, made)
+		c.write(w, r, http.StatusOK, visitor, made)
 	})
 }
 
@@ -72,7 +72,7 @@ func (c *Console) acted(do action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		visitor, known := c.visitor(r)
 		if !known {
-			c.stranger(w)
+			c.stranger(w, r)
 			return
 		}
 		if visitor.ReadOnly {
@@ -98,7 +98,7 @@ var errReadOnly = errors.New("this session is read-only: open another one with '
 
 // showLink asks whether the link is to be used. A mail program or a chat that looks at addresses by itself presses no button.
 func (c *Console) showLink(w http.ResponseWriter, r *http.Request) {
-	c.write(w, http.StatusOK, Visitor{}, &page{name: "link", Title: "Log in", Body: r.PathValue("link")})
+	c.write(w, r, http.StatusOK, Visitor{}, &page{name: "link", Title: "Log in", Body: r.PathValue("link")})
 }
 
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		code, said := refusalOf(err)
 		c.Log.Info("a link to the console is refused", "address", r.RemoteAddr, "reason", said.Text)
 		said.Back = ""
-		c.write(w, code, Visitor{}, &page{name: "refusal", Title: "Not logged in", Body: said})
+		c.write(w, r, code, Visitor{}, &page{name: "refusal", Title: "Not logged in", Body: said})
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -131,12 +131,12 @@ func (c *Console) logout(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
-	c.write(w, http.StatusOK, Visitor{}, &page{name: "stranger", Title: "Logged out"})
+	c.write(w, r, http.StatusOK, Visitor{}, &page{name: "stranger", Title: "Logged out"})
 }
 
 // stranger is all that somebody sees who is not logged in.
-func (c *Console) stranger(w http.ResponseWriter) {
-	c.write(w, http.StatusUnauthorized, Visitor{}, &page{name: "stranger", Title: "Log in"})
+func (c *Console) stranger(w http.ResponseWriter, r *http.Request) {
+	c.write(w, r, http.StatusUnauthorized, Visitor{}, &page{name: "stranger", Title: "Log in"})
 }
 
 // said is a refusal as a page shows it.
@@ -190,7 +190,7 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, visitor Visitor
 			made.Refresh = refusedRefresh // there is no leader, or too much to do: it passes, and the page comes by itself
 		}
 	}
-	c.write(w, code, visitor, made)
+	c.write(w, r, code, visitor, made)
 }
 
 func notFound(v *visit) (*page, error) {

@@ -5,13 +5,11 @@ import (
 	"compress/gzip"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"berth/integration/bench/testbed"
+	"berth/integration/browser"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -39,30 +38,19 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(script), err
 })
 
-// launch starts Chromium with a profile of its own, which asks nobody for anything.
+// launch starts Chromium with a profile of its own, until the test ends.
 func launch(t *testing.T) context.Context {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
+	chromium, end, err := browser.Launch(t.Context(), t.TempDir())
 	if err != nil {
-		t.Fatalf("%v: 'make deps' installs it (Debian)", err)
+		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.IgnoreCertErrors,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-	)
-	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
-	browser, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
-		if err := chromedp.Cancel(browser); err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("end Chromium: %v", err)
+		if err := end(); err != nil {
+			t.Error(err)
 		}
-		end()
-		cancel()
 	})
-	if err := chromedp.Do(browser); err != nil {
-		t.Fatalf("start Chromium: %v", err)
-	}
-	return browser
+	return chromium
 }
 
 // tab is a page of the browser, with cookies of its own.

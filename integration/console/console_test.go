@@ -14,6 +14,8 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	s.sub("the keyboard reaches all", theKeyboardReachesAll)
 	s.sub("each action does what it says", actionsAct)
 	s.sub("open pages follow the cluster", pagesFollow)
+	s.sub("hidden pages rest", hiddenPagesRest)
+	s.sub("many nodes are a picture", manyNodesAreAPicture)
 	s.sub("sessions end", sessionsEnd)
 	s.sub("the leader dies", theLeaderDies)
 }

@@ -17,13 +17,10 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/hashicorp/go-hclog"
 	"go.yaml.in/yaml/v3"
 
 	"berth/integration/bench/testbed"
-	"berth/integration/simagent"
 	berthv1 "berth/shared/gen/berth/v1"
-	"berth/shared/pki"
 )
 
 // The binary is that of Debian's package; `make deps` gets it.
@@ -70,7 +67,7 @@ func TestARealPrometheus(t *testing.T) {
 	p.answersTheDashboard()
 
 	const alert = `ALERTS{alertname="BerthNodeDown",node="odd",alertstate="firing"}`
-	runs := s.odd()
+	runs := s.enrols("odd")
 	end := runs()
 	p.awaits("the node", `berth_node_up{node="odd"} == 1`, true)
 	p.awaits("no alert", alert, false)
@@ -80,23 +77,6 @@ func TestARealPrometheus(t *testing.T) {
 	defer end()
 	p.awaits("the alert's end", alert, false)
 	p.awaits("the node being back", `berth_node_up{node="odd"} == 1`, true)
-}
-
-// odd enrols a node that comes and goes: each call of runs lets it run until what that gives is called.
-func (s *site) odd() (runs func() (end func())) {
-	s.Helper()
-	token, err := s.coordinators.Token(s.Context(), pki.PurposeAgent, "odd")
-	s.check(err)
-	identity, err := simagent.Enrol(s.Context(), s.coordinators.Members[0].Listen.API, token, "odd", filepath.Join(s.coordinators.Dir, "odd"))
-	s.check(err)
-	agent, err := s.fleet.Nodes.Add(identity, testbed.SimulatedSize, hclog.NewNullLogger())
-	s.check(err)
-	return func() func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() { defer close(ended); _ = agent.Run(ctx) }() // it ends with its context only
-		return func() { cancel(); <-ended }
-	}
 }
 
 // prometheus is a server that reads the coordinators.

@@ -3,7 +3,12 @@ const shown = document.getElementById("shown");
 const told = document.getElementById("told");
 for (const one of document.querySelectorAll("[data-scripted]")) one.hidden = false;
 document.addEventListener("keydown", pressed);
-if (shown?.dataset.live !== undefined) follow();
+
+let following; // the feed of the page, while it can be seen
+if (shown?.dataset.live !== undefined) {
+  document.addEventListener("visibilitychange", look);
+  look();
+}
 
 const screens = new Map(Object.entries({ m: "/", n: "/", v: "/vms", o: "/moves", r: "/groups", p: "/plans", c: "/capacity", e: "/events" }));
 
@@ -27,6 +32,15 @@ function pressed(event) {
 
 let lines = []; // of the content, each with its end
 
+// look follows the page while somebody can see it. Nobody reads what a hidden one becomes; when it is shown it gets all of its content.
+function look() {
+  if (!document.hidden) following ??= follow();
+  else {
+    following?.close();
+    following = undefined;
+  }
+}
+
 function follow() {
   const source = new EventSource("/live" + location.pathname + location.search);
   source.addEventListener("message", ({ data }) => {
@@ -46,6 +60,7 @@ function follow() {
     // What was refused is not asked for again by the browser. What could not be reached is.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 15000);
   });
+  return source;
 }
 
 const linesOf = (text) => text.split(/(?<=\n)/);
