@@ -21,7 +21,6 @@ import (
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"berth/integration/bench/report"
@@ -190,22 +189,6 @@ func enrolMany(ctx context.Context, c *testbed.Coordinators, n int) ([]simagent.
 	return identities, nil
 }
 
-// raiseFileLimit lets this program and those it starts have so many files open.
-func raiseFileLimit(files uint64) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return err
-	}
-	if limit.Cur >= files {
-		return nil
-	}
-	limit.Cur, limit.Max = files, max(limit.Max, files)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("have %d files open: %w", files, err)
-	}
-	return nil
-}
-
 // heard is what G1 to G4 measure.
 type heard struct {
 	agents, returning int
@@ -219,7 +202,7 @@ type heard struct {
 
 func measureG(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	h := heard{agents: b.rounds(500, 10_000), returning: b.rounds(500, 5_000)}
-	if err := raiseFileLimit(uint64(filesPerAgent*h.agents + 10_000)); err != nil {
+	if err := testbed.RaiseFileLimit(uint64(filesPerAgent*h.agents + 10_000)); err != nil {
 		return nil, err
 	}
 	c, err := testbed.RaiseCoordinators(ctx, b.berth(), b.folder("g"), 1)

@@ -193,7 +193,7 @@ func TestAHostileAgentStopsNoStarts(t *testing.T) {
 	if nodes <= 0 {
 		nodes = 100
 	}
-	check(t, raiseFileLimit(uint64(filesPerAgent*nodes+5000)))
+	check(t, testbed.RaiseFileLimit(uint64(filesPerAgent*nodes+5000)))
 	ctx := t.Context()
 	c, err := testbed.RaiseCoordinators(ctx, program, t.TempDir(), 3)
 	check(t, err)

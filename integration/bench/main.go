@@ -24,8 +24,10 @@ import (
 
 	"berth/coordinator/view"
 	"berth/integration/bench/asking"
+	"berth/integration/bench/browsing"
 	"berth/integration/bench/figures"
 	"berth/integration/bench/onlookers"
+	"berth/integration/bench/remembering"
 	"berth/integration/bench/report"
 	"berth/integration/bench/softrules"
 	"berth/integration/lab"
@@ -45,6 +47,9 @@ var sections = []section{
 	{[]string{"G1", "G2", "G3", "G4"}, measureG},
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
 	{[]string{"A5"}, measureDevices},
+	{remembering.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) {
+		return remembering.All(ctx, b.dir, b.quick)
+	}},
 	{[]string{"LAB", "START", "MIGRATE", "HANDOVER"}, measureHosts},
 	{[]string{"CHANGE"}, measureChanges},
 	{[]string{"D1"}, measureDrain},
@@ -54,6 +59,9 @@ var sections = []section{
 	}},
 	{onlookers.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) {
 		return onlookers.All(ctx, b.berth(), b.dir, b.quick)
+	}},
+	{browsing.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) {
+		return browsing.All(ctx, b.berth(), b.dir, b.quick)
 	}},
 	{[]string{"P6"}, measureSequence},
 	{[]string{"P1g", "P6g"}, func(ctx context.Context, b *bench) ([]report.Row, error) {
@@ -91,6 +99,7 @@ func (b *bench) rounds(quick, whole int) int {
 
 func main() {
 	lab.Child()
+	remembering.Child()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

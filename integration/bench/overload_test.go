@@ -49,7 +49,7 @@ func TestAFleetComesBackAndOverloadPasses(t *testing.T) {
 	if nodes <= 0 {
 		nodes = 200
 	}
-	if err := raiseFileLimit(uint64(filesPerAgent*nodes + 10_000)); err != nil {
+	if err := testbed.RaiseFileLimit(uint64(filesPerAgent*nodes + 10_000)); err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()

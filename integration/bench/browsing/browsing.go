@@ -1,0 +1,176 @@
+// Package browsing measures how long people wait for the console of a large site, in the browser that they have.
+package browsing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"berth/integration/bench/report"
+	"berth/integration/bench/testbed"
+	"berth/integration/browser"
+	berthv1 "berth/shared/gen/berth/v1"
+)
+
+// Goals are those that All measures.
+var Goals = []string{"W4"}
+
+// most is how long people may wait, in seconds.
+const most = 1.0
+
+// Size is what is raised, and how often something is repeated.
+type Size struct {
+	Nodes int
+	Pages int           // that are timed
+	Looks time.Duration // at each page
+}
+
+// Goal is what the goal is set for.
+var Goal = Size{Nodes: 10_000, Pages: 10, Looks: 10 * time.Second}
+
+// Quick shows that everything works.
+var Quick = Size{Nodes: 300, Pages: 2, Looks: 2 * time.Second}
+
+// All takes all rows, by the program that was built, with data in a folder.
+func All(ctx context.Context, program, folder string, quick bool) ([]report.Row, error) {
+	if quick {
+		return Measure(ctx, program, filepath.Join(folder, "browsing"), Quick)
+	}
+	return Measure(ctx, program, filepath.Join(folder, "browsing"), Goal)
+}
+
+// Measure takes W4 from a real coordinator with simulated nodes and a real Chromium, all on this machine.
+func Measure(ctx context.Context, program, folder string, size Size) (rows []report.Row, err error) {
+	coordinators, err := testbed.RaiseCoordinators(ctx, program, folder, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, coordinators.Close()) }()
+	fleet, err := testbed.EnrolFleet(ctx, coordinators, size.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer fleet.Close()
+	chromium, end, err := browser.Launch(ctx, filepath.Join(folder, "profile"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	v, err := login(ctx, chromium, coordinators.Members[0])
+	if err != nil {
+		return nil, err
+	}
+	defer v.cancel()
+	var took visits
+	for range size.Pages {
+		one, err := v.visit(size.Looks)
+		if err != nil {
+			return nil, err
+		}
+		took.add(one)
+	}
+	return []report.Row{{
+		Goal: "W4", What: fmt.Sprintf("the console's map of %d nodes in Chromium, until it can be read and used", size.Nodes),
+		Measured: took.usable.Latency(),
+		Against: fmt.Sprintf("first byte %s, first paint %s\n%s over the wire, %s of HTML\nlongest task of an update %s",
+			took.first.Latency(), took.paint.Latency(), report.Megabytes(took.wire.Median()), report.Megabytes(took.text.Median()),
+			took.update.Latency()),
+		Wanted: "<= " + report.Seconds(most), Verdict: report.Judge(took.usable.Median(), most),
+	}}, nil
+}
+
+// visits are what several visits took: in seconds, and in bytes.
+type visits struct{ first, paint, usable, update, wire, text report.Figures }
+
+func (v *visits) add(one visit) {
+	v.first, v.paint = append(v.first, one.First/1e3), append(v.paint, one.Paint/1e3)
+	v.usable, v.update = append(v.usable, one.Usable/1e3), append(v.update, one.Update/1e3)
+	v.wire, v.text = append(v.wire, one.Wire), append(v.text, one.Text)
+}
+
+// visit is what one look at a page took, in milliseconds from when it was asked for, and how large it was, in bytes.
+type visit struct {
+	First  float64 // byte of the answer
+	Paint  float64 // of something to read
+	Usable float64 // all of it is there, and its script; the browser is at nothing that makes a key wait for long
+	Update float64 // the longest that the browser was at something when what is shown had changed
+	Wire   float64
+	Text   float64
+}
+
+// watched keeps what the browser works on for 50 ms or more without a pause, which is what it calls a long task.
+const watched = `
+	window.longTasks = [];
+	new PerformanceObserver((list) => {
+		for (const one of list.getEntries()) window.longTasks.push([one.startTime, one.startTime + one.duration]);
+	}).observe({ type: "longtask", buffered: true });
+`
+
+// told is a visit as the browser has seen it. What it works on within two seconds of the load belongs to that: the feed of the page brings
+// its first message then.
+const told = `(() => {
+	const [load] = performance.getEntriesByType("navigation");
+	const paint = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+	const ready = Math.max(paint, load.loadEventEnd);
+	const [early, late] = [[], []];
+	for (const [from, to] of window.longTasks) (from < ready + 2000 ? early : late).push([from, to]);
+	return {
+		First: load.responseStart, Paint: paint, Usable: Math.max(ready, ...early.map(([, to]) => to)),
+		Update: Math.max(0, ...late.map(([from, to]) => to - from)), Wire: load.transferSize, Text: load.decodedBodySize,
+	};
+})()`
+
+// visitor is a tab that is logged in.
+type visitor struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	at     string // https://HOST:PORT
+}
+
+// login makes a tab that is logged in to a member's console.
+func login(ctx context.Context, chromium context.Context, member *testbed.Member) (*visitor, error) {
+	answer, err := member.API.OfferSession(ctx, connect.NewRequest(&berthv1.OfferSessionRequest{ReadOnly: true}))
+	if err != nil {
+		return nil, err
+	}
+	address, err := url.Parse(answer.Msg.GetAddress())
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{at: "https://" + member.Listen.Console}
+	v.ctx, v.cancel = chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	err = chromedp.Do(v.ctx,
+		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(v.at+address.Path), chromedp.Click(chromedp.CSS("main button")),
+		chromedp.WaitVisible(chromedp.CSS("#shown[data-live]")),
+	)
+	if err == nil {
+		_, err = chromedp.Call(v.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
+	}
+	if err == nil {
+		_, err = chromedp.Call(v.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watched})
+	}
+	if err != nil {
+		v.cancel()
+		return nil, fmt.Errorf("log in to the console with Chromium: %w", err)
+	}
+	return v, nil
+}
+
+// visit opens the map, as somebody does who was not there before, and looks at it for a while.
+func (v *visitor) visit(looks time.Duration) (visit, error) {
+	if _, err := chromedp.Run(v.ctx, chromedp.NavigateResponse(v.at+"/")); err != nil {
+		return visit{}, fmt.Errorf("open the map: %w", err)
+	}
+	if err := testbed.Pause(v.ctx, looks); err != nil {
+		return visit{}, err
+	}
+	return chromedp.Run(v.ctx, chromedp.Evaluate[visit](told))
+}
