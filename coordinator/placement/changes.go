@@ -59,7 +59,7 @@ func (e *Engine) trial() *trial { return &trial{Engine: Engine{compiled: e.compi
 
 // firstThatFits tries the cheapest attempts, each on its node alone, and appends the first that fits.
 func (r remedies) firstThatFits(changes []Change, attempts []attempt) []Change {
-	attempts = selector.Best(attempts, maxTries, func(a, b attempt) int {
+	attempts = selector.Best(slices.Values(attempts), maxTries, func(a, b attempt) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(r.input.Name(a.node), r.input.Name(b.node)), cmp.Compare(a.node, b.node))
 	})
 	trial := r.trial()

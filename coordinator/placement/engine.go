@@ -18,21 +18,17 @@ type Engine struct {
 	compiled
 
 	// One decision: what is asked, and what the stages made of it.
-	request    *Request
-	plan       planner.Planner // the request's own, or the policy's
-	at         time.Time
-	seed       uint64
-	input      rule.Input
-	out        []bool            // by node: refused by a constraint
-	candidates []int32           // the other nodes, in order
-	system     []float64         // by node: what the gate looks at
-	customer   []float64         // by node: the score inside its round
-	scorers    []weigher.Weigher // the weighers for which not all nodes are equal
-	weights    []float64         // their factors
-	several    combination       // the combination of several weighers
-	band       []int32           // room for the nodes of a round
-	wanting    weigher.Wishes    // what Prefer asks of this decision
-	ranked     []candidate       // all candidates in order, if the best one cannot be found without
+	request   *Request
+	plan      planner.Planner // the request's own, or the policy's
+	at        time.Time
+	seed      uint64
+	input     rule.Input
+	workspace                   // what it works out of each node
+	scorers   []weigher.Weigher // the weighers for which not all nodes are equal
+	weights   []float64         // their factors
+	several   combination       // the combination of several weighers
+	wanting   weigher.Wishes    // what Prefer asks of this decision
+	ranked    []candidate       // all candidates in order, if the best one cannot be found without
 }
 
 // Choice is the outcome of a decision without its explanation. Nodes are indexes into the columns.
@@ -105,12 +101,7 @@ func (e *Engine) prepare(columns *view.Columns, at time.Time, request *Request, 
 	}
 	in.Networks, in.CPU, in.PassedCPU, in.Bindings = request.Networks, needs.CPU, request.PassedCPU, request.Bindings
 	in.Apart = request.Apart
-	if n := columns.Len(); cap(e.out) < n {
-		e.out, e.system, e.customer = make([]bool, n), make([]float64, n), make([]float64, n)
-		e.candidates, e.band = make([]int32, n), make([]int32, n)
-	} else {
-		e.out, e.system, e.customer = e.out[:n], e.system[:n], e.customer[:n]
-	}
+	e.size(columns.Len())
 }
 
 func nanosOf(at time.Time) int64 {

@@ -111,6 +111,24 @@ func TestTheChoiceIsTheFirstInTheOrder(t *testing.T) {
 	})
 }
 
+// What a large decision keeps of the candidates are the first of all, however it finds them.
+func TestTheForemostAreTheFirstInTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, choice := prepared(t)
+		most := rapid.IntRange(0, len(e.out)+1).Draw(t, "most")
+		found := keeper{e, choice}.foremost(most)
+		var want []int
+		for _, one := range e.order() {
+			if len(want) < most {
+				want = append(want, one.node)
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Fatalf("%v are found, %v are the first", found, want)
+		}
+	})
+}
+
 // A rule that has no fast form simply works.
 func TestARuleWithoutAFastFormCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -116,9 +116,7 @@ func (k keeper) worthKeeping() []int {
 	kept = append(kept, k.otherWinners()...)
 	refused := k.nearestRefused(keptOfMore)
 	room := keptOfMore - len(kept) - min(keptRefused, len(refused))
-	for _, one := range selector.Best(k.standings(), room, func(a, b candidate) int { return compareCandidates(&a, &b) }) {
-		kept = append(kept, one.node)
-	}
+	kept = append(kept, k.foremost(room)...)
 	kept = append(kept, refused[:min(len(refused), keptOfMore-len(kept))]...)
 	slices.Sort(kept)
 	return slices.Compact(kept)
@@ -132,6 +130,8 @@ func (k keeper) otherWinners() []int {
 	}
 	var others []int
 	trial := k.trial()
+	trial.borrow()
+	defer trial.giveBack()
 	for _, one := range k.variants() {
 		if node := trial.on(&one).Node; node >= 0 && node != k.choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
 			others = append(others, node)
@@ -142,11 +142,26 @@ func (k keeper) otherWinners() []int {
 
 // nearestRefused is the refused nodes with the fewest refusals that are not about an amount, those that miss least first.
 func (e *Engine) nearestRefused(most int) []int {
-	type miss struct {
-		node, others int
-		short        float64
+	nearest := selector.Best(e.missed, most, func(a, b miss) int {
+		return cmp.Or(cmp.Compare(a.others, b.others), cmp.Compare(a.short, b.short),
+			cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
+	})
+	nodes := make([]int, len(nearest))
+	for i := range nearest {
+		nodes[i] = nearest[i].node
 	}
-	var missed []miss
+	return nodes
+}
+
+// miss is how far a refused node is from being a candidate.
+type miss struct {
+	node   int
+	others int     // refusals that are not about an amount
+	short  float64 // bytes that it lacks at most
+}
+
+// missed are the refused nodes.
+func (e *Engine) missed(yield func(miss) bool) {
 	for node, out := range e.out {
 		if !out {
 			continue
@@ -161,15 +176,8 @@ func (e *Engine) nearestRefused(most int) []int {
 				one.others++
 			}
 		}
-		missed = append(missed, one)
+		if !yield(one) {
+			return
+		}
 	}
-	nearest := selector.Best(missed, most, func(a, b miss) int {
-		return cmp.Or(cmp.Compare(a.others, b.others), cmp.Compare(a.short, b.short),
-			cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
-	})
-	nodes := make([]int, len(nearest))
-	for i := range nearest {
-		nodes[i] = nearest[i].node
-	}
-	return nodes
 }

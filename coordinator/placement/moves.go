@@ -27,7 +27,7 @@ func (r remedies) moves(v *view.View) []Change {
 	}
 	mover := r.trial()
 	trial := r.trial()
-	for _, one := range selector.Best(r.inTheWay(v), maxTries, func(a, b displaced) int {
+	for _, one := range selector.Best(slices.Values(r.inTheWay(v)), maxTries, func(a, b displaced) int {
 		return cmp.Or(cmp.Compare(a.allocation.Memory, b.allocation.Memory), cmp.Compare(a.allocation.Name, b.allocation.Name),
 			cmp.Compare(a.allocation.VM, b.allocation.VM), cmp.Compare(a.node, b.node))
 	}) {

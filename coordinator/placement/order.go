@@ -48,6 +48,9 @@ func (e *Engine) order() []candidate {
 	return ordered
 }
 
+// shutOut marks the group of those that the gate refused, which come last.
+const shutOut = 1 << 63
+
 // sorted is what usually decides a candidate's place: what compareGroup compares, and the score inside the group.
 type sorted struct {
 	group uint64
@@ -58,7 +61,7 @@ type sorted struct {
 func sortedOf(one *candidate, at int) sorted {
 	s := sorted{group: uint64(one.tier)<<42 | uint64(one.wish)<<21 | uint64(one.band), score: one.score, at: int32(at)}
 	if one.shut {
-		s.group, s.score = s.group|1<<63, one.system
+		s.group, s.score = s.group|shutOut, one.system
 	}
 	return s
 }

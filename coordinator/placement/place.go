@@ -37,6 +37,8 @@ func place(
 		decision.Reason = err.Error()
 		return decision
 	}
+	engine.borrow()
+	defer engine.giveBack()
 	engine.record(&decision, engine.Choose(columns, at, &request, seed), view)
 	return decision
 }
@@ -49,6 +51,8 @@ func Try(view *view.View, columns *view.Columns, request Request, policy Policy,
 	if err != nil {
 		return decision, err.Error()
 	}
+	engine.borrow()
+	defer engine.giveBack()
 	choice := engine.Choose(columns, view.At, &request, seed)
 	if choice.Node < 0 {
 		decision.FailedPhase = choice.FailedPhase

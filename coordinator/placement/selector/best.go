@@ -1,15 +1,17 @@
 package selector
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
-// Best returns the first most values in order, without sorting the others.
-func Best[T any](values []T, most int, compare func(a, b T) int) []T {
-	if len(values) <= 2*most {
-		slices.SortFunc(values, compare)
-		return values[:min(most, len(values))]
+// Best returns the first most values in order, without sorting or keeping the others.
+func Best[T any](values iter.Seq[T], most int, compare func(a, b T) int) []T {
+	if most <= 0 {
+		return nil
 	}
-	kept := values[:0:0]
-	for _, value := range values {
+	var kept []T
+	for value := range values {
 		if len(kept) >= most && compare(value, kept[most-1]) > 0 {
 			continue
 		}
