@@ -57,13 +57,21 @@ func (a *agent) report(message *berthv1.SessionRequest) bool {
 }
 
 func (a *agent) inventory(domains ...*berthv1.Domain) bool {
+	return a.inventoryOf(hostOf(a.node), domains...)
+}
+
+func (a *agent) inventoryOf(host *berthv1.NodeInventory, domains ...*berthv1.Domain) bool {
 	return a.report(&berthv1.SessionRequest{Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
-		Node: &berthv1.NodeInventory{
-			MemoryBytes: 64 << 30, Cpus: 16, DomainTypes: []string{"kvm"}, MigrationUri: "qemu+tls://" + a.node + "/system",
-			CollectedAt: timestamppb.Now(),
-		},
-		Domains: domains,
+		Node: host, Domains: domains,
 	}}})
+}
+
+// hostOf is a host that nothing is wrong with.
+func hostOf(node string) *berthv1.NodeInventory {
+	return &berthv1.NodeInventory{
+		MemoryBytes: 64 << 30, Cpus: 16, DomainTypes: []string{"kvm"}, MigrationUri: "qemu+tls://" + node + "/system",
+		CollectedAt: timestamppb.Now(),
+	}
 }
 
 func (a *agent) telemetry(sample *berthv1.NodeTelemetry) bool {

@@ -95,7 +95,8 @@ func TestALaterViewIsTheOneMadeAnew(t *testing.T) {
 			t.Errorf("the state has refused %d of %d changes: few things happen", s.refused, s.stored+s.refused)
 		}
 		for _, kind := range []string{
-			"in flight", "leaving", "foreign", "young", "HA", "resident", "disks", "members of group a", "members of group b",
+			"in flight", "leaving", "foreign", "young", "HA", "resident", "disks", "members of group a", "members of group b", "baseline Nehalem",
+			"baseline Westmere",
 			string(model.Up), string(model.Suspect), string(model.Unreachable), string(model.Degraded),
 		} {
 			if kinds[kind] < 100 {
@@ -131,6 +132,7 @@ func (s *site) present(v *view.View) []string {
 			}
 		}
 	}
+	present = append(present, "baseline "+v.CPUBaseline(model.DefaultCluster))
 	for _, group := range v.Groups(model.DefaultCluster) {
 		if len(group.VMs) > 0 {
 			present = append(present, "members of group "+group.Name)
@@ -172,11 +174,15 @@ func (s *site) difference(got, want *view.View) string {
 		}
 		mine, theirs := got.Columns(cluster), want.Columns(cluster)
 		needs := view.Needs{Customer: "acme", Pools: true}
+		if s.some() {
+			needs.Networks, needs.CPU, needs.HostCPU = []string{"lan", view.BridgePrefix + "br0"}, s.one("Nehalem", "Westmere"), true
+		}
 		for _, one := range []struct {
 			what      string
 			got, want any
 		}{
 			{"groups", got.Groups(cluster), want.Groups(cluster)},
+			{"CPU model", got.CPUBaseline(cluster), want.CPUBaseline(cluster)},
 			{"figures", mine.Figures, theirs.Figures},
 			{"room", mine.Room, theirs.Room},
 			{"RAM", mine.RAM, theirs.RAM},
@@ -430,7 +436,7 @@ func (s *site) hear() {
 				listed = append(listed, one)
 			}
 		}
-		a.inventory(listed...)
+		a.inventoryOf(s.surrounded(id), listed...)
 	case 2, 3:
 		available, load := int64(s.random.IntN(64))<<30, s.random.Float64()*20
 		rss := int64(1 << 29)
@@ -459,6 +465,25 @@ func (s *site) hear() {
 			s.agents[id] = &agent{t: s.T, store: s.soft, node: id, boot: a.boot, sequence: a.sequence, session: a.session}
 		}
 	}
+}
+
+// surrounded is a host whose networks and CPU models are any.
+func (s *site) surrounded(id string) *berthv1.NodeInventory {
+	host := hostOf(id)
+	for _, name := range []string{"lan", "wan"} {
+		if s.some() {
+			host.Networks = append(host.Networks, &berthv1.Network{Name: name, Active: s.random.IntN(3) > 0})
+		}
+	}
+	if s.some() {
+		host.Bridges = []string{"br0"}
+	}
+	host.HostCpu = s.one("", "old", "new")
+	host.CpuModels = [][]string{nil, {"Nehalem"}, {"Nehalem", "Westmere"}, {"Nehalem", "Westmere"}}[s.random.IntN(4)]
+	if s.random.IntN(5) == 0 {
+		host.Errors = []*berthv1.ReadingError{{Reading: readNetworks}}
+	}
+	return host
 }
 
 // time passes.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -53,11 +54,46 @@ type around struct {
 	cluster string
 	nodes   NodeList // by index into the columns
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	told
+	pools []PoolColumn
+}
+
+// told are lists by node of what nodes tell, as far as somebody has asked for them. Lists are shared with later views; nobody changes them.
+type told struct {
 	networks map[string][]Has // by name
 	models   map[string][]Has // by CPU model
 	hosts    []string
-	pools    []PoolColumn
+}
+
+// mostTold is how many networks and how many models a later view takes over. Of more it takes none: few of them are asked for again.
+const mostTold = 64
+
+// kept are the lists that there are now.
+func (a *around) kept() told {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return told{networks: maps.Clone(a.networks), models: maps.Clone(a.models), hosts: a.hosts}
+}
+
+// revised are the lists of a later view, in which some rows differ.
+func (t told) revised(rows []int, nodes []*NodeView) told {
+	all := func(lists map[string][]Has, of func(*NodeView, string) Has) map[string][]Has {
+		if len(lists) > mostTold {
+			return nil
+		}
+		lists = maps.Clone(lists)
+		for name, list := range lists {
+			reviseSlice(&list, rows, nodes, func(n *NodeView) Has { return of(n, name) })
+			lists[name] = list
+		}
+		return lists
+	}
+	t.networks, t.models = all(t.networks, networkOf), all(t.models, modelOf)
+	if t.hosts != nil {
+		reviseSlice(&t.hosts, rows, nodes, hostCPUOf)
+	}
+	return t
 }
 
 // Around are the columns with what a request needs in addition. They share everything else, so that charging them is charging
@@ -94,23 +130,24 @@ func (a *around) network(name string) []Has {
 	if column, there := a.networks[name]; there {
 		return column
 	}
-	column := make([]Has, a.nodes.Len())
-	for i, node := range a.nodes.All() {
-		facts := &node.Facts
-		bridge, isBridge := strings.CutPrefix(name, BridgePrefix)
-		switch {
-		case !facts.Inventory || !facts.NetworksKnown:
-		case isBridge && slices.Contains(facts.Bridges, bridge), !isBridge && slices.Contains(facts.Networks, name):
-			column[i] = HasIt
-		default:
-			column[i] = HasNot
-		}
-	}
 	if a.networks == nil {
 		a.networks = make(map[string][]Has)
 	}
-	a.networks[name] = column
-	return column
+	a.networks[name] = valuesOf(a.nodes.Slice(), func(n *NodeView) Has { return networkOf(n, name) })
+	return a.networks[name]
+}
+
+func networkOf(node *NodeView, name string) Has {
+	facts := &node.Facts
+	bridge, isBridge := strings.CutPrefix(name, BridgePrefix)
+	switch {
+	case !facts.Inventory || !facts.NetworksKnown:
+		return HasUnknown
+	case isBridge && slices.Contains(facts.Bridges, bridge), !isBridge && slices.Contains(facts.Networks, name):
+		return HasIt
+	default:
+		return HasNot
+	}
 }
 
 // model tells on which nodes guests can have a CPU model.
@@ -118,33 +155,36 @@ func (a *around) model(name string) []Has {
 	if column, there := a.models[name]; there {
 		return column
 	}
-	column := make([]Has, a.nodes.Len())
-	for i, node := range a.nodes.All() {
-		switch facts := &node.Facts; {
-		case !facts.Inventory || len(facts.CPUModels) == 0:
-		case slices.Contains(facts.CPUModels, name):
-			column[i] = HasIt
-		default:
-			column[i] = HasNot
-		}
-	}
 	if a.models == nil {
 		a.models = make(map[string][]Has)
 	}
-	a.models[name] = column
-	return column
+	a.models[name] = valuesOf(a.nodes.Slice(), func(n *NodeView) Has { return modelOf(n, name) })
+	return a.models[name]
+}
+
+func modelOf(node *NodeView, name string) Has {
+	switch facts := &node.Facts; {
+	case !facts.Inventory || len(facts.CPUModels) == 0:
+		return HasUnknown
+	case slices.Contains(facts.CPUModels, name):
+		return HasIt
+	default:
+		return HasNot
+	}
 }
 
 func (a *around) hostCPUs() []string {
 	if a.hosts == nil {
-		a.hosts = make([]string, a.nodes.Len())
-		for i, node := range a.nodes.All() {
-			if node.Facts.Inventory {
-				a.hosts[i] = node.Facts.HostCPU
-			}
-		}
+		a.hosts = valuesOf(a.nodes.Slice(), hostCPUOf)
 	}
 	return a.hosts
+}
+
+func hostCPUOf(node *NodeView) string {
+	if !node.Facts.Inventory {
+		return ""
+	}
+	return node.Facts.HostCPU
 }
 
 // selectAround copies the columns of needs for some nodes.

@@ -3,55 +3,11 @@ package view
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
+	"sync"
 
+	"berth/coordinator/cpumodel"
 	"berth/coordinator/model"
 )
-
-// rankedModels are the CPU models that a baseline may be, from what the fewest hosts lack to what the most do: those of
-// libvirt's CPU map by generation (libvirt: src/cpu_map/index.xml; QEMU: "CPU model configuration", Preferred CPU models),
-// Intel's and AMD's of about the same age side by side. Of one generation the models without TSX, which is switched off by
-// firmware of today, come after those with it, and those with the microcode mitigations (IBRS, IBPB) last.
-// Models that are not listed, as those of emulators (max, host) and what this release does not know yet, are no baseline
-// unless a cluster names them.
-var rankedModels = rank(
-	"qemu32 kvm32 486 pentium pentium2 pentium3 pentiumpro coreduo n270 athlon",
-	"qemu64 kvm64 core2duo Opteron_G1 Conroe phenom Opteron_G2 Penryn Opteron_G3",
-	"Nehalem Nehalem-IBRS Westmere Westmere-IBRS SandyBridge SandyBridge-IBRS Opteron_G4 Opteron_G5 IvyBridge IvyBridge-IBRS",
-	"Haswell Haswell-noTSX Haswell-IBRS Haswell-noTSX-IBRS Broadwell Broadwell-noTSX Broadwell-IBRS Broadwell-noTSX-IBRS",
-	"EPYC EPYC-IBPB Dhyana",
-	"Skylake-Client Skylake-Client-IBRS Skylake-Client-noTSX-IBRS Skylake-Server Skylake-Server-IBRS Skylake-Server-noTSX-IBRS",
-	"EPYC-Rome Cascadelake-Server Cascadelake-Server-noTSX Cooperlake Icelake-Client Icelake-Client-noTSX",
-	"EPYC-Milan Icelake-Server Icelake-Server-noTSX EPYC-Genoa SapphireRapids EPYC-Turin GraniteRapids SierraForest ClearwaterForest",
-	"POWER6 POWER7 POWER8 POWER9 POWER10 POWER11",
-)
-
-func rank(generations ...string) map[string]int {
-	ranks := make(map[string]int)
-	for _, models := range generations {
-		for _, model := range strings.Fields(models) {
-			ranks[model] = len(ranks) + 1
-		}
-	}
-	return ranks
-}
-
-// rankOf is where a model stands, and which version of it; 0: it is not listed. NAME-vN is version N of NAME.
-func rankOf(model string) (rank, version int) {
-	if rank = rankedModels[model]; rank > 0 {
-		return rank, 0
-	}
-	at := strings.LastIndex(model, "-v")
-	if at < 0 {
-		return 0, 0
-	}
-	version, err := strconv.Atoi(model[at+2:])
-	if err != nil || version < 1 {
-		return 0, 0
-	}
-	return rankedModels[model[:at]], version
-}
 
 // CPUBaseline is the CPU model that VMs of a cluster get when they ask for none: the cluster's own setting, or else the best
 // one that every node of the cluster can run which has told what it can, so that each of them is a target for a migration.
@@ -61,8 +17,21 @@ func (v *View) CPUBaseline(clusterName string) string {
 		return record.Settings[model.SettingCPUModel]
 	}
 	o := v.origin()
-	o.gathered.modelling.Do(func() { o.gathered.baselines = o.baselines() })
-	return o.gathered.baselines[clusterName]
+	shared := o.gathered.baselines
+	shared.once.Do(func() { shared.models = o.baselines() })
+	return shared.models[clusterName]
+}
+
+// baselines are those of all clusters, as soon as somebody asks for one.
+type baselines struct {
+	once   sync.Once
+	models map[string]string // by cluster
+}
+
+// sameModels tells whether a node says the same of CPU models in two accounts of it.
+func sameModels(before, now *NodeView) bool {
+	return before.Facts.Inventory == now.Facts.Inventory && before.Node.ClusterName() == now.Node.ClusterName() &&
+		slices.Equal(before.Facts.CPUModels, now.Facts.CPUModels)
 }
 
 // baselines are those of all clusters.
@@ -84,18 +53,7 @@ func (v *View) baselines() map[string]string {
 	}
 	best := make(map[string]string, len(common))
 	for name, models := range common {
-		best[name] = bestModel(models)
-	}
-	return best
-}
-
-// bestModel is the one of the highest rank, and of the highest version; empty: none is listed.
-func bestModel(models []string) string {
-	best, bestRank, bestVersion := "", 0, 0
-	for _, model := range models {
-		if rank, version := rankOf(model); rank > bestRank || rank == bestRank && rank > 0 && version > bestVersion {
-			best, bestRank, bestVersion = model, rank, version
-		}
+		best[name] = cpumodel.Best(models)
 	}
 	return best
 }

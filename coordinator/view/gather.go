@@ -38,11 +38,12 @@ type gathered struct {
 	pooling sync.Once
 	pools   []PoolView
 
-	modelling sync.Once
-	baselines map[string]string // CPU models by cluster
+	baselines *baselines // a later view shares them if no node differs in what they are made of
 }
 
-func newGathered() *gathered { return &gathered{columns: make(map[string]*Columns)} }
+func newGathered() *gathered {
+	return &gathered{columns: make(map[string]*Columns), baselines: new(baselines)}
+}
 
 // columns takes those of the view that this one is a what-if of, but for the one node that differs, or gathers them.
 func (v *View) columns(name string) *Columns {

@@ -22,7 +22,7 @@ type Changes struct {
 // reservations, and of the rest what has changed. Clusters are the same, and so is which node is in which; v is no what-if.
 func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, changed Changes) *View {
 	next := &View{
-		At: at, Index: index, clusters: v.clusters, gathered: newGathered(),
+		At: at, Index: index, clusters: v.clusters,
 		held: reservedOf(records.Reservations), strays: v.strays.copy(), roster: &roster{declared: v.roster.declared, vms: vms},
 	}
 	touched, moved := v.touchedBy(next, &changed)
@@ -33,7 +33,7 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 	for i := range records.Nodes {
 		given[records.Nodes[i].ID] = &records.Nodes[i]
 	}
-	fresh, among := make(map[int]*NodeView, len(touched)), make(map[string][]string)
+	fresh, among, modelled := make(map[int]*NodeView, len(touched)), make(map[string][]string), false
 	for id := range touched {
 		at, found := v.search(id)
 		if !found {
@@ -55,13 +55,17 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 			moved = true
 		}
 		moved = moved || !slices.Equal(old.Node.Labels, node.Labels) || domainsDiffer(is.strays, &old.Facts, &facts)
+		modelled = modelled || !sameModels(old, is)
 	}
 	next.Nodes = v.Nodes.with(fresh)
 	if !moved && !changed.Groups {
 		next.roster.expanded = v.roster.known()
 	}
 	next.storage = v.storageOf(&records, vms, &changed)
-	next.gathered.stale = v.gathered.aged(among)
+	next.gathered = v.gathered.later(among)
+	if modelled {
+		next.gathered.baselines = new(baselines)
+	}
 	return next
 }
 
@@ -140,6 +144,7 @@ func (v *View) storageOf(records *Records, vms VMs, changed *Changes) *storage {
 type stale struct {
 	columns *Columns
 	nodes   NodeList // by index into the columns
+	told    told
 	touched *touched
 }
 
@@ -159,11 +164,18 @@ func (s *stale) but(ids []string) *stale {
 	if with.count > max(s.nodes.Len(), fewTouched) {
 		return nil
 	}
-	return &stale{columns: s.columns, nodes: s.nodes, touched: with}
+	return &stale{columns: s.columns, nodes: s.nodes, told: s.told, touched: with}
 }
 
 // fewTouched is how many nodes may differ however few there are.
 const fewTouched = 64
+
+// later is what a later view has to begin with, in which some nodes differ, by cluster and ID. CPU models are as they were.
+func (g *gathered) later(touched map[string][]string) *gathered {
+	next := newGathered()
+	next.stale, next.baselines = g.aged(touched), g.baselines
+	return next
+}
 
 // aged are the columns of a view for a later one, in which some nodes differ, by cluster and ID. They keep nothing of the view itself.
 func (g *gathered) aged(touched map[string][]string) map[string]*stale {
@@ -173,7 +185,7 @@ func (g *gathered) aged(touched map[string][]string) map[string]*stale {
 	for name, columns := range g.columns {
 		kept := *columns
 		kept.around, kept.Residents, kept.Groups, kept.Accounts = nil, nil, nil, nil
-		aged[name] = &stale{columns: &kept, nodes: columns.around.nodes}
+		aged[name] = &stale{columns: &kept, nodes: columns.around.nodes, told: columns.around.kept()}
 	}
 	maps.Copy(aged, g.stale) // of what nobody has asked for
 	for name, ids := range touched {
@@ -206,7 +218,7 @@ func (v *View) revised(name string, old *stale) *Columns {
 	}
 	members := old.nodes.with(seen)
 	c.Residents, c.Groups, c.Accounts = residentsOf(members), v.groupsIn(name), accountsOf(members)
-	c.around = &around{view: v, cluster: name, nodes: members}
+	c.around = &around{view: v, cluster: name, nodes: members, told: old.told.revised(rows, nodes)}
 	if len(rows) == 0 {
 		return &c
 	}

@@ -65,8 +65,9 @@ func (v *View) With(vm model.VM, held model.Reservation) (*View, bool) {
 	node := v.Nodes.At(at)
 	charged := node.with(&vm, held, v.clusterOf(node.Node).Settings.PhysicalLedger)
 	return &View{
-		At: v.At, Index: v.Index, Nodes: v.Nodes.with(map[int]*NodeView{at: charged}), clusters: v.clusters, gathered: newGathered(),
-		held: v.held, strays: v.strays, storage: v.storage, roster: v.roster.with(&vm, held.Node),
+		At: v.At, Index: v.Index, Nodes: v.Nodes.with(map[int]*NodeView{at: charged}), clusters: v.clusters,
+		gathered: v.gathered.later(map[string][]string{node.Node.ClusterName(): {held.Node}}),
+		held:     v.held, strays: v.strays, storage: v.storage, roster: v.roster.with(&vm, held.Node),
 	}, true
 }
 

@@ -26,8 +26,8 @@ var layers = []struct {
 	{"transport", []string{"shared/rpc"}},
 	{"certificates are renewed over the connections that they prove", []string{"shared/renewal"}},
 	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},
-	{"pure: what a browser has instead of a certificate, and what nodes tell of a week, joined", []string{
-		"coordinator/session", "coordinator/profile",
+	{"pure: what a browser has instead of a certificate, what nodes tell of a week, joined, and which CPU models are newer", []string{
+		"coordinator/session", "coordinator/profile", "coordinator/cpumodel",
 	}},
 	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view"}},
 	{"pure: what groups of it want", []string{"coordinator/affinity"}},

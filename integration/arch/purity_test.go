@@ -13,6 +13,7 @@ var pure = []string{
 	"coordinator/model",
 	"coordinator/session",
 	"coordinator/profile",
+	"coordinator/cpumodel",
 	"coordinator/view",
 	"coordinator/affinity",
 	"coordinator/placement/...",
