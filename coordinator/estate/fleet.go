@@ -3,6 +3,8 @@ package estate
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +21,41 @@ import (
 // are its plans, newest first. Seed and History are the caller's to add. The error says what of the estate does not hold
 // together.
 func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Plan) (*balance.Fleet, error) {
+	return fleetAmong(facts, view, clusterName, recent, func([]model.Group) iter.Seq[*model.VM] {
+		return func(yield func(*model.VM) bool) {
+			for _, node := range view.Nodes.All() {
+				for vm := range view.VMsOn(node.Node.ID) {
+					if !yield(vm) {
+						return
+					}
+				}
+			}
+		}
+	})
+}
+
+// FleetForDrain is FleetOf with no more VMs than a drain of a node, by its ID, looks at: those on the node, and the members of groups
+// wherever they are.
+func FleetForDrain(facts Facts, view *view.View, clusterName, node string, recent []model.Plan) (*balance.Fleet, error) {
+	return fleetAmong(facts, view, clusterName, recent, func(groups []model.Group) iter.Seq[*model.VM] {
+		vms := make(map[string]*model.VM)
+		for vm := range view.VMsOn(node) {
+			vms[vm.ID] = vm
+		}
+		for i := range groups {
+			for _, id := range groups[i].VMs {
+				if vm := view.VM(id); vm != nil {
+					vms[id] = vm
+				}
+			}
+		}
+		return maps.Values(vms)
+	})
+}
+
+func fleetAmong(
+	facts Facts, view *view.View, clusterName string, recent []model.Plan, of func([]model.Group) iter.Seq[*model.VM],
+) (*balance.Fleet, error) {
 	w := &walk{source: facts}
 	record := w.namedCluster(clusterName)
 	if w.err != nil {
@@ -36,7 +73,7 @@ func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Pl
 		DrainIgnoresVMRules: Effective(&linked, schema.PolicyForm.Setting(schema.SettingDrainIgnores)) == "true",
 		DisperseAccounts:    Effective(&linked, schema.PolicyForm.Setting(schema.SettingDisperse)) == "true",
 	}
-	f := &fleetMaker{facts: facts, cluster: clusterName, local: settings.Storage == model.LocalStorage, records: make(map[string]*model.VM)}
+	f := &fleetMaker{facts: facts, cluster: clusterName, local: settings.Storage == model.LocalStorage}
 	f.planner = cmp.Or(w.plannerOf(model.Resource{}, record), policy.Planner)
 	if w.err != nil {
 		return nil, w.err
@@ -49,11 +86,8 @@ func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Pl
 			}
 		}
 	}
-	vms := facts.VMs()
-	for i := range vms {
-		vm := &vms[i]
-		if node := view.Node(vm.Holder); node != nil && node.Node.ClusterName() == clusterName {
-			f.records[vm.ID] = vm
+	for vm := range of(fleet.Groups) {
+		if node := f.holder(view, vm); node != nil {
 			fleet.VMs = append(fleet.VMs, f.vm(vm, node))
 		}
 	}
@@ -97,8 +131,15 @@ type fleetMaker struct {
 	cluster    string
 	local      bool   // the cluster has local storage
 	planner    string // of VMs whose offer names none
-	records    map[string]*model.VM
 	unbalanced map[string]bool // VMs that a group keeps balancing away from
+}
+
+// holder is the node of the cluster that holds a VM; nil: none does.
+func (f *fleetMaker) holder(view *view.View, vm *model.VM) *view.NodeView {
+	if node := view.Node(vm.Holder); node != nil && node.Node.ClusterName() == f.cluster {
+		return node
+	}
+	return nil
 }
 
 func (f *fleetMaker) vm(record *model.VM, node *view.NodeView) balance.VM {
@@ -166,8 +207,8 @@ func (f *fleetMaker) localDisk(vm *model.VM) string {
 
 // ask is the request for a VM as large as it runs: its record may have been given another size for its next start.
 func (f *fleetMaker) ask(view *view.View, id string, purpose placement.Purpose) (placement.Request, error) {
-	vm := f.records[id]
-	if vm == nil {
+	vm := view.VM(id)
+	if vm == nil || f.holder(view, vm) == nil {
 		return placement.Request{}, fmt.Errorf("no node of the cluster holds a VM with ID %s", id)
 	}
 	resolved, err := Resolve(f.facts, *vm)

@@ -2,12 +2,14 @@ package estate
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"berth/coordinator/balance"
 	"berth/coordinator/model"
@@ -147,6 +149,87 @@ func TestFleetKnowsWhoseAVMIs(t *testing.T) {
 		if owned := vm.Owner == "Acme"; owned != (vm.Name == "web-2") || vm.Busy != "" || vm.Concentrated != (vm.Name == "web-1") {
 			t.Errorf("%+v", vm)
 		}
+	}
+}
+
+// A drain finds in the VMs that it is given all that it would find in those of the whole cluster.
+func TestADrainLooksAtNoMoreVMsThanItIsGiven(t *testing.T) {
+	moves := 0
+	rapid.Check(t, func(t *rapid.T) {
+		now := State{Resources: []model.Resource{{ID: "east", Kind: model.KindCluster, Name: "east"}}}
+		facts := make(map[string]model.NodeFacts)
+		in := rapid.SampledFrom([]string{model.DefaultCluster, model.DefaultCluster, "east"})
+		available, load := 48*units.GiB, 1.5
+		for n := range rapid.IntRange(2, 6).Draw(t, "nodes") {
+			id := fmt.Sprint("n", n)
+			now.Nodes = append(now.Nodes, model.Node{ID: id, Name: "node-" + id, Cluster: in.Draw(t, "cluster")})
+			facts[id] = model.NodeFacts{
+				Liveness: model.Up, Inventory: true, InventoryAt: epoch, Memory: 64 * units.GiB, CPUs: 16, DomainsKnown: true,
+				Telemetry: true, TelemetryAt: epoch, Available: &available, Load1: &load,
+			}
+		}
+		node := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("n", rapid.IntRange(0, len(now.Nodes)-1).Draw(t, "node")) })
+		var reserved []model.Reservation
+		for v := range rapid.IntRange(1, 12).Draw(t, "VMs") {
+			id, on := fmt.Sprint("v", v), node.Draw(t, "on")
+			vm := model.VM{ID: id, Name: "vm-" + id, Spec: model.VMSpec{Memory: units.Bytes(1+v%4) * units.GiB, VCPUs: 1}}
+			switch rapid.IntRange(0, 5).Draw(t, "it is") {
+			case 0: // stopped
+			case 1:
+				reserved = append(reserved, model.Reservation{VM: id, Name: vm.Name, Node: on, Memory: vm.Spec.Memory, VCPUs: 1})
+				fallthrough
+			default:
+				vm.Holder = node.Draw(t, "holder")
+				known := facts[vm.Holder]
+				known.Domains = append(known.Domains, model.Domain{
+					UUID: id, Name: vm.Name, State: model.DomainRunning, Memory: vm.Spec.Memory, VCPUs: 1,
+				})
+				slices.SortFunc(known.Domains, func(a, b model.Domain) int { return strings.Compare(a.UUID, b.UUID) })
+				facts[vm.Holder] = known
+			}
+			vm.Labels = [][]string{nil, {"web"}}[rapid.IntRange(0, 1).Draw(t, "labels")]
+			now.VMs = append(now.VMs, vm)
+		}
+		polarity := rapid.SampledFrom([]model.Polarity{model.Disabled, model.Positive, model.Negative})
+		for g := range rapid.IntRange(0, 3).Draw(t, "groups") {
+			group := model.Resource{
+				ID: fmt.Sprint("g", g), Kind: model.KindGroup, Name: fmt.Sprint("group-", g),
+				Settings: map[string]string{
+					model.SettingVMsRule: string(polarity.Draw(t, "VM rule")), model.SettingNodesRule: string(polarity.Draw(t, "node rule")),
+					model.SettingVMsEnforcing: fmt.Sprint(rapid.Bool().Draw(t, "hard")), model.SettingNodesEnforcing: "true",
+				},
+				Members: map[string][]string{model.MembersNodes: {node.Draw(t, "member")}},
+			}
+			if rapid.Bool().Draw(t, "by label") {
+				group.Lists = map[string][]string{model.ListVMLabels: {"web"}}
+			} else {
+				group.Members[model.MembersVMs] = []string{"v0", "v1", "v2"}
+			}
+			now.Resources = append(now.Resources, group)
+		}
+		x := Indexed(&now)
+		seen := view.New(epoch, 1, view.Records{
+			Clusters: x.Resources(model.KindCluster), Nodes: now.Nodes, VMs: now.VMs, Groups: x.Resources(model.KindGroup), Reservations: reserved,
+		}, facts)
+		drained := node.Draw(t, "drained")
+		cluster := seen.Node(drained).Node.ClusterName()
+		all, err := FleetOf(x, seen, cluster, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		some, err := FleetForDrain(x, seen, cluster, drained, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Seed, some.Seed = func() uint64 { return 7 }, func() uint64 { return 7 }
+		want, got := balance.Drain(all, drained, 2, units.GiB), balance.Drain(some, drained, 2, units.GiB)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-of all +of some):\n%s", diff)
+		}
+		moves += len(got.Plan.Moves)
+	})
+	if moves < 100 {
+		t.Errorf("%d moves were planned: the test says little", moves)
 	}
 }
 

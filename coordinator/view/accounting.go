@@ -56,7 +56,9 @@ func (v *View) account(node model.Node, facts model.NodeFacts) *NodeView {
 	claimed := make([]charge, 0, 2*len(facts.Domains)) // room for each VM twice: its record and its domain both claim
 	var strays, odd []string
 	ran := 0
+	holds := make([]*model.VM, 0, len(facts.Domains))
 	for vm := range v.roster.vms.On(node.ID) {
+		holds = append(holds, vm)
 		size := sizeOf(vm, &facts)
 		claim := charge{Allocation: Allocation{VM: vm.ID, Name: vm.Name, Memory: size.Memory, VCPUs: size.VCPUs}, since: vm.StartedAt}
 		claim.know(vm)
@@ -71,9 +73,16 @@ func (v *View) account(node model.Node, facts model.NodeFacts) *NodeView {
 	for _, held := range v.held.on[node.ID] {
 		claimed = append(claimed, chargeOfReservation(*held, v.roster.vms.ByID(held.VM)))
 	}
+	compare := func(vm *model.VM, id string) int { return cmp.Compare(vm.ID, id) }
+	slices.SortFunc(holds, func(a, b *model.VM) int { return compare(a, b.ID) })
 	for i := range facts.Domains {
 		if domain := &facts.Domains[i]; domain.State.Holds() {
-			record := v.roster.vms.ByID(domain.UUID)
+			var record *model.VM // mostly one that is found already: there are far more others to look through
+			if at, found := slices.BinarySearchFunc(holds, domain.UUID, compare); found {
+				record = holds[at]
+			} else {
+				record = v.roster.vms.ByID(domain.UUID)
+			}
 			claimed = append(claimed, chargeOf(domain, record, node.ID))
 			if record == nil || record.Holder != node.ID {
 				strays = append(strays, domain.UUID)

@@ -49,6 +49,12 @@ func (l listed) All() iter.Seq[*model.VM] {
 	}
 }
 
+// VM is the record of a VM by ID; nil: there is none. Nobody changes it.
+func (v *View) VM(id string) *model.VM { return v.origin().roster.vms.ByID(id) }
+
+// VMsOn are the records of the VMs that a node holds. Nobody changes them.
+func (v *View) VMsOn(node string) iter.Seq[*model.VM] { return v.origin().roster.vms.On(node) }
+
 // reserved are the reservations of a view.
 type reserved struct {
 	on map[string][]*model.Reservation // by node ID

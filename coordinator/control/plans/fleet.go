@@ -13,8 +13,24 @@ import (
 
 // fleet is a cluster as the engines for moves look at it. The caller holds balancing while an engine reads its history.
 func (p *Plans) fleet(snapshot *state.Snapshot, clusterName string) (*balance.Fleet, error) {
-	plans := slices.DeleteFunc(snapshot.Plans(), func(plan model.Plan) bool { return plan.Cluster != clusterName })
-	fleet, err := estate.FleetOf(snapshot, p.Inventory.View(snapshot, p.Now()), clusterName, plans)
+	fleet, err := estate.FleetOf(snapshot, p.Inventory.View(snapshot, p.Now()), clusterName, plansOf(snapshot, clusterName))
+	return p.completed(fleet, clusterName, err)
+}
+
+// fleetForDrain is fleet with what a drain of a node looks at.
+func (p *Plans) fleetForDrain(snapshot *state.Snapshot, node *model.Node) (*balance.Fleet, error) {
+	name := node.ClusterName()
+	fleet, err := estate.FleetForDrain(snapshot, p.Inventory.View(snapshot, p.Now()), name, node.ID, plansOf(snapshot, name))
+	return p.completed(fleet, name, err)
+}
+
+// plansOf are the plans of a cluster, newest first.
+func plansOf(snapshot *state.Snapshot, clusterName string) []model.Plan {
+	return slices.DeleteFunc(snapshot.Plans(), func(plan model.Plan) bool { return plan.Cluster != clusterName })
+}
+
+// completed is a fleet with its history and seeds, or the refusal that an error is told with.
+func (p *Plans) completed(fleet *balance.Fleet, clusterName string, err error) (*balance.Fleet, error) {
 	if err != nil {
 		return nil, &lead.Error{
 			Code: lead.Invalid, Subject: "cluster/" + clusterName, Message: err.Error(),
