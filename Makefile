@@ -93,7 +93,7 @@ bench: deps build ## measure the goals and print them beside the figures; ARGS='
 	@integration/lab/install-deps.sh bin/lab prometheus-libvirt-exporter ganeti-htools
 	@$(GO) run ./integration/bench $(ARGS)
 
-scale: ## measure what grows with the size of a site; ARGS=-quick up to 3,000 nodes
+scale: build ## measure what grows with the size of a site; ARGS=-quick up to 3,000 nodes
 	@$(GO) run ./integration/scale $(ARGS)
 
 packages: ## build the RPM and DEB packages

@@ -1,155 +1,191 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
-	"connectrpc.com/connect"
-	"golang.org/x/sys/unix"
-
-	"berth/coordinator/control/lifecycle"
-	"berth/coordinator/model"
-	"berth/coordinator/state"
 	"berth/integration/bench/report"
-	berthv1 "berth/shared/gen/berth/v1"
-	"berth/shared/pki"
-	"berth/shared/units"
+	"berth/integration/scale/storms"
+	"berth/integration/simagent/crew"
 )
 
 // steep is the slope from which a figure is marked: it grows with the site.
 const steep = 0.2
 
-// figure is one thing that is measured at each size: seconds of CPU, or bytes.
-type figure struct {
-	name   string
-	what   string
-	unit   func(float64) string
-	wanted float64 // at most, at 10,000 nodes; 0: nothing is wanted of it
-	take   func(ctx context.Context, s *site) (float64, error)
-}
-
-var figures = []figure{
-	{"VIEW", "the view for the next decision after one report, CPU", report.Seconds, 50e-6, takeView},
-	{"COLUMNS", "the same with the columns that it reads, CPU", report.Seconds, 0, takeColumns},
-	{"START", "a start to its end, CPU of the leader without log and network", report.Seconds, 1e-3, takeStart},
-	{"DISK", "the same of a VM with a disk", report.Seconds, 1e-3, takeDisk},
-	{"LOG", "bytes of log of a start", plainBytes, 2e3, takeLog},
-	{"PLAIN", "the same before its entries are packed", plainBytes, 0, takePlain},
-	{"SHARED", "bytes of log of each of 16 starts that share entries", plainBytes, 0, takeShared},
-	{"STATUS", "status, CPU", report.Seconds, 10e-3, takeStatus},
-	{"NODES", "a page of nodes, CPU", report.Seconds, 50e-3, takeNodes},
-	{"PAGE", "a page of VMs, CPU", report.Seconds, 10e-3, takePage},
-	{"LIST", "all pages of VMs, CPU", report.Seconds, 1.5, takeList},
-	{"MAP", "the map of the console with all calls, CPU", report.Seconds, 3, takeMap},
-	{"DRAIN", "drain --dry-run, CPU", report.Seconds, 0.3, takeDrain},
-	{"CAPACITY", "capacity, CPU", report.Seconds, 0.3, takeCapacity},
-	{"IDLE", "an idle second of the leader, reports not counted, CPU", report.Seconds, 10e-3, takeIdle},
-	{"GARBAGE", "what it takes from the heap in that second", report.Megabytes, 1e6, takeGarbage},
-	{"HEAP", "heap at rest", report.Megabytes, 0, takeHeap},
-	{"SAVE", "a snapshot of the state, CPU", report.Seconds, 0, takeSave},
-	{"BYTES", "size of the snapshot", report.Megabytes, 60e6, takeBytes},
-	{"LOAD", "a restore of it, CPU", report.Seconds, 3, takeLoad},
-	{"ENROL", "enrolment of one node more, CPU", report.Seconds, 0.5e-3, takeEnrol},
-}
-
 func main() {
+	crew.Child()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
+// order is what is to be measured.
+type order struct {
+	sizes         []int
+	figures       []figure
+	programs, dir string
+	profile, heap string
+}
+
 func run() error {
-	quick := flag.Bool("quick", false, "1,000 and 3,000 nodes only")
-	sizes := flag.String("nodes", "", "sizes to measure, with commas between; each with ten times as many VMs")
-	only := flag.String("only", "", "names of the figures to take, with commas between; all others are left out")
-	profile := flag.String("profile", "", "file that a profile of the CPU is written to, of the figures at the last size")
-	heap := flag.String("heap", "", "file that a profile of the heap is written to, after the figures at the last size")
-	flag.Parse()
-	if *only != "" {
-		names := strings.Split(strings.ToUpper(*only), ",")
-		chosen := slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !slices.Contains(names, f.name) })
-		if len(chosen) != len(names) {
-			return fmt.Errorf("-only %s: %d of these %d are figures; run without it to see their names", *only, len(chosen), len(names))
-		}
-		figures = chosen
+	o, err := read()
+	if err != nil {
+		return err
 	}
-	measured := []int{1000, 3000, 10_000}
-	if *quick {
-		measured = measured[:2]
-	}
-	if *sizes != "" {
-		measured = nil
-		for _, text := range strings.Split(*sizes, ",") {
-			nodes, err := strconv.Atoi(text)
-			if err != nil || nodes < 10 {
-				return fmt.Errorf("%q is no number of nodes from 10 on", text)
-			}
-			measured = append(measured, nodes)
-		}
-	}
-	machine, err := report.DescribeMachine(os.TempDir())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	machine, err := report.DescribeMachine(o.dir)
 	if err != nil {
 		return err
 	}
 	fmt.Println(machine)
-	table, err := measure(context.Background(), measured, *profile, *heap)
+	table, err := o.measure(ctx)
 	if err != nil {
 		return err
 	}
-	return tell(measured, table)
+	return o.tell(table)
 }
 
-// measure takes all figures at each size. What it does at the last one is profiled into a file, if one is given, and what is on the heap
-// then into another one.
-func measure(ctx context.Context, sizes []int, profile, heap string) ([][]float64, error) {
-	table := make([][]float64, len(figures))
-	for at, nodes := range sizes {
-		s, err := raise(nodes)
-		if err != nil {
+// read is what the command line asks for.
+func read() (o order, err error) {
+	quick := flag.Bool("quick", false, "1,000 and 3,000 nodes only")
+	sizes := flag.String("nodes", "", "sizes to measure, with commas between; each with ten times as many VMs")
+	only := flag.String("only", "", "names of the figures to take, with commas between; all others are left out")
+	storm := flag.Bool("storm", true, "take also the figures of coordinators and agents that are processes of their own")
+	flag.StringVar(&o.programs, "bin", "bin", "directory of berth")
+	flag.StringVar(&o.dir, "dir", "/var/tmp", "where the coordinators' data goes: on a disk, not on a tmpfs")
+	flag.StringVar(&o.profile, "profile", "", "file that a profile of the CPU is written to, of the figures at the last size")
+	flag.StringVar(&o.heap, "heap", "", "file that a profile of the heap is written to, after the figures at the last size")
+	flag.Parse()
+	o.figures = figures
+	if *storm {
+		o.figures = slices.Concat(figures, ofStorms())
+	}
+	if *only != "" {
+		names := strings.Split(strings.ToUpper(*only), ",")
+		chosen := slices.DeleteFunc(slices.Clone(o.figures), func(f figure) bool { return !slices.Contains(names, f.name) })
+		if len(chosen) != len(names) {
+			return o, fmt.Errorf("-only %s: %d of these %d are figures; run without it to see their names", *only, len(chosen), len(names))
+		}
+		o.figures = chosen
+	}
+	o.sizes = []int{1000, 3000, 10_000}
+	if *quick {
+		o.sizes = o.sizes[:2]
+	}
+	if *sizes != "" {
+		o.sizes = nil
+		for _, text := range strings.Split(*sizes, ",") {
+			nodes, err := strconv.Atoi(text)
+			if err != nil || nodes < 10 {
+				return o, fmt.Errorf("%q is no number of nodes from 10 on", text)
+			}
+			o.sizes = append(o.sizes, nodes)
+		}
+	}
+	return o, nil
+}
+
+// measure takes all figures at each size.
+func (o *order) measure(ctx context.Context) ([][]float64, error) {
+	table := make([][]float64, len(o.figures))
+	for at, nodes := range o.sizes {
+		if err := o.alone(ctx, table, nodes, at == len(o.sizes)-1); err != nil {
 			return nil, err
 		}
-		if profile != "" && at == len(sizes)-1 {
-			file, err := os.Create(profile)
-			if err != nil {
-				return nil, err
-			}
-			defer file.Close() //nolint:errcheck // a profile that is cut off says so when it is read
-			if err := pprof.StartCPUProfile(file); err != nil {
-				return nil, err
-			}
-			defer pprof.StopCPUProfile()
-		}
-		for i := range figures {
-			begun := time.Now()
-			taken, err := figures[i].take(ctx, s)
-			if err != nil {
-				return nil, fmt.Errorf("%s at %d nodes: %w", figures[i].name, nodes, err)
-			}
-			fmt.Fprintf(os.Stderr, "%d nodes: %s %s (%s)\n", nodes, figures[i].name, figures[i].unit(taken), time.Since(begun).Round(time.Second/10))
-			table[i] = append(table[i], taken)
-		}
-		if heap != "" && at == len(sizes)-1 {
-			if err := keepHeap(heap); err != nil {
-				return nil, err
-			}
-		}
-		if err := s.close(); err != nil {
+		if err := o.storms(ctx, table, nodes); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
+}
+
+// alone takes the figures of a coordinator in this process. What it does at the last size is profiled into a file, if one is given, and
+// what is on the heap then into another one.
+func (o *order) alone(ctx context.Context, table [][]float64, nodes int, last bool) error {
+	if !slices.ContainsFunc(o.figures, func(f figure) bool { return f.take != nil }) {
+		return nil
+	}
+	s, err := raise(nodes)
+	if err != nil {
+		return err
+	}
+	if o.profile != "" && last {
+		file, err := os.Create(o.profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close() //nolint:errcheck // a profile that is cut off says so when it is read
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	for i := range o.figures {
+		if o.figures[i].take == nil {
+			continue
+		}
+		begun := time.Now()
+		taken, err := o.figures[i].take(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s at %d nodes: %w", o.figures[i].name, nodes, err)
+		}
+		say("%d nodes: %s %s (%s)", nodes, o.figures[i].name, o.figures[i].unit(taken), time.Since(begun).Round(time.Second/10))
+		table[i] = append(table[i], taken)
+	}
+	if o.heap != "" && last {
+		if err := keepHeap(o.heap); err != nil {
+			return err
+		}
+	}
+	return s.close()
+}
+
+// say tells on the way how it goes.
+func say(format string, arguments ...any) { fmt.Fprintf(os.Stderr, format+"\n", arguments...) }
+
+// ofStorms are the figures of whole sites.
+func ofStorms() []figure {
+	var all []figure
+	for _, one := range storms.Figures {
+		all = append(all, figure{name: one.Name, what: one.What, unit: one.Unit, wanted: one.Wanted})
+	}
+	return all
+}
+
+// restFor is how long a leader is watched that has nothing to do but to hear its agents: two of their reports at the slowest.
+const restFor = 30 * time.Second
+
+// storms takes the figures of a whole site.
+func (o *order) storms(ctx context.Context, table [][]float64, nodes int) error {
+	if !slices.ContainsFunc(o.figures, func(f figure) bool { return f.take == nil }) {
+		return nil
+	}
+	size := storms.Size{Nodes: nodes, VMs: vmsANode * nodes, Rest: restFor}
+	values, err := storms.Measure(ctx, filepath.Join(o.programs, "berth"), o.dir, size, say)
+	if err != nil {
+		return err
+	}
+	for i, one := range o.figures {
+		if one.take == nil {
+			table[i] = append(table[i], values[one.name])
+		}
+	}
+	return nil
 }
 
 // keepHeap writes what is on the heap into a file.
@@ -162,10 +198,11 @@ func keepHeap(path string) error {
 	return errors.Join(pprof.Lookup("heap").WriteTo(file, 0), file.Close())
 }
 
-func tell(sizes []int, table [][]float64) error {
+func (o *order) tell(table [][]float64) error {
 	var rows []report.Row
+	sizes := o.sizes
 	met, goals := 0, 0
-	for i, one := range figures {
+	for i, one := range o.figures {
 		row := report.Row{Goal: one.name, What: one.what}
 		var texts, slopes []string
 		for at, value := range table[i] {
@@ -204,305 +241,4 @@ func slopeOf(small, large int, before, after float64) float64 {
 		return 0
 	}
 	return math.Log(after/before) / math.Log(float64(large)/float64(small))
-}
-
-// cpu is what doing something so often takes of the processors, each time, in seconds. It is done once before.
-func cpu(times int, do func(i int) error) (float64, error) {
-	if err := do(0); err != nil {
-		return 0, err
-	}
-	runtime.GC()
-	begun := spent()
-	for i := range times {
-		if err := do(i + 1); err != nil {
-			return 0, err
-		}
-	}
-	return (spent() - begun).Seconds() / float64(times), nil
-}
-
-// spent is the CPU time of this process.
-func spent() time.Duration {
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		panic(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func takeView(_ context.Context, s *site) (float64, error) {
-	return cpu(2000, func(i int) error {
-		s.agents.report(i)
-		s.inventory.View(s.store.Snapshot(), time.Now())
-		return nil
-	})
-}
-
-func takeColumns(_ context.Context, s *site) (float64, error) {
-	return cpu(1000, func(i int) error {
-		s.agents.report(i)
-		s.inventory.View(s.store.Snapshot(), time.Now()).Columns(model.DefaultCluster)
-		return nil
-	})
-}
-
-// start starts a VM and waits for its end.
-func (s *site) start(ctx context.Context, name string, withDisk bool) error {
-	var disks []model.Disk
-	if withDisk {
-		disks = []model.Disk{{Path: "/srv/vms/" + name + ".qcow2", Format: "qcow2", Bus: "virtio"}}
-	}
-	started, err := s.control.StartVM(ctx, lifecycle.StartVM{
-		Name: name, VM: &model.VM{Name: name, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1, Kernel: "/boot/vmlinuz", Disks: disks}},
-		RequestID: name, Caller: "operator/scale",
-	})
-	if err != nil {
-		return err
-	}
-	for {
-		snapshot := s.store.Snapshot()
-		if op, _ := snapshot.Operation(started.Operation.ID); !op.Live() {
-			if op.Result != "done" {
-				return fmt.Errorf("%s: %s", op.Result, op.Message)
-			}
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-snapshot.Changed():
-		}
-	}
-}
-
-// takeStart takes starts in rounds: between them, which does not count, all nodes tell how they are, so that none is too old to be chosen.
-func takeStart(ctx context.Context, s *site) (float64, error) { return s.starts(ctx, "start", false) }
-
-// takeDisk is the same of VMs that write to a disk, so that it has to be known that nobody else does.
-func takeDisk(ctx context.Context, s *site) (float64, error) {
-	return s.starts(ctx, "disk", true)
-}
-
-func (s *site) starts(ctx context.Context, what string, withDisk bool) (float64, error) {
-	const rounds, starts = 5, 20
-	sum := 0.0
-	for round := range rounds {
-		s.agents.reportAll()
-		took, err := cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint(what, "-", round, "-", i), withDisk) })
-		if err != nil {
-			return 0, err
-		}
-		sum += took
-	}
-	return sum / rounds, nil
-}
-
-// plainBytes writes an amount that is small beside the others.
-func plainBytes(b float64) string { return fmt.Sprintf("%.0f B", b) }
-
-func takeLog(ctx context.Context, s *site) (float64, error) {
-	packed, _, err := s.logged(ctx, "log")
-	return packed, err
-}
-
-func takePlain(ctx context.Context, s *site) (float64, error) {
-	_, plain, err := s.logged(ctx, "plain")
-	return plain, err
-}
-
-// logged is the bytes of log of a start, packed and before.
-func (s *site) logged(ctx context.Context, name string) (packed, plain float64, err error) {
-	const starts = 20
-	s.agents.reportAll()
-	before, plainBefore := s.log.bytes, s.log.plain
-	for i := range starts {
-		if err := s.start(ctx, fmt.Sprint(name, "-", i), false); err != nil {
-			return 0, 0, err
-		}
-	}
-	return float64(s.log.bytes-before) / starts, float64(s.log.plain-plainBefore) / starts, nil
-}
-
-// takeShared packs what starts have written one by one as a leader with as many callers would have put it into the log.
-func takeShared(ctx context.Context, s *site) (float64, error) {
-	const starts = 16
-	s.log.keep = true
-	_, _, err := s.logged(ctx, "shared")
-	s.log.keep = false
-	if err != nil {
-		return 0, err
-	}
-	entries := make(map[bool][][]byte) // the begins of starts and their ends
-	for _, data := range s.log.kept {
-		command, err := state.DecodeCommand(data)
-		if err != nil {
-			return 0, err
-		}
-		if ends := len(command.Decisions) == 0; len(entries[ends]) < starts {
-			entries[ends] = append(entries[ends], data)
-		}
-	}
-	s.log.kept = nil
-	total := 0
-	for _, commands := range entries {
-		total += len(state.Entry(commands, state.FeatureLevel))
-	}
-	return float64(total) / starts, nil
-}
-
-func takeStatus(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
-	return cpu(20, func(i int) error {
-		s.agents.report(i)
-		_, err := s.api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
-		return err
-	})
-}
-
-func takeNodes(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
-	return cpu(10, func(i int) error {
-		s.agents.report(i)
-		_, err := s.api.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{}))
-		return err
-	})
-}
-
-func takePage(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
-	return cpu(20, func(i int) error {
-		s.agents.report(i)
-		_, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
-		return err
-	})
-}
-
-func takeList(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
-	return cpu(1, func(int) error {
-		token := ""
-		for {
-			page, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{PageToken: token}))
-			if err != nil {
-				return err
-			}
-			if token = page.Msg.GetNextPageToken(); token == "" {
-				return nil
-			}
-		}
-	})
-}
-
-func takeDrain(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
-	return cpu(3, func(i int) error {
-		_, err := s.api.DrainNode(ctx, connect.NewRequest(&berthv1.DrainNodeRequest{Node: nodeID(i), DryRun: true}))
-		return err
-	})
-}
-
-func takeCapacity(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
-	return cpu(3, func(int) error {
-		_, err := s.api.Capacity(ctx, connect.NewRequest(&berthv1.CapacityRequest{MemoryBytes: 4 << 30, Vcpus: 2}))
-		return err
-	})
-}
-
-// idleSeconds is how long an idle leader is watched: as long as its slowest loop takes. No node falls silent meanwhile: at each size they
-// may be silent for longer.
-const idleSeconds = 5
-
-func takeIdle(_ context.Context, s *site) (float64, error) {
-	s.settle()
-	begun := spent()
-	time.Sleep(idleSeconds * time.Second)
-	return (spent() - begun).Seconds() / idleSeconds, nil
-}
-
-func takeGarbage(_ context.Context, s *site) (float64, error) {
-	s.settle()
-	begun := allocated()
-	time.Sleep(idleSeconds * time.Second)
-	return float64(allocated()-begun) / idleSeconds, nil
-}
-
-// settle has every node tell how it is, and waits until the leader has taken that in. What it does only once, when it begins to lead, it
-// has done by then.
-func (s *site) settle() {
-	const begins = 12 // seconds
-	for second := 0; !s.rested && second < begins; second++ {
-		s.agents.reportAll()
-		time.Sleep(time.Second)
-	}
-	s.rested = true
-	s.agents.reportAll()
-	time.Sleep(time.Second / 2)
-	runtime.GC()
-}
-
-// allocated is how many bytes this process has ever taken from its heap.
-func allocated() uint64 {
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	return memory.TotalAlloc
-}
-
-func takeHeap(context.Context, *site) (float64, error) {
-	runtime.GC()
-	runtime.GC()
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	return float64(memory.HeapAlloc), nil
-}
-
-func (s *site) saved() (*bytes.Buffer, error) {
-	var out bytes.Buffer
-	return &out, s.store.Snapshot().Save(&out)
-}
-
-func takeSave(_ context.Context, s *site) (float64, error) {
-	return cpu(1, func(int) error { _, err := s.saved(); return err })
-}
-
-func takeBytes(_ context.Context, s *site) (float64, error) {
-	out, err := s.saved()
-	return float64(out.Len()), err
-}
-
-func takeLoad(_ context.Context, s *site) (float64, error) {
-	out, err := s.saved()
-	if err != nil {
-		return 0, err
-	}
-	return cpu(1, func(int) error { _, err := state.Load(bytes.NewReader(out.Bytes())); return err })
-}
-
-// takeEnrol enrols machines that nothing is known of, with one token.
-func takeEnrol(ctx context.Context, s *site) (float64, error) {
-	const machines = 100
-	made, err := s.api.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: "agent", Uses: machines + 1}))
-	if err != nil {
-		return 0, err
-	}
-	token, err := pki.ParseToken(made.Msg.GetToken())
-	if err != nil {
-		return 0, err
-	}
-	requests := make([]*berthv1.EnrolRequest, machines+1)
-	for i := range requests {
-		name := fmt.Sprintf("new-%03d", i)
-		request, _, err := pki.NewRequest(name)
-		if err != nil {
-			return 0, err
-		}
-		requests[i] = &berthv1.EnrolRequest{
-			TokenSecret: token.Secret, Name: name, CsrPem: request, MachineId: "machine-" + name,
-			HostUuid: fmt.Sprintf("00000000-0000-4000-8000-%012d", i),
-		}
-	}
-	return cpu(machines, func(i int) error {
-		_, err := s.api.Enrol(ctx, connect.NewRequest(requests[i]))
-		return err
-	})
 }

@@ -9,7 +9,8 @@ import (
 // Every figure can be taken, and the slope of what does not grow is none.
 func TestEveryFigureIsTaken(t *testing.T) {
 	heap := filepath.Join(t.TempDir(), "heap")
-	table, err := measure(t.Context(), []int{20, 60}, filepath.Join(t.TempDir(), "profile"), heap)
+	o := order{sizes: []int{20, 60}, figures: figures, profile: filepath.Join(t.TempDir(), "profile"), heap: heap}
+	table, err := o.measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func TestEveryFigureIsTaken(t *testing.T) {
 			}
 		}
 	}
-	if err := tell([]int{20, 60}, table); err != nil {
+	if err := o.tell(table); err != nil {
 		t.Fatal(err)
 	}
 	if flat, steep := slopeOf(1000, 10_000, 5, 5), slopeOf(1000, 10_000, 5, 50); flat != 0 || steep < 0.99 || steep > 1.01 {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -65,6 +67,7 @@ func (f *Fleet) add(n *node, orders *jobs) {
 type Agent struct {
 	Identity
 	node    *node
+	orders  *jobs
 	client  *http.Client
 	session *session.Session
 }
@@ -77,7 +80,7 @@ func (f *Fleet) Add(identity Identity, size Size, logger hclog.Logger) (*Agent, 
 	}
 	n := newNode(identity, size)
 	orders := newJobs(n, f)
-	a := &Agent{Identity: identity, node: n, client: rpc.NewHTTPClient(secure)}
+	a := &Agent{Identity: identity, node: n, orders: orders, client: rpc.NewHTTPClient(secure)}
 	a.session = session.New(session.Config{
 		NodeID: identity.NodeID, ClusterID: identity.ClusterID, Incarnation: rand.Text(), Version: version,
 		Addresses: identity.Addresses, Client: a.client, Hypervisor: n, Sampler: n, Collector: n, Jobs: orders, Tasks: work{n},
@@ -86,6 +89,17 @@ func (f *Fleet) Add(identity Identity, size Size, logger hclog.Logger) (*Agent, 
 	f.add(n, orders)
 	return a, nil
 }
+
+// CallBy makes the agent dial by a function from now on. It is called before Run.
+func (a *Agent) CallBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	a.client.Transport.(*http.Transport).DialContext = dial
+}
+
+// Welcomed is when a leader has welcomed the agent last, and how often one has; the zero time: none has.
+func (a *Agent) Welcomed() (last time.Time, times int) { return a.orders.welcomed() }
+
+// Samples is how many samples the node has made.
+func (a *Agent) Samples() int { return a.node.samples() }
 
 // Run keeps a session to the leader open until the context ends. It returns the context's error.
 func (a *Agent) Run(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -24,6 +25,8 @@ type jobs struct {
 	answered map[step]*berthv1.CommandResult
 	newest   map[string]order          // by VM ID
 	held     map[step]*berthv1.Command // migrations that wait for their end
+	welcome  time.Time                 // the last one
+	welcomes int
 }
 
 type step struct {
@@ -235,4 +238,17 @@ func (j *jobs) Running() []string {
 	return running
 }
 
-func (j *jobs) Follow(uint64) error { return nil }
+// Follow implements session.Jobs. It is called with each welcome, and follows any leader.
+func (j *jobs) Follow(uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.welcome = time.Now()
+	j.welcomes++
+	return nil
+}
+
+func (j *jobs) welcomed() (last time.Time, times int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.welcome, j.welcomes
+}

@@ -130,6 +130,12 @@ func (n *node) Sample(context.Context) *berthv1.NodeTelemetry {
 	return out
 }
 
+func (n *node) samples() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return int(n.sequence)
+}
+
 // Inventory is the whole node.
 func (n *node) Inventory(context.Context) *berthv1.InventoryReport {
 	report := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{

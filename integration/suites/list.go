@@ -153,7 +153,8 @@ func test(p part, others []string, integration string) ([]suite, error) {
 		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
 		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz", "-share", fmt.Sprint(p.of)}},
 		tests("unit", slices.Concat([]string{"-timeout", "40m"}, others)...),
-		tests("bench", "./integration/bench/...").exclusively(),
+		tests("bench", "./integration/bench/...", "./integration/scale/storms").exclusively(),
+		suite{name: "scale", command: []string{"go", "run", "./integration/scale", "-nodes", "1000", "-storm=false"}}.exclusively(),
 	), nil
 }
 
