@@ -66,20 +66,21 @@ const (
 	callFor = 10 * time.Second
 )
 
-// start starts one more VM as a client. It asks one member after the other until one has accepted, and tells which.
-func (c *callers) start(ctx context.Context, client int) (by *testbed.Member, err error) {
+// start starts one more VM as a client. It asks one member after the other until one has accepted, and tells when that was asked.
+func (c *callers) start(ctx context.Context, client int) (asked time.Time, err error) {
 	name := fmt.Sprintf("vm%06d", c.next.Add(1))
 	for deadline := time.Now().Add(tryFor); ; {
 		at := c.through[client].Load()
+		asked = time.Now()
 		if err = c.call(ctx, client, at, name); err == nil {
-			return c.members[at], nil
+			return asked, nil
 		}
 		if code := connect.CodeOf(err); code == connect.CodeInvalidArgument || time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, fmt.Errorf("start %s: %w", name, err)
+			return asked, fmt.Errorf("start %s: %w", name, err)
 		}
 		c.through[client].CompareAndSwap(at, (at+1)%int32(len(c.members)))
 		if err := testbed.Pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
+			return asked, err
 		}
 	}
 }
@@ -100,18 +101,18 @@ func (c *callers) call(ctx context.Context, client int, at int32, name string) e
 	return nil
 }
 
-// together lets all clients start so many VMs, and tells of each that was accepted.
-func (c *callers) together(ctx context.Context, vms int, accepted func(number int64, by *testbed.Member)) error {
+// together lets all clients start so many VMs, and tells of each that was accepted when it was asked for.
+func (c *callers) together(ctx context.Context, vms int, accepted func(number int64, asked time.Time)) error {
 	var number atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	for client := range clients {
 		group.Go(func() error {
 			for number.Add(1) <= int64(vms) {
-				by, err := c.start(ctx, client)
+				asked, err := c.start(ctx, client)
 				if err != nil {
 					return err
 				}
-				accepted(number.Load(), by)
+				accepted(number.Load(), asked)
 			}
 			return nil
 		})

@@ -30,7 +30,7 @@ func (s *site) fill(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	if err := s.callers.together(ctx, half, func(int64, *testbed.Member) {}); err != nil {
+	if err := s.callers.together(ctx, half, func(int64, time.Time) {}); err != nil {
 		return err
 	}
 	s.is(starts, float64(half)/time.Since(begun).Seconds())
@@ -50,14 +50,14 @@ func (s *site) kill(ctx context.Context, lead *testbed.Member, vms int) error {
 	var mu sync.Mutex
 	var at time.Time
 	var first time.Duration
-	err := s.callers.together(ctx, vms, func(number int64, by *testbed.Member) {
+	err := s.callers.together(ctx, vms, func(number int64, asked time.Time) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
 		case at.IsZero() && number >= int64(vms/2):
 			at = time.Now()
 			_ = lead.Process.Cmd.Process.Signal(syscall.SIGKILL) // it runs: Stop tells if it does not end
-		case !at.IsZero() && by != lead && first == 0:
+		case !at.IsZero() && asked.After(at) && first == 0:
 			first = time.Since(at)
 		}
 	})
