@@ -102,7 +102,8 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 // A request without a certificate is no proof of anything: such connections are bounded as well.
 func TestConnectionsWithoutACertificateAreBounded(t *testing.T) {
 	m := withConsole(t, freeAddress(t))
-	crowded(t, m.load().Listen.API, doorkeeper.Share(doorkeeper.Files()).Address)
+	people, _ := doorkeeper.Shares(doorkeeper.Files())
+	crowded(t, m.load().Listen.API, people.Address)
 	crowded(t, m.load().Listen.Console, visitors.Address)
 }
 

@@ -210,7 +210,8 @@ func TestACertificateHasFewConnections(t *testing.T) {
 }
 
 func TestAddressesThatAreKnownAreBounded(t *testing.T) {
-	d := newDoor(t, Share(1<<20))
+	_, agents := Shares(1 << 20)
+	d := newDoor(t, agents)
 	for i := range familiarMost + 100 {
 		d.remember(fmt.Sprint(i))
 	}
@@ -221,10 +222,18 @@ func TestAddressesThatAreKnownAreBounded(t *testing.T) {
 
 func TestFilesAreLeftForTheCoordinator(t *testing.T) {
 	for _, files := range []int{64, 1024, 65536, 1 << 20} {
-		one := Share(files)
-		if both := 2 * (one.All + one.Known); both > files*3/4 || one.All < 1 || one.Address > one.All || one.Holder > one.Known {
-			t.Errorf("of %d files %+v", files, one)
+		people, agents := Shares(files)
+		if both := people.All + people.Known + agents.All + agents.Known; both > files*3/4 {
+			t.Errorf("of %d files %+v and %+v", files, people, agents)
 		}
+		for _, one := range []Limits{people, agents} {
+			if one.All < 1 || one.Known < 1 || one.Address > one.All || one.Holder > one.Known {
+				t.Errorf("of %d files %+v", files, one)
+			}
+		}
+	}
+	if _, agents := Shares(20_000); agents.Known < 10_000 {
+		t.Errorf("with 20,000 files %d agents stay connected", agents.Known)
 	}
 	if Files() < 64 {
 		t.Errorf("%d files", Files())

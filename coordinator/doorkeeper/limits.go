@@ -28,9 +28,15 @@ func Files() int {
 	return int(min(limit.Cur, 1<<20))
 }
 
-// Share are the limits of each of two listeners in a process that may have so many files open. A quarter of the files is never theirs.
-func Share(files int) Limits {
-	all := files / 8
+// Shares are the limits of the listener for people and of the one for agents, in a process that may have so many files open. A quarter of
+// the files is never theirs. Of the rest agents get most: all of them stay connected, also when they are half as many as the files.
+func Shares(files int) (people, agents Limits) {
+	return limits(files/16, files/16), limits(files*3/32, files*17/32)
+}
+
+// limits are those of a listener with so many strangers and so many that are known.
+func limits(strangers, known int) Limits {
+	all := max(strangers, 1)
 	half := max(all/2, 1)
-	return Limits{Address: min(mostOfAddress, half), All: max(all, 1), Holder: min(mostOfHolder, half), Known: max(files/4, 1)}
+	return Limits{Address: min(mostOfAddress, half), All: all, Holder: min(mostOfHolder, half), Known: max(known, 1)}
 }
