@@ -234,6 +234,31 @@ func TestEachOfThoseThatWaitHasItsOwnAnswer(t *testing.T) {
 	})
 }
 
+// Two that name one file are not decided together, and the second one is told who has it.
+func TestOfTwoThatNameOneDiskOneIsStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := crowd(t, silent)
+		defer w.lose()
+		named := func(vm, path string) lifecycle.StartVM {
+			start := wanted(vm, units.GiB)
+			start.VM.Spec.Disks = []model.Disk{{Path: path, Format: "qcow2", Bus: "virtio"}}
+			return start
+		}
+		got := w.ask(named("web1", "/srv/db.qcow2"), named("web2", "/srv/x/../db.qcow2"), named("web3", "/srv/other.qcow2"))
+		if got[0].err != nil || got[2].err != nil {
+			t.Fatalf("those with a disk of their own: %v, %v", got[0].err, got[2].err)
+		}
+		got = append(got, w.ask(named("web4", "/srv/db.qcow2"))...)
+		for _, i := range []int{1, 3} {
+			var refused *lead.Error
+			if !errors.As(got[i].err, &refused) || refused.Code != lead.Conflict ||
+				!strings.Contains(refused.Message, `VM "web1", which starts on `) || !strings.Contains(refused.NextStep, "berth vm stop web1") {
+				t.Errorf("%d: beside a start with its disk: %v", i, got[i].err)
+			}
+		}
+	})
+}
+
 // What moves on between decision and commit makes one start decide again, and not the others.
 func TestAStaleStartIsDecidedAgainAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,10 +1,12 @@
 package evidence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/shared/domxml"
 )
 
@@ -14,6 +16,7 @@ type DiskUse struct {
 	Domain model.Domain
 	Disk   model.DiskSource // as the domain names it
 	Last   bool             // the node does not tell what it runs now, and has shown that last
+	Begins bool             // the domain is a VM that starts there, or has been started, and that the node does not show yet
 
 	// Failed is the start that has left the domain; nil: it is none of such a start.
 	Failed *FailedStart
@@ -23,6 +26,8 @@ type DiskUse struct {
 func (u *DiskUse) Text(vm string) string {
 	text := fmt.Sprintf("domain %q on %s writes to disk %s of VM %q", u.Domain.Name, u.Node, u.Disk.Text(), vm)
 	switch {
+	case u.Begins:
+		text = fmt.Sprintf("VM %q, which starts on %s, writes to disk %s of VM %q", u.Domain.Name, u.Node, u.Disk.Text(), vm)
 	case u.Last:
 		text += ", as that node has shown last: it does not tell now what it runs"
 	case u.Failed != nil:
@@ -33,6 +38,9 @@ func (u *DiskUse) Text(vm string) string {
 
 // Next says what ends it.
 func (u *DiskUse) Next() string {
+	if u.Begins {
+		return fmt.Sprintf("stop that one ('berth vm stop %s'), or take the disk from one of the two ('berth vm detach disk')", u.Domain.Name)
+	}
 	if u.Last {
 		return fmt.Sprintf("wait until %s tells what it runs, or prove that it is off with 'berth node fence %s' (--confirmed-off if you have "+
 			"seen it)", u.Node, u.Node)
@@ -101,7 +109,43 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 			}
 		}
 	}
+	if use, used := s.begins(vm, target, disks); used {
+		return use, true
+	}
 	return going, going.Failed != nil
+}
+
+// begins is another VM whose record names one of some disks, and that starts now, or has started and is not shown yet. Of two that are
+// started at once no node shows anything.
+func (s *Survey) begins(vm *model.VM, target string, disks []disk) (DiskUse, bool) {
+	facts := s.Facts(cmp.Or(target, vm.LastNode))
+	for _, one := range disks {
+		for _, name := range namesOf(one.source, &facts) {
+			for other := range s.SharedVMsWithDisk(name) {
+				node := s.unshown(other)
+				place, known := s.Node(node)
+				if other.ID == vm.ID || !known || !one.on(&place) || detached(other, one.source) {
+					continue
+				}
+				return DiskUse{
+					Node: place.Name, Domain: model.Domain{UUID: other.ID, Name: other.Name}, Disk: one.source, Begins: true,
+				}, true
+			}
+		}
+	}
+	return DiskUse{}, false
+}
+
+// unshown is the node on which a VM starts, or where it was started and is not shown yet; empty: neither.
+func (s *Survey) unshown(vm *model.VM) string {
+	if op, live := s.LiveOperationOf(vm.ID); live && op.Kind == operation.Start {
+		return op.Target
+	}
+	facts := s.Facts(vm.Holder)
+	if shown := facts.Domain(vm.ID); shown != nil && shown.State.Holds() || s.Lacks(*vm) || s.runsNowhere(vm.ID) {
+		return ""
+	}
+	return vm.Holder
 }
 
 // withDisks are the nodes that may show one of some disks, by name: all, if nobody can say which ones do.

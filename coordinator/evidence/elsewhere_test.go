@@ -41,8 +41,12 @@ func (s *estate) SharedVMs() iter.Seq[*model.VM]        { return sharedOf(s.VMs(
 func (s *estate) VMsMarked(mark model.Mark) []model.VM  { return markedOf(s.VMs(), mark) }
 func (s *estate) Operations() []operation.Operation     { return s.history }
 func (s *estate) LiveOperations() []operation.Operation { return nil }
-func (s *estate) LiveOperationOf(string) (operation.Operation, bool) {
-	return operation.Operation{}, false
+func (s *estate) LiveOperationOf(vm string) (operation.Operation, bool) {
+	at := slices.IndexFunc(s.history, func(op operation.Operation) bool { return op.VM == vm && op.Phase != operation.Ended })
+	if at < 0 {
+		return operation.Operation{}, false
+	}
+	return s.history[at], true
 }
 
 func (s *estate) Resources(kind model.Kind) []model.Resource {
@@ -87,6 +91,10 @@ func (s *estate) SharedVM(id string) *model.VM {
 		return &vm
 	}
 	return nil
+}
+
+func (s *estate) SharedVMsWithDisk(name string) iter.Seq[*model.VM] {
+	return sharedOf(slices.DeleteFunc(append(s.VMs(), s.others...), func(vm model.VM) bool { return !slices.Contains(operation.DiskNames(&vm), name) }))
 }
 
 func (s *estate) SharedVMsOn(node string) iter.Seq[*model.VM] { return sharedOf(s.VMsOn(node)) }

@@ -33,6 +33,7 @@ type Records interface {
 	SharedVMs() iter.Seq[*model.VM] // of the records themselves: nobody changes them
 	SharedVM(id string) *model.VM   // nil if there is none
 	SharedVMsOn(node string) iter.Seq[*model.VM]
+	SharedVMsWithDisk(name string) iter.Seq[*model.VM] // as operation.DiskName has it
 	VMsOn(node string) []model.VM
 	Operations() []operation.Operation
 	LiveOperations() []operation.Operation

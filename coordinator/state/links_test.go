@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,5 +147,35 @@ func TestVMsAreFoundByWhatTheyLinkTo(t *testing.T) {
 	check(t, "VMs of the offer", names(x.VMsLinkedTo("o1"), name), "web", "db")
 	for _, id := range []string{"", "d", "d1\x00"} {
 		check(t, "VMs of "+id, names(x.VMsLinkedTo(id), name))
+	}
+}
+
+func TestVMsAreFoundByTheDisksThatTheyName(t *testing.T) {
+	m := newMember(t)
+	web, db, old := vm("v1", "web", 0), vm("v2", "db", 0), vm("v3", "old", 0)
+	web.Spec.Disks = []model.Disk{{Path: "/srv/x/../web.qcow2"}, {Path: "/srv/setup.iso", ReadOnly: true}}
+	db.Spec.Disks = []model.Disk{{Pool: "vms", Volume: "db.qcow2"}}
+	db.Drift = &model.Drift{Edits: []model.DeviceEdit{{Kind: "disk", Key: "vdb", Source: model.DiskSource{Path: "/srv/web.qcow2"}}}}
+	old.Spec.XML = "<domain><devices><disk><source file='/srv/old.img'/><target dev='vda'/></disk></devices></domain>"
+	for _, one := range []model.VM{web, db, old} {
+		m.stored(putVM(0, one))
+	}
+	at := func(disk string) (found []string) {
+		for one := range m.store.Snapshot().SharedVMsWithDisk(disk) {
+			found = append(found, one.Name)
+		}
+		return found
+	}
+	for disk, want := range map[string][]string{
+		"/srv/web.qcow2": {"web", "db"}, "vms/db.qcow2": {"db"}, "/srv/old.img": {"old"}, "/srv/setup.iso": nil, "": nil, "/srv/web": nil,
+	} {
+		if found := at(disk); !slices.Equal(found, want) {
+			t.Errorf("%s: %v, want %v", disk, found, want)
+		}
+	}
+	db.Drift = nil
+	m.stored(putVM(2, db))
+	if found := at("/srv/web.qcow2"); !slices.Equal(found, []string{"web"}) {
+		t.Errorf("after it was given back: %v", found)
 	}
 }

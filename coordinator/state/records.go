@@ -127,6 +127,11 @@ func (r Records) VMsLinkedTo(resource string) []model.VM {
 	return list(r.tables, string(VMs), byLink, text(resource), cloneVM)
 }
 
+// SharedVMsWithDisk are the VMs that name a disk themselves; see operation.DiskName.
+func (r Records) SharedVMsWithDisk(name string) iter.Seq[*model.VM] {
+	return each[model.VM](r.tables, string(VMs), byDisk, text(name))
+}
+
 // LastEpoch is the highest epoch that a VM with this ID has had, a deleted one included; 0 if there was none. A VM that
 // is made with a used ID has to go on from there.
 func (r Records) LastEpoch(vm string) uint64 { return r.lastEpoch(vm) }

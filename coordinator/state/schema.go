@@ -31,6 +31,7 @@ const (
 	byMachine = "machine" // nodes by machine ID
 	byAge     = "age"     // oldest first
 	byMark    = "mark"    // VMs by what the leader's loops look for
+	byDisk    = "disk"    // VMs by the disks that they name themselves
 	byMember  = "member"  // resources by the VMs and nodes among their members
 	byPlan    = "plan"    // operations by the plan that they carry out, oldest first
 	byLiveVM  = "live"    // live operations by VM
@@ -196,6 +197,7 @@ func newSchema() []tableSchema {
 				return text(v.Holder) + text(v.Name), v.Holder != ""
 			}),
 			several(byLink, linksOfVM),
+			several(byDisk, operation.DiskNames),
 			several(byMark, marksOf)),
 		table(string(Operations),
 			unique(byID, func(o *operation.Operation) string { return text(o.ID) }),

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/consensus"
 	"berth/coordinator/control/lead"
 	"berth/coordinator/model"
+	"berth/coordinator/operation"
 	"berth/coordinator/state"
 )
 
@@ -131,6 +132,9 @@ func claimsOf(snapshot *state.Snapshot, request *startRequest) []string {
 	}
 	for _, part := range slices.Concat(vm.Disks, vm.NICs) {
 		all = append(all, "part/"+part)
+	}
+	for _, name := range operation.DiskNames(&vm) {
+		all = append(all, "file/"+name)
 	}
 	return all
 }
