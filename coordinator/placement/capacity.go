@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/view"
 )
@@ -45,7 +46,7 @@ func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, 
 		counts[choice.Node]++
 		capacity.Count++
 		columns.Charge(choice.Node, another(columns, &request, resident, capacity.Count))
-		choice = e.Choose(columns, at, &request, uint64(capacity.Count)+1)
+		choice = e.chooseAgain(choice.Node, columns, at, &request, uint64(capacity.Count)+1)
 	}
 	capacity.Cut, capacity.Warnings = choice.Node >= 0, crowded(columns, counts, &request)
 	refusals := make(map[string]int)
@@ -71,6 +72,29 @@ func (e *Engine) Capacity(columns *view.Columns, at time.Time, request Request, 
 		}
 	}
 	return capacity
+}
+
+// chooseAgain is Choose after a VM like the requested one was charged to a node. Mostly nothing but that node's row differs from the
+// decision before, which found it: then the other rows are not looked at again.
+func (e *Engine) chooseAgain(node int, columns *view.Columns, at time.Time, request *Request, seed uint64) Choice {
+	in := &e.input
+	if in.Columns != columns || e.tiered() || len(e.wanting.By) > 0 || len(e.scorers) > 1 || request.IfBetter > 0 ||
+		len(in.CustomerKeys) > 0 || len(in.Groups) > 0 || in.Headroom != nil {
+		return e.Choose(columns, at, request, seed)
+	}
+	e.seed = seed
+	if slices.ContainsFunc(e.constraints, func(c constraint.Constraint) bool { return !c.Check(in, node).Passed }) {
+		e.out[node] = true
+		row, _ := slices.BinarySearch(e.candidates, int32(node))
+		e.candidates = slices.Delete(e.candidates, row, row+1)
+	}
+	if e.rounds() != nil {
+		e.system[node] = e.gated.Weigh(in, node, nil)
+	}
+	if len(e.scorers) == 1 {
+		e.customer[node] = e.scorers[0].Weigh(in, node, nil)
+	}
+	return e.pick(true)
 }
 
 // another is one more VM like the requested one, in the same groups.

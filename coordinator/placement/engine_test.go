@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/constraint"
+	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -127,6 +128,49 @@ func TestTheForemostAreTheFirstInTheOrder(t *testing.T) {
 			t.Fatalf("%v are found, %v are the first", found, want)
 		}
 	})
+}
+
+// What fits is counted as if each VM were decided on from the beginning.
+func TestCapacityIsThatOfWholeDecisions(t *testing.T) {
+	compare := func(t rapid.TB, columns *view.Columns, request Request, policy Policy, most int) (placed int) {
+		first, err := NewEngine(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := first.Capacity(columns, noon, request, most)
+		engine, _ := NewEngine(policy)
+		columns, resident, counts := columns.Clone(), key.ResidentsOf(request.CustomerKeys), map[string]int{}
+		for ; placed < most; placed++ {
+			choice := engine.Choose(columns, noon, &request, uint64(placed)+1)
+			if choice.Node < 0 {
+				break
+			}
+			counts[columns.IDs[choice.Node]]++
+			columns.Charge(choice.Node, another(columns, &request, resident, placed+1))
+		}
+		for _, node := range got.Nodes {
+			if node.Count != counts[node.Node] {
+				t.Fatalf("%d on %s, by whole decisions %d", node.Count, node.Node, counts[node.Node])
+			}
+		}
+		return placed
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s, request, _ := draws(t)
+		request.Current = ""
+		if rapid.Bool().Draw(t, "without customer keys") {
+			request.CustomerKeys = nil
+		}
+		compare(t, s.view().Columns(model.DefaultCluster), request, s.policy(), rapid.IntRange(1, 60).Draw(t, "most"))
+	})
+	for _, name := range Builtins() {
+		policy, _ := Builtin(name, model.DefaultSettings())
+		request := *askedOf(false)
+		request.Memory = 100 * units.GiB
+		if placed := compare(t, fleet(20, 0), request, policy, 500); placed < 20 || placed == 500 {
+			t.Errorf("%s: %d VMs fit on 20 nodes", name, placed)
+		}
+	}
 }
 
 // A rule that has no fast form simply works.

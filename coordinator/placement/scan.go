@@ -7,7 +7,10 @@ import (
 )
 
 // scan finds the best node and the next one.
-func (e *Engine) scan() Choice {
+func (e *Engine) scan() Choice { return e.pick(false) }
+
+// pick is scan, with the scores that there are if these are known.
+func (e *Engine) pick(known bool) Choice {
 	choice := Choice{Node: -1, RunnerUp: -1, Candidates: len(e.candidates)}
 	if choice.Candidates == 0 {
 		choice.FailedPhase = PhaseConstraint
@@ -18,7 +21,9 @@ func (e *Engine) scan() Choice {
 	if thresholds == nil {
 		clear(e.system)
 	} else {
-		e.gated.Scores(&e.input, e.system)
+		if !known {
+			e.gated.Scores(&e.input, e.system)
+		}
 		// Mostly a node enters at the first round: then the highest score need not be looked for.
 		choice.Round = 1
 		if band = e.above(thresholds[0]); len(band) == 0 {
@@ -31,10 +36,11 @@ func (e *Engine) scan() Choice {
 		}
 		choice.Threshold = thresholds[choice.Round-1]
 	}
-	switch len(e.scorers) {
-	case 0:
+	switch {
+	case known:
+	case len(e.scorers) == 0:
 		clear(e.customer)
-	case 1:
+	case len(e.scorers) == 1:
 		e.scorers[0].Scores(&e.input, e.customer)
 	default:
 		e.combine(band)
