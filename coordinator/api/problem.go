@@ -278,7 +278,9 @@ func (p problems) upgrades() []string {
 func (p problems) crowding() []string {
 	var crowds []view.Crowd
 	for _, node := range p.View().Nodes.All() {
-		crowds = append(crowds, node.Crowd())
+		if node.Crowds() {
+			crowds = append(crowds, node.Crowd())
+		}
 	}
 	lines := view.Crowding(crowds)
 	for i := range lines {
@@ -370,14 +372,17 @@ func (p problems) balanceProblems() []string {
 	var lines []string
 	balancing := make(map[string]bool)
 	for _, view := range p.View().Nodes.All() {
+		age, sampled := view.TelemetryAge(p.At)
+		if view.Facts.Liveness != model.Up || sampled && age <= view.Facts.Pace.Suspect() {
+			continue
+		}
 		balanced, known := balancing[view.Node.Cluster]
 		if !known {
 			record := p.Cluster(view.Node.Cluster)
 			balanced = model.SettingsOf(&record).Balancing != model.Off
 			balancing[view.Node.Cluster] = balanced
 		}
-		age, sampled := view.TelemetryAge(p.At)
-		if balanced && view.Facts.Liveness == model.Up && (!sampled || age > view.Facts.Pace.Suspect()) {
+		if balanced {
 			lines = append(lines, fmt.Sprintf("node %s tells no figures of its load: balancing leaves it out; "+
 				"'berth-agent doctor' there tells what is missing",
 				view.Node.Name))

@@ -10,6 +10,9 @@ import (
 // SameMachine tells whether two UUIDs are of one machine. Management boards and firmware write the bytes of one UUID in different
 // orders: as they come, with the first three fields reversed, or all reversed.
 func SameMachine(a, b string) bool {
+	if a == b {
+		return true
+	}
 	first, second := uuidBytes(a), uuidBytes(b)
 	if first == nil || second == nil {
 		return strings.EqualFold(a, b)
@@ -50,6 +53,12 @@ type FenceIdentities []FenceIdentity
 
 // alone is a node as if it had only one of its devices, for each of those that have said something.
 func (all FenceIdentities) alone(n *Node, yield func(is FenceIdentity, alone *Node)) {
+	if len(n.Fence.Also) == 0 {
+		if len(all) > 0 {
+			yield(all[0], n)
+		}
+		return
+	}
 	for i, device := range n.Fence.All() {
 		if i < len(all) {
 			one := *n

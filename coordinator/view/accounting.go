@@ -169,6 +169,7 @@ func newNodeView(node model.Node, defaults model.Settings, facts model.NodeFacts
 	for i := range view.Allocations {
 		view.PromisedUsed = add(view.PromisedUsed, view.Allocations[i].Memory)
 		view.VCPUsUsed += view.Allocations[i].VCPUs
+		view.widest = max(view.widest, view.Allocations[i].VCPUs)
 		view.PhysicalFree = add(view.PhysicalFree, -view.Allocations[i].physicalCharge())
 	}
 	if !view.PhysicalKnown {

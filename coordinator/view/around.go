@@ -107,12 +107,12 @@ func (c *Columns) Around(needs Needs) *Columns {
 	defer a.mu.Unlock()
 	with.Networks, with.Models, with.Pools = nil, nil, nil
 	for _, name := range needs.Networks {
-		with.Networks = append(with.Networks, NetworkColumn{Name: name, Has: a.network(name)})
+		with.Networks = append(with.Networks, NetworkColumn{Name: name, Has: a.asked(&a.networks, name, networkOf)})
 	}
 	if needs.CPU != "" || needs.HostCPU {
 		with.Models = &CPUColumn{Model: needs.CPU}
 		if needs.CPU != "" {
-			with.Models.Has = a.model(needs.CPU)
+			with.Models.Has = a.asked(&a.models, needs.CPU, modelOf)
 		}
 		if needs.HostCPU {
 			with.Models.Hosts = a.hostCPUs()
@@ -125,18 +125,19 @@ func (c *Columns) Around(needs Needs) *Columns {
 	return &with
 }
 
-// network tells which nodes have a network. What could not be listed is not known.
-func (a *around) network(name string) []Has {
-	if column, there := a.networks[name]; there {
-		return column
+// asked is one of the lists, made now if nobody has asked for it before.
+func (a *around) asked(lists *map[string][]Has, name string, of func(*NodeView, string) Has) []Has {
+	if list, there := (*lists)[name]; there {
+		return list
 	}
-	if a.networks == nil {
-		a.networks = make(map[string][]Has)
+	if *lists == nil {
+		*lists = make(map[string][]Has)
 	}
-	a.networks[name] = valuesOf(a.nodes.Slice(), func(n *NodeView) Has { return networkOf(n, name) })
-	return a.networks[name]
+	(*lists)[name] = valuesOf(a.nodes.Slice(), func(n *NodeView) Has { return of(n, name) })
+	return (*lists)[name]
 }
 
+// networkOf tells whether a node has a network. What could not be listed is not known.
 func networkOf(node *NodeView, name string) Has {
 	facts := &node.Facts
 	bridge, isBridge := strings.CutPrefix(name, BridgePrefix)
@@ -150,18 +151,7 @@ func networkOf(node *NodeView, name string) Has {
 	}
 }
 
-// model tells on which nodes guests can have a CPU model.
-func (a *around) model(name string) []Has {
-	if column, there := a.models[name]; there {
-		return column
-	}
-	if a.models == nil {
-		a.models = make(map[string][]Has)
-	}
-	a.models[name] = valuesOf(a.nodes.Slice(), func(n *NodeView) Has { return modelOf(n, name) })
-	return a.models[name]
-}
-
+// modelOf tells whether guests on a node can have a CPU model.
 func modelOf(node *NodeView, name string) Has {
 	switch facts := &node.Facts; {
 	case !facts.Inventory || len(facts.CPUModels) == 0:

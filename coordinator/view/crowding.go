@@ -46,6 +46,11 @@ func Crowding(nodes []Crowd) []string {
 	return lines
 }
 
+// Crowds tells whether Crowding may have something to say of the node: of most it has not.
+func (n *NodeView) Crowds() bool {
+	return float64(n.VCPUsUsed) > n.VCPULimit || n.widest > n.Facts.CPUs
+}
+
 // Crowd is what the vCPUs of the node come to, with what is on its way there and without what is on its way from there.
 func (n *NodeView) Crowd() Crowd {
 	crowd := Crowd{Node: n.Node.Name, Limit: n.VCPULimit, VCPUs: n.VCPUsUsed}

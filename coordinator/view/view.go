@@ -86,6 +86,7 @@ type NodeView struct {
 	strays []string // UUIDs of domains that hold memory here, and are no VM that the node holds by its record
 	ran    int      // domains that run, and are VMs that the node holds
 	odd    []string // IDs of the VMs that the node holds and that it does not show to run
+	widest int      // vCPUs of the widest allocation, or more
 }
 
 // Allocation is what one domain or reservation takes of a node.

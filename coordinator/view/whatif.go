@@ -85,6 +85,7 @@ func (n *NodeView) with(vm *model.VM, held model.Reservation, ledger model.Ledge
 	at, _ := slices.BinarySearchFunc(n.Allocations, one.VM, func(a Allocation, id string) int { return cmp.Compare(a.VM, id) })
 	charged := *n
 	charged.Allocations = slices.Insert(slices.Clone(n.Allocations), at, one)
+	charged.widest = max(n.widest, one.VCPUs)
 	charged.PromisedUsed, charged.VCPUsUsed = add(n.PromisedUsed, one.Memory), n.VCPUsUsed+one.VCPUs
 	if n.PhysicalKnown {
 		charged.PhysicalFree = add(n.PhysicalFree, -one.physicalCharge())

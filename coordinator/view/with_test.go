@@ -23,10 +23,10 @@ func TestAViewWithAReservationIsTheOneMadeWithIt(t *testing.T) {
 			}
 		}
 		fresh := model.VM{
-			ID: "fresh", Name: "fresh", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 2}, Owner: model.Owner{Customer: "c"}, Labels: []string{"web"},
+			ID: "fresh", Name: "fresh", Spec: model.VMSpec{Memory: units.GiB, VCPUs: rapid.SampledFrom([]int{2, 12, 500}).Draw(t, "vCPUs")}, Owner: model.Owner{Customer: "c"}, Labels: []string{"web"},
 			Resident: []model.ResidentKey{{Class: model.CustomerKey, Name: "G", Value: 2}}, Migration: model.MigrateNever,
 		}
-		held := model.Reservation{Node: "n1", VM: fresh.ID, Name: fresh.Name, Memory: fresh.Spec.Memory, VCPUs: 2, Operation: "op"}
+		held := model.Reservation{Node: "n1", VM: fresh.ID, Name: fresh.Name, Memory: fresh.Spec.Memory, VCPUs: fresh.Spec.VCPUs, Operation: "op"}
 		records := Records{Nodes: nodes, VMs: vms, Reservations: reservations, Groups: groups}
 		before := New(noon, 7, records, facts)
 		if rapid.Bool().Draw(t, "asked") {
@@ -49,6 +49,13 @@ func TestAViewWithAReservationIsTheOneMadeWithIt(t *testing.T) {
 			}
 		}
 		same("nodes", got.Nodes.Slice(), want.Nodes.Slice())
+		for _, view := range []*View{got, want} {
+			for _, node := range view.Nodes.All() {
+				if lines := Crowding([]Crowd{node.Crowd()}); len(lines) > 0 && !node.Crowds() {
+					t.Fatalf("node %s does not crowd: %q", node.Node.ID, lines)
+				}
+			}
+		}
 		same("groups", got.Groups(model.DefaultCluster), want.Groups(model.DefaultCluster))
 		same("customer's VMs", got.KeptVMs("c"), want.KeptVMs("c"))
 		mine, theirs := got.Columns(model.DefaultCluster), want.Columns(model.DefaultCluster)
