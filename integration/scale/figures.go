@@ -133,7 +133,7 @@ func (s *site) starts(ctx context.Context, what string, withDisk bool) (float64,
 	const rounds, starts = 5, 20
 	sum := 0.0
 	for round := range rounds {
-		s.agents.reportAll()
+		s.settle()
 		took, err := cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint(what, "-", round, "-", i), withDisk) })
 		if err != nil {
 			return 0, err
@@ -159,7 +159,7 @@ func takePlain(ctx context.Context, s *site) (float64, error) {
 // logged is the bytes of log of a start, packed and before.
 func (s *site) logged(ctx context.Context, name string) (packed, plain float64, err error) {
 	const starts = 20
-	s.agents.reportAll()
+	s.settle()
 	before, plainBefore := s.log.bytes, s.log.plain
 	for i := range starts {
 		if err := s.start(ctx, fmt.Sprint(name, "-", i), false); err != nil {
@@ -197,7 +197,7 @@ func takeShared(ctx context.Context, s *site) (float64, error) {
 }
 
 func takeStatus(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
+	s.settle()
 	return cpu(20, func(i int) error {
 		s.agents.report(i)
 		_, err := s.api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
@@ -206,7 +206,7 @@ func takeStatus(ctx context.Context, s *site) (float64, error) {
 }
 
 func takeNodes(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
+	s.settle()
 	return cpu(10, func(i int) error {
 		s.agents.report(i)
 		_, err := s.api.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{}))
@@ -215,7 +215,7 @@ func takeNodes(ctx context.Context, s *site) (float64, error) {
 }
 
 func takePage(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
+	s.settle()
 	return cpu(20, func(i int) error {
 		s.agents.report(i)
 		_, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
@@ -224,7 +224,7 @@ func takePage(ctx context.Context, s *site) (float64, error) {
 }
 
 func takeList(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
+	s.settle()
 	return cpu(1, func(int) error {
 		token := ""
 		for {
@@ -240,7 +240,7 @@ func takeList(ctx context.Context, s *site) (float64, error) {
 }
 
 func takeDrain(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
+	s.settle()
 	return cpu(3, func(i int) error {
 		_, err := s.api.DrainNode(ctx, connect.NewRequest(&berthv1.DrainNodeRequest{Node: nodeID(i), DryRun: true}))
 		return err
@@ -248,7 +248,7 @@ func takeDrain(ctx context.Context, s *site) (float64, error) {
 }
 
 func takeCapacity(ctx context.Context, s *site) (float64, error) {
-	s.agents.reportAll()
+	s.settle()
 	return cpu(3, func(int) error {
 		_, err := s.api.Capacity(ctx, connect.NewRequest(&berthv1.CapacityRequest{MemoryBytes: 4 << 30, Vcpus: 2}))
 		return err
@@ -273,8 +273,11 @@ func takeGarbage(_ context.Context, s *site) (float64, error) {
 	return float64(allocated()-begun) / idleSeconds, nil
 }
 
-// settle has every node tell how it is, and waits until the leader has taken that in. What it does only once, when it begins to lead, it
-// has done by then.
+// rests is how long a leader takes at most to take in what nodes tell: its slower loops look once a second.
+const rests = 1500 * time.Millisecond
+
+// settle has every node tell how it is, and waits until the leader has taken that in, so that it does not count as work for what is
+// measured next. What the leader does only once, when it begins to lead, it has done by then.
 func (s *site) settle() {
 	const begins = 12 // seconds
 	for second := 0; !s.rested && second < begins; second++ {
@@ -283,7 +286,7 @@ func (s *site) settle() {
 	}
 	s.rested = true
 	s.agents.reportAll()
-	time.Sleep(time.Second / 2)
+	time.Sleep(rests)
 	runtime.GC()
 }
 
