@@ -3,8 +3,6 @@ package estate
 import (
 	"cmp"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,40 +19,29 @@ import (
 // are its plans, newest first. Seed and History are the caller's to add. The error says what of the estate does not hold
 // together.
 func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Plan) (*balance.Fleet, error) {
-	return fleetAmong(facts, view, clusterName, recent, func([]model.Group) iter.Seq[*model.VM] {
-		return func(yield func(*model.VM) bool) {
-			for _, node := range view.Nodes.All() {
-				for vm := range view.VMsOn(node.Node.ID) {
-					if !yield(vm) {
-						return
-					}
-				}
-			}
-		}
-	})
+	var vms []*model.VM
+	for _, node := range view.Nodes.All() {
+		vms = slices.AppendSeq(vms, view.VMsOn(node.Node.ID))
+	}
+	return fleetAmong(facts, view, clusterName, recent, GroupsOf(facts, clusterName), vms)
 }
 
-// FleetForDrain is FleetOf with no more VMs than a drain of a node, by its ID, looks at: those on the node, and the members of groups
-// wherever they are.
+// FleetForDrain is FleetOf with no more VMs than a drain of a node, by its ID, looks at: those there, and the members of all groups.
 func FleetForDrain(facts Facts, view *view.View, clusterName, node string, recent []model.Plan) (*balance.Fleet, error) {
-	return fleetAmong(facts, view, clusterName, recent, func(groups []model.Group) iter.Seq[*model.VM] {
-		vms := make(map[string]*model.VM)
-		for vm := range view.VMsOn(node) {
-			vms[vm.ID] = vm
-		}
-		for i := range groups {
-			for _, id := range groups[i].VMs {
-				if vm := view.VM(id); vm != nil {
-					vms[id] = vm
-				}
+	groups, vms := GroupsOf(facts, clusterName), slices.Collect(view.VMsOn(node))
+	for i := range groups {
+		for _, id := range groups[i].VMs {
+			if vm := view.VM(id); vm != nil {
+				vms = append(vms, vm)
 			}
 		}
-		return maps.Values(vms)
-	})
+	}
+	return fleetAmong(facts, view, clusterName, recent, groups, vms)
 }
 
+// fleetAmong is the fleet of some VMs, each of which may be there more than once.
 func fleetAmong(
-	facts Facts, view *view.View, clusterName string, recent []model.Plan, of func([]model.Group) iter.Seq[*model.VM],
+	facts Facts, view *view.View, clusterName string, recent []model.Plan, groups []model.Group, vms []*model.VM,
 ) (*balance.Fleet, error) {
 	w := &walk{source: facts}
 	record := w.namedCluster(clusterName)
@@ -69,16 +56,15 @@ func fleetAmong(
 	settings := model.SettingsOf(&record)
 	fleet := &balance.Fleet{
 		At: view.At, Cluster: clusterName, View: view, Settings: settings, Policy: policy, Balancer: balancer,
-		Groups: GroupsOf(facts, clusterName), Recent: recent,
+		Groups: groups, Recent: recent,
 		DrainIgnoresVMRules: Effective(&linked, schema.PolicyForm.Setting(schema.SettingDrainIgnores)) == "true",
 		DisperseAccounts:    Effective(&linked, schema.PolicyForm.Setting(schema.SettingDisperse)) == "true",
 	}
-	f := &fleetMaker{facts: facts, cluster: clusterName, local: settings.Storage == model.LocalStorage}
+	f := &fleetMaker{facts: facts, cluster: clusterName, local: settings.Storage == model.LocalStorage, unbalanced: map[string]bool{}}
 	f.planner = cmp.Or(w.plannerOf(model.Resource{}, record), policy.Planner)
 	if w.err != nil {
 		return nil, w.err
 	}
-	f.unbalanced = make(map[string]bool)
 	for i := range fleet.Groups {
 		if group := &fleet.Groups[i]; group.Unbalanced {
 			for _, vm := range group.VMs {
@@ -86,12 +72,13 @@ func fleetAmong(
 			}
 		}
 	}
-	for vm := range of(fleet.Groups) {
+	for _, vm := range vms {
 		if node := f.holder(view, vm); node != nil {
 			fleet.VMs = append(fleet.VMs, f.vm(vm, node))
 		}
 	}
 	slices.SortFunc(fleet.VMs, func(a, b balance.VM) int { return cmp.Compare(a.ID, b.ID) })
+	fleet.VMs = slices.CompactFunc(fleet.VMs, func(a, b balance.VM) bool { return a.ID == b.ID })
 	fleet.Ask = func(id string, purpose placement.Purpose) (placement.Request, error) { return f.ask(view, id, purpose) }
 	return fleet, nil
 }
@@ -129,8 +116,8 @@ func ClusterNames(facts Facts) []string {
 type fleetMaker struct {
 	facts      Facts
 	cluster    string
-	local      bool   // the cluster has local storage
-	planner    string // of VMs whose offer names none
+	local      bool            // the cluster has local storage
+	planner    string          // of VMs whose offer names none
 	unbalanced map[string]bool // VMs that a group keeps balancing away from
 }
 

@@ -13,22 +13,22 @@ import (
 func TestNodeKeys(t *testing.T) {
 	now := site(t)
 	record, _ := now.ResourceByName(model.KindCluster, "default")
-	declared, err := SetNodeKey(record, model.NodeKey{Name: "Rack", Default: 1})
+	declared, err := schema.SetNodeKey(record, model.NodeKey{Name: "Rack", Default: 1})
 	if _, has := declared.NodeKey("Rack"); err != nil || !has || len(declared.NodeKeys) != 4 || len(record.NodeKeys) != 3 {
 		t.Errorf("%+v, %v", declared.NodeKeys, err)
 	}
-	again, err := SetNodeKey(declared, model.NodeKey{Name: "Rack", Sticky: true, Weight: 5})
+	again, err := schema.SetNodeKey(declared, model.NodeKey{Name: "Rack", Sticky: true, Weight: 5})
 	if key, _ := again.NodeKey("Rack"); err != nil || !key.Sticky || len(again.NodeKeys) != 4 {
 		t.Errorf("%+v, %v", again.NodeKeys, err)
 	}
 	offer, _ := now.ResourceByName(model.KindOffer, "gold")
 	for want, try := range map[string]func() error{
 		"node key K on an offer is not valid: want a cluster: its nodes all have the key": func() error {
-			_, err := SetNodeKey(offer, model.NodeKey{Name: "K"})
+			_, err := schema.SetNodeKey(offer, model.NodeKey{Name: "K"})
 			return err
 		},
 		"node key K weight 5 is not valid: want none: only a sticky node key has a weight, the VM's own keys weigh the others": func() error {
-			_, err := SetNodeKey(record, model.NodeKey{Name: "K", Weight: 5})
+			_, err := schema.SetNodeKey(record, model.NodeKey{Name: "K", Weight: 5})
 			return err
 		},
 		"node key K of node/hv1 is not valid: want a key that cluster/default declares for all its nodes; " +
@@ -47,7 +47,7 @@ func TestNodeKeys(t *testing.T) {
 			for i := range model.MaxKeys {
 				full.NodeKeys = append(full.NodeKeys, model.NodeKey{Name: "K" + schema.Figure(float64(i))})
 			}
-			_, err := SetNodeKey(full, model.NodeKey{Name: "K"})
+			_, err := schema.SetNodeKey(full, model.NodeKey{Name: "K"})
 			return err
 		},
 	} {

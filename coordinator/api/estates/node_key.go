@@ -23,7 +23,7 @@ func (s *ResourceCalls) DeclareNodeKey(
 	message, wanted := request.Msg, wire.NodeKeyFrom(request.Msg.GetKey())
 	changed, p, err := s.changeResource(ctx, string(model.KindCluster), message.GetCluster(), message.GetRequestId(),
 		func(_ estate.State, before model.Resource) (edit, error) {
-			after, err := estate.SetNodeKey(before, wanted)
+			after, err := schema.SetNodeKey(before, wanted)
 			if err != nil {
 				return edit{}, refusal.Unsound("cluster/"+before.Name, "see 'berth cluster node-key declare --help'", err)
 			}
