@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/time/rate"
 
+	"berth/coordinator/consensus/sieve"
 	"berth/coordinator/doorkeeper"
 	"berth/shared/pki"
 	"berth/shared/rpc"
@@ -27,6 +28,10 @@ const (
 
 // handshakes at a time. A member dials a few connections at once.
 var handshakes = doorkeeper.Limits{Address: 16, All: 256}
+
+// connections of one member at a time: Raft's transport has some five to each other member, and those that nobody closed go on for a
+// while. The newest one takes the place of the oldest.
+const connections = 16
 
 // admission decides who may speak to this member, and who a dialled address has to be.
 type admission interface {
@@ -51,6 +56,7 @@ type listener struct {
 	members   admission
 	names     *rpc.Names
 	logger    hclog.Logger
+	limits    sieve.Limits // of what members send
 
 	accepted chan net.Conn
 	door     *doorkeeper.Keeper
@@ -61,6 +67,8 @@ type listener struct {
 
 	mu    sync.Mutex
 	conns map[*inbound]struct{}
+	turns map[string]chan struct{} // by member ID: one at a time of its connections has a large message on its way
+	count uint64                   // of members' connections, so far
 	over  bool
 }
 
@@ -78,6 +86,7 @@ type inbound struct {
 	net.Conn
 	member pki.Bearer
 	from   *listener
+	number uint64 // in the order in which they came
 }
 
 // Read implements net.Conn. The transport takes every other error than EOF for a fault worth logging.
@@ -115,7 +124,7 @@ func listen(cfg *Config, members admission) (*listener, error) {
 		names: cmp.Or(cfg.Names, rpc.NewNames("")), members: members, logger: cfg.Logger.Named("transport"),
 		accepted: make(chan net.Conn), door: doorkeeper.New(handshakes, members.memberFrom, cfg.Logger.Named("transport")),
 		refusals: rate.Sometimes{First: 10, Interval: time.Second},
-		conns:    make(map[*inbound]struct{}),
+		conns:    make(map[*inbound]struct{}), turns: make(map[string]chan struct{}), limits: limitsOf(cfg.DataDir),
 	}
 	l.open, l.close = context.WithCancel(context.Background())
 	l.restrict()
@@ -202,20 +211,49 @@ func (l *listener) handshake(plain net.Conn) {
 		return
 	}
 	l.door.Knows(plain)
-	conn := &inbound{Conn: secure, member: member, from: l}
-	l.mu.Lock()
-	if l.over {
-		l.mu.Unlock()
+	conn, oldest := l.take(secure, member)
+	if conn == nil {
 		secure.Close()
 		return
 	}
-	l.conns[conn] = struct{}{}
-	l.mu.Unlock()
+	if oldest != nil {
+		oldest.Close()
+	}
 	select {
 	case l.accepted <- conn:
 	case <-l.open.Done():
 		conn.Close()
 	}
+}
+
+// take puts a connection of a member on the list; nil: this listener is closed. The oldest is the one to be closed for it, nil if none is.
+func (l *listener) take(secure net.Conn, member pki.Bearer) (conn, oldest *inbound) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return nil, nil
+	}
+	turn := l.turns[member.ID]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		l.turns[member.ID] = turn
+	}
+	l.count++
+	conn = &inbound{Conn: sieve.Requests(secure, l.limits, turn), member: member, from: l, number: l.count}
+	others := 0
+	for one := range l.conns {
+		if one.member.ID == member.ID {
+			others++
+			if oldest == nil || one.number < oldest.number {
+				oldest = one
+			}
+		}
+	}
+	l.conns[conn] = struct{}{}
+	if others < connections {
+		return conn, nil
+	}
+	return conn, oldest
 }
 
 // Accept implements net.Listener.
@@ -257,7 +295,7 @@ func (l *listener) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn,
 		conn.Close()
 		return nil, fmt.Errorf("the coordinator at %s is %s (%s), not %s", to, identity.ID, identity.Name, want)
 	}
-	return conn, nil
+	return sieve.OfAnswers(conn), nil
 }
 
 // sweep closes connections of members that may no longer speak.

@@ -366,3 +366,36 @@ func TestTheRaftPortFollowsTheAuthorities(t *testing.T) {
 		t.Errorf("it does not follow its list: %v", err)
 	}
 }
+
+// Of a member the newest connections are kept: those before them may be of a process that has ended.
+func TestTheNewestConnectionsOfAMemberAreKept(t *testing.T) {
+	all := newTeam(t, newAuthority(t, "c1"), 2)
+	leader := all.leader()
+	other := all[0]
+	if other == leader {
+		other = all[1]
+	}
+	var last net.Conn
+	for range 3 * connections {
+		conn, err := other.stream.Dial(raft.ServerAddress(leader.cfg.Advertise), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		last = conn
+	}
+	eventually(t, "the others are closed", func() bool {
+		leader.stream.mu.Lock()
+		defer leader.stream.mu.Unlock()
+		return len(leader.stream.conns) <= connections
+	})
+	if err := last.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := last.Read(make([]byte, 1))
+	var timeout net.Error
+	if !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("the newest is closed: %v", err)
+	}
+	leader.mustPropose(enrol("n1"))
+}

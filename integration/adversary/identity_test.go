@@ -36,6 +36,7 @@ type coordinator struct {
 	admin     pki.Files
 	clusterID string
 	id        string // of the member
+	enrolled  string // the address that who was enrolled last has given as its own
 }
 
 func coordinate(t *testing.T) *coordinator {
@@ -204,6 +205,7 @@ func (c *coordinator) enrol(purpose, name string) (id string, files pki.Files) {
 	c.Cleanup(stranger.CloseIdleConnections)
 	address, err := loopback.Address()
 	c.check(err)
+	c.enrolled = address
 	let, err := berthv1connect.NewEnrolmentServiceClient(stranger, "https://"+c.config.Listen.API).Enrol(c.Context(),
 		connect.NewRequest(&berthv1.EnrolRequest{
 			TokenSecret: token.Secret, Name: name, CsrPem: request, HostUuid: "00000000-0000-4000-8000-000000000001",

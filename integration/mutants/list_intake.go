@@ -28,6 +28,23 @@ var intakeMutants = []mutant{
 		is: "var handshakes = doorkeeper.Limits{Address: 16, All: 256}", becomes: "var handshakes = doorkeeper.Limits{Address: 0, All: 0}",
 	},
 	{
+		name: "a-member-sends-texts-of-any-length", file: "coordinator/consensus/sieve/sieve.go",
+		suite: suite{pkg: "./coordinator/consensus/sieve"}, is: "case bytes > s.limits.Text:", becomes: "case bytes > s.limits.Text && s.answers:",
+	},
+	{
+		name: "a-member-sends-any-number-of-values", file: "coordinator/consensus/sieve/sieve.go",
+		suite: suite{pkg: "./coordinator/consensus/sieve"}, is: "case s.values > s.limits.Values:", becomes: "case s.values > s.limits.Values && s.answers:",
+	},
+	{
+		name: "large-messages-of-a-member-side-by-side", file: "coordinator/consensus/sieve/conn.go",
+		suite: suite{pkg: "./coordinator/consensus/sieve"},
+		is:    "if c.turn != nil && c.scan.large && !c.holds() {", becomes: "if c.turn == nil && c.scan.large && !c.holds() {",
+	},
+	{
+		name: "a-member-has-any-number-of-connections", file: "coordinator/consensus/listener.go", suite: inConsensus.only("NewestConnections"),
+		is: "if others < connections {", becomes: "if others >= 0 {",
+	},
+	{
 		name: "an-answer-behind-a-refusal-waits", file: "coordinator/consensus/pipeline.go", suite: inConsensus.only("BehindARefusal"),
 		is: "listens = answer.Response().Success", becomes: "listens = answer.Response() != nil",
 	},

@@ -31,8 +31,8 @@ var concurrent = []string{
 	"./agent/telemetry", "./agent/watchdog",
 	"./coordinator/agents", "./coordinator/api/...", "./coordinator/cli/event", "./coordinator/cli/fieldform", "./coordinator/cli/follow",
 	"./coordinator/cli/node", "./coordinator/cli/plan", "./coordinator/cli/resource", "./coordinator/cli/term", "./coordinator/cli/vm",
-	"./coordinator/consensus", "./coordinator/control/...", "./coordinator/daemon", "./coordinator/fence", "./coordinator/inventory",
-	"./coordinator/state", "./shared/logging", "./shared/rpc",
+	"./coordinator/consensus/...", "./coordinator/control/...", "./coordinator/daemon", "./coordinator/fence",
+	"./coordinator/inventory", "./coordinator/state", "./shared/logging", "./shared/rpc",
 }
 
 // lab is a package whose tests raise labs.
