@@ -78,6 +78,9 @@ type Domain struct {
 	Devices []domxml.Device
 	// Bindings are what keeps a domain that runs on its host; nil: not known. Jobs are told of domains of Berth alone.
 	Bindings []domxml.Binding
+	// DiskSizes are how large the disks of a domain of Berth's are that it runs with, in bytes, by target, as its process has told some
+	// minutes ago at most. One that is not there is not known. It is never changed.
+	DiskSizes map[string]int64
 }
 
 // DomainStats are one active domain's figures. A nil field could not be read.
@@ -267,6 +270,9 @@ type Hypervisor interface {
 	// Balloon is the memory, in bytes, that its balloon leaves a domain that runs, as its process knows it. Stats may have it a second later.
 	// It waits for a domain that is busy.
 	Balloon(ctx context.Context, uuid string) (int64, error)
+	// DiskSizes are how large the disks are that a domain runs with, in bytes, by target, as its process knows them now. Drives for media
+	// are none of them. It waits for a domain that is busy: ErrBusy if that takes long. ErrInvalidState when the domain is off.
+	DiskSizes(ctx context.Context, uuid string) (map[string]int64, error)
 	// Processes are the guests' processes on this host as the operating system shows them, in no order, those of guests that the
 	// hypervisor lists among them. ErrUnavailable when they cannot be seen.
 	Processes(ctx context.Context) ([]Process, error)

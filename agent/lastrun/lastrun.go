@@ -77,7 +77,7 @@ func (l *Runs) Saw(event hypervisor.Event, now time.Time) (write bool) {
 			write = known && before.changed
 			break
 		}
-		devices, err := proto.MarshalOptions{Deterministic: true}.Marshal(telemetry.Devices(event.Ran.Devices, true))
+		devices, err := proto.MarshalOptions{Deterministic: true}.Marshal(telemetry.Devices(event.Ran.Devices, nil, true))
 		if err != nil {
 			return false // text that is not UTF-8: it could not be told either
 		}

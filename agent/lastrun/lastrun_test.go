@@ -96,7 +96,7 @@ func TestWhatAGuestRanWithIsKeptIfItWasChanged(t *testing.T) {
 func TestWhatWasReadOfAGuestIsNotTakenBack(t *testing.T) {
 	const vm = "u"
 	devices := func(path string) []byte {
-		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(telemetry.Devices(ranWith(vm, 1, path).Ran.Devices, true))
+		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(telemetry.Devices(ranWith(vm, 1, path).Ran.Devices, nil, true))
 		if err != nil {
 			t.Fatal(err)
 		}

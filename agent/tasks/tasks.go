@@ -68,7 +68,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 			result = answer(task, fmt.Errorf("a defect of berth: %v: the agent's log has more about it", defect))
 		}
 	}()
-	var allocated int64
+	var allocated, capacity int64
 	var described, reached string
 	var locked bool
 	var devices *berthv1.Devices
@@ -77,7 +77,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	var err error
 	switch {
 	case task.GetGrow() != nil:
-		err = t.grow(ctx, task.GetGrow())
+		capacity, err = t.grow(ctx, task.GetGrow())
 	case task.GetRemove() != nil:
 		err = volumes.Remove(ctx, t.Hypervisor, task.GetRemove().GetVolumes())
 	case task.GetFetch() != nil:
@@ -121,7 +121,7 @@ func (t *Tasks) Do(ctx context.Context, task *berthv1.Task, dig Dig) (result *be
 	}
 	result = answer(task, err)
 	result.AllocatedBytes, result.DomainXml, result.Reached, result.Locked = allocated, described, reached, locked
-	result.Devices, result.Frozen, result.Profile, result.Minutes = devices, frozen, week, minutes
+	result.Devices, result.Frozen, result.Profile, result.Minutes, result.CapacityBytes = devices, frozen, week, minutes, capacity
 	return result
 }
 
@@ -148,7 +148,13 @@ func (t *Tasks) devices(ctx context.Context, order *berthv1.DevicesTask) (*berth
 	case domain.Devices == nil:
 		return nil, fmt.Errorf("%w: it is %s, and its devices cannot be read", hypervisor.ErrInvalidState, domain.State)
 	}
-	devices := telemetry.Devices(domain.Devices, true)
+	sizes := domain.DiskSizes
+	if order.GetCapacities() {
+		if sizes, err = t.Hypervisor.DiskSizes(ctx, order.GetVmId()); err != nil {
+			return nil, err
+		}
+	}
+	devices := telemetry.Devices(domain.Devices, sizes, true)
 	read(domain.Epoch, devices)
 	return devices, nil
 }
@@ -197,24 +203,29 @@ func (t *Tasks) undefine(ctx context.Context, order *berthv1.UndefineTask) error
 // growLimit is for growing one volume.
 const growLimit = 2 * time.Minute
 
-// grow makes a volume larger: through the domain that runs with it, or on its own.
-func (t *Tasks) grow(ctx context.Context, order *berthv1.GrowTask) error {
+// grow makes a volume larger: through the domain that runs with it, or on its own. Capacity is what it has then: somebody may have made it
+// larger than that before.
+func (t *Tasks) grow(ctx context.Context, order *berthv1.GrowTask) (capacity int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, growLimit)
 	defer cancel()
 	volume := order.GetVolume()
-	var err error
+	found := hypervisor.Volume{}
 	if order.GetVmId() == "" {
 		err = t.Hypervisor.GrowVolume(ctx, volume.GetPool(), volume.GetName(), volume.GetCapacityBytes())
-	} else {
-		var found hypervisor.Volume
-		if found, err = t.Hypervisor.LookupVolume(ctx, volume.GetPool(), volume.GetName()); err == nil {
-			err = t.Hypervisor.GrowDisk(ctx, order.GetVmId(), found.Path, volume.GetCapacityBytes())
-		}
+	} else if found, err = t.Hypervisor.LookupVolume(ctx, volume.GetPool(), volume.GetName()); err == nil {
+		err = t.Hypervisor.GrowDisk(ctx, order.GetVmId(), found.Path, volume.GetCapacityBytes())
 	}
 	if err != nil {
-		return fmt.Errorf("grow %s: %w", volumes.Name(volume), err)
+		return 0, fmt.Errorf("grow %s: %w", volumes.Name(volume), err)
 	}
-	return nil
+	if order.GetVmId() != "" {
+		_, _ = t.Hypervisor.DiskSizes(ctx, order.GetVmId()) // so that reports have the new size at once; without it they do in some minutes
+	}
+	if found, err = t.Hypervisor.LookupVolume(ctx, volume.GetPool(), volume.GetName()); err != nil {
+		t.Logger.Warn("a volume was made larger, and how large it is now is not known", "volume", volumes.Name(volume), "error", err)
+		return volume.GetCapacityBytes(), nil
+	}
+	return found.CapacityBytes, nil
 }
 
 // farewell is how long the coordinator has to end a tunnel after the guest's console has ended.

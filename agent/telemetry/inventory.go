@@ -128,7 +128,7 @@ func Domain(d hypervisor.Domain) *berthv1.Domain {
 		Uuid: d.UUID, Name: d.Name, State: State(d.State), StateReason: d.Reason, MemoryBytes: d.MemoryBytes,
 		Vcpus: int32(d.VCPUs), Persistent: d.Persistent, Managed: d.Managed, Epoch: d.Epoch, OperationId: d.OperationID,
 		JobActive: d.JobActive, Autostart: d.Autostart, Saved: d.Saved,
-		ProcessId: int64(d.PID), Sources: sources, Devices: Devices(d.Devices, false), Bindings: bindings(d.Bindings),
+		ProcessId: int64(d.PID), Sources: sources, Devices: Devices(d.Devices, d.DiskSizes, false), Bindings: bindings(d.Bindings),
 	}
 }
 
@@ -164,8 +164,9 @@ var bindingKinds = map[domxml.BindingKind]berthv1.BindingKind{
 	domxml.BlockJobBinding:     berthv1.BindingKind_BINDING_KIND_BLOCK_JOB,
 }
 
-// Devices are a domain's devices as reports show them, with their elements or without; nil: not known.
-func Devices(devices []domxml.Device, elements bool) *berthv1.Devices {
+// Devices are a domain's devices as reports show them, with their elements or without; nil: not known. Sizes are those of its disks in
+// bytes, by target, as far as they are known.
+func Devices(devices []domxml.Device, sizes map[string]int64, elements bool) *berthv1.Devices {
 	if devices == nil {
 		return nil
 	}
@@ -174,6 +175,9 @@ func Devices(devices []domxml.Device, elements bool) *berthv1.Devices {
 		device := &berthv1.Device{Kind: string(one.Kind), Key: one.Key, Format: one.Format, Network: one.Network, Media: one.Media}
 		if one.Source != (domxml.Source{}) {
 			device.Source = diskSource(one.Source)
+		}
+		if one.Kind == domxml.DiskDevice && !one.Media {
+			device.CapacityBytes = sizes[one.Key]
 		}
 		if elements {
 			device.Xml = one.XML

@@ -59,7 +59,7 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			tunnel.drain()
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
-				Locked: result.GetLocked(), Devices: inventory.DevicesFrom(result.GetDevices()),
+				Locked: result.GetLocked(), Capacity: units.Bytes(max(result.GetCapacityBytes(), 0)), Devices: inventory.DevicesFrom(result.GetDevices()),
 				Frozen: result.GetFrozen(), Profile: wire.ProfileFrom(result.GetProfile()), Minutes: wire.ProfileFrom(result.GetMinutes()),
 			}, nil
 		case <-taken:
@@ -120,6 +120,8 @@ func taskMessage(task lead.Task, ticket string) *berthv1.Task {
 		}}
 	case task.Devices != nil:
 		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Devices.VM, Epoch: task.Devices.Epoch}}
+	case task.Sizes != nil:
+		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Sizes.VM, Epoch: task.Sizes.Epoch, Capacities: true}}
 	case task.Frozen != nil:
 		m.Action = &berthv1.Task_Devices{Devices: &berthv1.DevicesTask{VmId: task.Frozen.VM, Epoch: task.Frozen.Epoch, Frozen: true}}
 	case task.Discard != nil:

@@ -165,3 +165,62 @@ func TestASizeIsAccepted(t *testing.T) {
 		wantRefusal(t, revert(name), rpc.Conflict, "vm/"+name)
 	}
 }
+
+// A disk that somebody has made smaller beside Berth is shown with both sizes, and has the smaller one in its record when that is accepted.
+func TestASmallerDiskIsAccepted(t *testing.T) {
+	d := newDeclarer(t)
+	d.m.addNode("n1", "hv1")
+	d.m.declare(model.Resource{Kind: model.KindPool, ID: "p1", Name: "fast"})
+	d.m.declare(model.Resource{
+		Kind: model.KindDisk, ID: "d1", Name: "web-root", Settings: map[string]string{"size": fmt.Sprint(int64(10 * units.GiB))},
+		Volume: &model.Volume{Pool: "p1", Nodes: []string{"n1"}, Name: "berth-d1.qcow2", Format: "qcow2", Capacity: 10 * units.GiB},
+	})
+	vm := model.VM{ID: "v1", Name: "web", Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}, Disks: []string{"d1"}}
+	vm.Desired, vm.Holder, vm.LastNode, vm.Epoch = model.Running, "n1", "n1", 3
+	d.m.addVM(vm)
+	session, err := d.m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sequence := uint64(1)
+	shows := func(size units.Bytes) *berthv1.VMDisk {
+		t.Helper()
+		sequence++
+		session.Report(&berthv1.SessionRequest{Sequence: sequence, Message: &berthv1.SessionRequest_Inventory{Inventory: &berthv1.InventoryReport{
+			Node: &berthv1.NodeInventory{MemoryBytes: 64 << 30, Cpus: 16}, Domains: []*berthv1.Domain{{
+				Uuid: "v1", Name: "web", State: berthv1.DomainState_DOMAIN_STATE_RUNNING, MemoryBytes: 1 << 30, Vcpus: 1, Managed: true, Epoch: 3,
+				Devices: &berthv1.Devices{Devices: []*berthv1.Device{{
+					Kind: "disk", Key: "vda", Source: &berthv1.DiskSource{Pool: "fast", Volume: "berth-d1.qcow2"}, CapacityBytes: int64(size),
+				}}},
+			}},
+		}}})
+		answer, err := d.client.GetVM(t.Context(), connect.NewRequest(&berthv1.GetVMRequest{Vm: "web"}))
+		if err != nil || len(answer.Msg.GetVm().GetVolumes()) != 1 {
+			t.Fatal(answer, err)
+		}
+		return answer.Msg.GetVm().GetVolumes()[0]
+	}
+	accept := func(id string) error {
+		_, err := d.client.AcceptDrift(t.Context(), connect.NewRequest(&berthv1.AcceptDriftRequest{Vm: "web", RequestId: id}))
+		return err
+	}
+	for _, size := range []units.Bytes{0, 10 * units.GiB} {
+		if disk := shows(size); disk.GetShrunkBytes() != 0 || disk.GetCapacityBytes() != 10<<30 {
+			t.Errorf("of %v it shows %v", size, disk)
+		}
+		wantRefusal(t, accept(fmt.Sprint("of ", size)), rpc.Conflict, "vm/web")
+	}
+	if disk := shows(6 * units.GiB); disk.GetShrunkBytes() != 6<<30 || disk.GetCapacityBytes() != 10<<30 {
+		t.Errorf("it shows %v", disk)
+	}
+	if err := accept("smaller"); err != nil {
+		t.Fatal(err)
+	}
+	record, _ := d.m.store.Snapshot().Resource("d1")
+	if record.Volume.Capacity != 6*units.GiB || record.Settings["size"] != fmt.Sprint(int64(6*units.GiB)) {
+		t.Errorf("accepted, its record is %+v with %+v", record.Settings, record.Volume)
+	}
+	if disk := shows(6 * units.GiB); disk.GetShrunkBytes() != 0 || disk.GetCapacityBytes() != 6<<30 {
+		t.Errorf("accepted, it shows %v", disk)
+	}
+}

@@ -45,9 +45,9 @@ type Control struct {
 // New makes a Control that does nothing until Lead is called.
 func New(config Config) *Control {
 	leader := lead.New(config.Config)
-	c := &Control{Leader: leader, Volumes: volumes.New(leader), Locks: locks.New(leader), Profiles: profiles.New(leader)}
+	c := &Control{Leader: leader, drifts: drifts.New(leader), Locks: locks.New(leader), Profiles: profiles.New(leader)}
+	c.Volumes = volumes.New(leader, c.drifts)
 	c.Fencing = fencing.New(leader, config.Fences, func(node string) { c.AgentConnected(node) })
-	c.drifts = drifts.New(leader)
 	c.Lifecycle = lifecycle.New(leader, c.Volumes, c.Fencing, c.drifts)
 	c.Adoption = adoption.New(leader, c.Lifecycle, c.Fencing)
 	c.Plans = plans.New(leader, c.Lifecycle, c.drifts, config.Plans)

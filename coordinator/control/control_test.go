@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,7 @@ type nodes struct {
 	takes     time.Duration                 // a migration
 	refusing  time.Duration                 // how long a node takes to refuse a VM
 
+	grown   units.Bytes                             // what every volume has that is made larger; 0: what was ordered
 	volumes map[string]string                       // place/pool/volume -> disk's name; the place is a node's ID, or "shared"
 	tasks   []done                                  // that were performed
 	task    func(node string, task lead.Task) error // what becomes of a task; nil: it is done
@@ -208,6 +210,9 @@ func (n *nodes) Perform(_ context.Context, node string, task lead.Task) (lead.Ta
 	}
 	if done, err := n.facts.perform(node, task); done.DomainXML != "" || done.Devices != nil || err != nil {
 		return done, err
+	}
+	if task.Grow != nil {
+		return lead.TaskDone{Capacity: cmp.Or(n.grown, task.Grow.Volume.Capacity)}, nil
 	}
 	for _, volume := range task.Remove {
 		delete(n.volumes, at(node, volume))
@@ -472,8 +477,9 @@ func (f *facts) perform(node string, task lead.Task) (done lead.TaskDone, err er
 			} else if domain.Epoch == task.Discard.Epoch {
 				facts.Domains = slices.DeleteFunc(facts.Domains, func(d model.Domain) bool { return d.UUID == task.Discard.VM })
 			}
-		case task.Devices != nil:
-			if domain := of(task.Devices.VM); domain.Epoch != task.Devices.Epoch || domain.Devices == nil {
+		case task.Devices != nil || task.Sizes != nil:
+			asked := cmp.Or(task.Devices, task.Sizes)
+			if domain := of(asked.VM); domain.Epoch != asked.Epoch || domain.Devices == nil {
 				refuse("not_found")
 			} else {
 				done.Devices = slices.Clone(domain.Devices)

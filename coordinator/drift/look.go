@@ -13,6 +13,16 @@ import (
 	"berth/shared/domxml"
 )
 
+// Grown are the records of the disks that somebody has made larger, with the size that they have.
+func (f *Found) Grown() (disks []model.Resource) {
+	for i := range f.Disks {
+		if !f.Disks[i].Shrunk() {
+			disks = append(disks, f.Disks[i].Taken())
+		}
+	}
+	return disks
+}
+
 // Look is what a leader knows at one time of what guests run with. It says which nodes are looked at, and in which order.
 type Look struct {
 	Records Records
@@ -35,6 +45,8 @@ type Records interface {
 type Found struct {
 	Before, VM model.VM // its record, and what that is to be
 	Known      bool     // it is one of Berth's
+	// Disks are those of it that somebody has resized beside Berth. Their records are to have the size that they have (Grown).
+	Disks []Resized
 	// Ask is the ID of the node that has to tell the elements of its devices, before the record is changed; empty: none has to.
 	Ask string
 	// Again tells that nothing can be said now: an operation works on the VM, or its node does not tell. The change is not forgotten.
@@ -60,6 +72,9 @@ func (l *Look) Settle(told model.ToldDevices) Found {
 		} else {
 			l.seen(&found, node, told)
 			found.VM = l.resized(found.VM, node)
+			if domain, _ := l.shown(&vm, node); domain != nil {
+				found.Disks = ResizedBeside(l.Records, &vm, node, domain.Devices)
+			}
 		}
 		wrote := cmp.Or(node, vm.LastNode)
 		found.Unsure = found.VM.Bound == "" && wrote != "" && !l.tellsPools(wrote)

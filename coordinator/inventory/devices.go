@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/model"
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 // ChangedDevices are the domains whose devices or number of vCPUs have changed, or were first told, since it was asked last, with what was
@@ -59,7 +60,7 @@ func DevicesFrom(wire *berthv1.Devices) []model.Device {
 	for _, one := range wire.GetDevices() {
 		devices = append(devices, model.Device{
 			Kind: one.GetKind(), Key: one.GetKey(), Format: one.GetFormat(), Network: one.GetNetwork(), Media: one.GetMedia(), XML: one.GetXml(),
-			Source: diskSource(one.GetSource()),
+			Source: diskSource(one.GetSource()), Capacity: units.Bytes(max(one.GetCapacityBytes(), 0)),
 		})
 	}
 	return devices

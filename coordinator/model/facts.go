@@ -152,6 +152,8 @@ type Device struct {
 	Network string // of an interface: a libvirt network's name, or bridge:NAME; of a disk over a network: rbd:POOL/IMAGE
 	Media   bool   // a disk that is a drive for media
 	XML     string // the element as a domain can be started with it; empty: it was not asked for
+
+	Capacity units.Bytes // of a disk, as its guest sees it; 0: not known
 }
 
 // FileName is the name that a source has in its folder or pool.

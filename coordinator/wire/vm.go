@@ -178,6 +178,7 @@ func vmDisks(report VMReport) []*berthv1.VMDisk {
 			Keep: estate.Kept(disk),
 		}
 		if made := disk.Volume; made != nil {
+			message.ShrunkBytes = int64(shrunk(report, disk))
 			message.Pool, message.Volume = report.ResourceName(made.Pool), made.Name
 			if len(made.Nodes) > 0 {
 				message.Node = report.NodeName(made.Nodes[0])
@@ -186,6 +187,18 @@ func vmDisks(report VMReport) []*berthv1.VMDisk {
 		messages = append(messages, message)
 	}
 	return messages
+}
+
+// shrunk is the size of a disk that somebody has made smaller beside Berth, as the guest of its VM has it; 0: nobody has.
+func shrunk(report VMReport, disk *model.Resource) units.Bytes {
+	vm, domain := &report.VM, report.Domain
+	if vm.Holder == "" || domain == nil || domain.Epoch != vm.Epoch {
+		return 0
+	}
+	if is := drift.SizeShown(vm, disk, vm.Holder, domain.Devices); is < disk.Volume.Capacity {
+		return is
+	}
+	return 0
 }
 
 func namesOf(name func(string) string, ids []string) []string {

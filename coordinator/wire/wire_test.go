@@ -160,6 +160,9 @@ func TestVMIsWhole(t *testing.T) {
 			ID: "i4", Name: "web-root", Links: map[string]string{"image": "i6"}, Settings: map[string]string{"keep": "true"},
 			Volume: &model.Volume{Pool: "i7", Nodes: []string{"n1"}, Name: "berth-i4.qcow2", Format: "qcow2", Capacity: units.GiB},
 		}}},
+		Domain: &model.Domain{Epoch: 2, State: model.DomainRunning, Devices: []model.Device{
+			{Kind: "disk", Key: "vdb", Source: model.DiskSource{Pool: "fast", Volume: "berth-i4.qcow2"}, Capacity: units.MiB},
+		}},
 		Immovable: []string{"has TPM of its node: shut it down to move it"},
 		Groups:    []string{"apart"}, Cluster: "default", Customer: "acme", BillingEntity: "mbe",
 		ResourceName: func(id string) string { return "resource-" + id },

@@ -82,7 +82,7 @@ var layers = []struct {
 		"agent/hypervisor/guestlog", "agent/hypervisor/imagelock", "agent/hypervisor/processes",
 		"agent/hypervisor/departures", "agent/hypervisor/statusfiles",
 	}},
-	{"what is known of the jobs of guests", []string{"agent/hypervisor/domainjobs"}},
+	{"what is known of the jobs and disks of guests", []string{"agent/hypervisor/domainjobs", "agent/hypervisor/disksizes"}},
 	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",

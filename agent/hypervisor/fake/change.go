@@ -86,6 +86,36 @@ func (h *domains) Resize(ctx context.Context, uuid string, epoch uint64, memoryB
 	})
 }
 
+// DiskSizes implements hypervisor.Hypervisor.
+func (h *domains) DiskSizes(ctx context.Context, uuid string) (map[string]int64, error) {
+	end, err := h.enter(ctx, "disk-sizes")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	d, err := h.find(uuid)
+	if err == nil && d.State == hypervisor.Shutoff {
+		err = fmt.Errorf("%w: it is %s", hypervisor.ErrInvalidState, d.State)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.diskSizes(d), nil
+}
+
+// diskSizes are those of a domain's disks whose files are volumes; nil: it has none. The wire is locked.
+func (h *domains) diskSizes(d *domain) (sizes map[string]int64) {
+	for _, disk := range d.disks {
+		if v := h.storage.behind(disk.Source); v != nil {
+			if sizes == nil {
+				sizes = map[string]int64{}
+			}
+			sizes[disk.Target] = v.capacity
+		}
+	}
+	return sizes
+}
+
 // Balloon implements hypervisor.Hypervisor.
 func (h *domains) Balloon(ctx context.Context, uuid string) (int64, error) {
 	end, err := h.enter(ctx, "balloon")

@@ -181,7 +181,7 @@ func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	defer end()
 	list := make([]hypervisor.Domain, 0, len(h.all))
 	for _, uuid := range slices.Sorted(maps.Keys(h.all)) {
-		list = append(list, h.all[uuid].shown())
+		list = append(list, h.shown(h.all[uuid]))
 	}
 	return list, nil
 }
@@ -249,14 +249,17 @@ func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 	if err != nil {
 		return hypervisor.Domain{}, err
 	}
-	return d.shown(), nil
+	return h.shown(d), nil
 }
 
-// shown is the domain as it is told: of one that is off nothing says what it runs with.
-func (d *domain) shown() hypervisor.Domain {
+// shown is the domain as it is told: of one that is off nothing says what it runs with. The wire is locked.
+func (h *domains) shown(d *domain) hypervisor.Domain {
 	shown := d.Domain
-	if shown.State == hypervisor.Shutoff {
+	switch {
+	case shown.State == hypervisor.Shutoff:
 		shown.Sources, shown.Devices, shown.Bindings = nil, nil, nil
+	case shown.Managed:
+		shown.DiskSizes = h.diskSizes(d)
 	}
 	return shown
 }

@@ -108,6 +108,8 @@ func growing(t *testing.T, bench Bench) {
 	path := find(t, bench.Source, bench.Pool, name).Path
 	g := newGuest(t, bench).onVolume(bench.Pool, name)
 	wantErr(t, "without the guest", hv.GrowDisk(t.Context(), g.id.UUID, path, 64*mebibyte), hypervisor.ErrNotFound)
+	_, err := hv.DiskSizes(t.Context(), g.id.UUID)
+	wantErr(t, "the sizes without the guest", err, hypervisor.ErrNotFound)
 	g.start(t, hv)
 	for _, size := range []int64{64 * mebibyte, 64 * mebibyte, mebibyte} {
 		if err := hv.GrowDisk(t.Context(), g.id.UUID, path, size); err != nil {
@@ -116,6 +118,13 @@ func growing(t *testing.T, bench Bench) {
 		if got := find(t, bench.Source, bench.Pool, name); got.CapacityBytes != 64*mebibyte {
 			t.Errorf("asked for %d bytes the volume has %d", size, got.CapacityBytes)
 		}
+	}
+	sizes, err := hv.DiskSizes(t.Context(), g.id.UUID)
+	if err != nil || len(sizes) != 1 || sizes["vda"] != 64*mebibyte {
+		t.Errorf("its process tells the sizes %v, %v", sizes, err)
+	}
+	if shown, err := hv.Lookup(t.Context(), g.id.UUID); err != nil || shown.DiskSizes != nil && shown.DiskSizes["vda"] != 64*mebibyte {
+		t.Errorf("it shows the sizes %v, %v", shown.DiskSizes, err)
 	}
 	wantErr(t, "a disk that it does not have", hv.GrowDisk(t.Context(), g.id.UUID, path+"x", mebibyte), hypervisor.ErrNoVolume)
 	g.stop(t, hv)

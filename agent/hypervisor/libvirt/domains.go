@@ -12,6 +12,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/disksizes"
 	"berth/agent/hypervisor/disksnapshot"
 	"berth/shared/domxml"
 )
@@ -27,6 +28,7 @@ type domains struct {
 	// also when the caller has left: a daemon that hangs carries the order out when it comes back.
 	starting sync.Map
 	helpers  disksnapshot.Helpers
+	sizes    disksizes.Kept
 }
 
 // Domains implements hypervisor.Hypervisor. Four lists tell which domains there are, which run, which are defined and which of
@@ -46,6 +48,7 @@ func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	}
 	h.markJobs(ctx, domains, h.migrations.quiet.Is)
 	h.migrations.others.Keep(domains)
+	h.sizes.Take(domains)
 	slices.SortFunc(domains, func(a, b hypervisor.Domain) int { return cmp.Compare(a.UUID, b.UUID) })
 	return domains, nil
 }
@@ -150,6 +153,7 @@ func (h *domains) Lookup(ctx context.Context, uuid string) (hypervisor.Domain, e
 	if err != nil {
 		return hypervisor.Domain{}, fmt.Errorf("look domain %s up: %w", uuid, err)
 	}
+	h.sizes.Fill(&domain)
 	one := []hypervisor.Domain{domain}
 	h.markJobs(ctx, one, func(string) bool { return false })
 	return one[0], nil

@@ -104,6 +104,7 @@ func OpenWith(uri string, log hclog.Logger, options Options) *Hypervisor {
 	}()
 	go w.watchDevices(ctx, statusfiles.Source{Folder: runDir, Socket: options.StatusSocket})
 	go w.watchJobs(ctx)
+	go h.sizes.Watch(ctx, h.diskSizes, h.Publish)
 	return h
 }
 

@@ -92,8 +92,10 @@ func (s *DeviceCalls) settleDrift(
 		}
 		adopted := told == keeps && vm.Needs != ""
 		facts := p.Soft.Facts(vm.Holder, p.At)
-		size := drift.SizeBeside(&vm, facts.Domain(vm.ID))
-		if err := unsettled(&vm, size, told == keeps); err != nil && !adopted {
+		domain := facts.Domain(vm.ID)
+		size := drift.SizeBeside(&vm, domain)
+		disks, resized := keptDisks(p, &vm, domain, told == keeps)
+		if err := unsettled(&vm, size, told == keeps); err != nil && !adopted && len(disks) == 0 {
 			return state.Command{}, err
 		}
 		if told == keeps {
@@ -115,6 +117,10 @@ func (s *DeviceCalls) settleDrift(
 		command := state.Command{
 			Kind: "settle drift", Expect: []state.Expectation{answer.ExpectVM(vm)}, VMs: []model.VM{after},
 		}
+		for _, disk := range disks {
+			command.Expect = append(command.Expect, state.Expectation{Table: state.Resources, ID: disk.ID, Revision: disk.Revision})
+		}
+		command.Resources, texts = disks, append(texts, resized...)
 		if adopted {
 			texts = append(texts, "what it was adopted with that needs "+vm.Needs)
 		}
@@ -125,6 +131,19 @@ func (s *DeviceCalls) settleDrift(
 		return command, nil
 	})
 	return vmName, err
+}
+
+// keptDisks are the records of a VM's disks that somebody has made smaller beside Berth, with the size that they have, and what the history
+// says of each. Larger ones are in the records without anybody's word.
+func keptDisks(p *answer.Moment, vm *model.VM, domain *model.Domain, keep bool) (disks []model.Resource, texts []string) {
+	if !keep || domain == nil || domain.Epoch != vm.Epoch {
+		return nil, nil
+	}
+	resized := drift.ResizedBeside(p, vm, vm.Holder, domain.Devices)
+	for i := range resized {
+		disks, texts = append(disks, resized[i].Taken()), append(texts, resized[i].Text())
+	}
+	return disks, texts
 }
 
 // unsettled refuses to settle what nobody has changed. What was changed of the size alone is not in the record until somebody accepts it,

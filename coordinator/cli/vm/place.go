@@ -121,6 +121,10 @@ func volumeRows(vm *berthv1.VM) [][2]string {
 		default:
 			text += fmt.Sprintf(" in pool %s on %s", disk.GetPool(), disk.GetNode())
 		}
+		if is := disk.GetShrunkBytes(); is > 0 {
+			text += fmt.Sprintf("; its guest has %s: somebody has made it smaller beside Berth ('berth vm accept %s' keeps it so, 'berth disk grow "+
+				"%s %d' makes it as large again)", units.Bytes(is), vm.GetName(), disk.GetDisk(), disk.GetCapacityBytes())
+		}
 		if disk.GetImage() != "" {
 			text += ", a copy of " + disk.GetImage()
 		}

@@ -103,13 +103,13 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told mode
 		}
 	}
 	before, after := &found.Before, &found.VM
-	if found.Again || reflect.DeepEqual(*after, *before) {
+	grown := found.Grown()
+	if found.Again || reflect.DeepEqual(*after, *before) && len(grown) == 0 {
 		return !found.Again && !found.Unsure
 	}
-	command := state.Command{
-		Key: d.NewID(), Kind: "follow vm", Caller: lead.Berth, At: d.Now(),
-		Expect: []state.Expectation{{Table: state.VMs, ID: before.ID, Revision: before.Revision}},
-		VMs:    []model.VM{*after}, Events: drift.Events(before, after, d.Now(), lead.Berth),
+	command := d.resized(before, found.Disks)
+	if !reflect.DeepEqual(*after, *before) {
+		command.VMs, command.Events = []model.VM{*after}, append(drift.Events(before, after, d.Now(), lead.Berth), command.Events...)
 	}
 	return d.Try(ctx, command) && !found.Unsure
 }

@@ -68,22 +68,28 @@ func Remove(command *state.Command, resource model.Resource) {
 
 // Perform has a node do a task, and tells in words what became of it if it was not done.
 func (l *Leader) Perform(ctx context.Context, snapshot *state.Snapshot, node, subject, again string, task Task) error {
-	_, err := l.Agents.Perform(ctx, node, task)
+	_, err := l.Ask(ctx, snapshot, node, subject, again, task)
+	return err
+}
+
+// Ask is Perform of a task that gives something.
+func (l *Leader) Ask(ctx context.Context, snapshot *state.Snapshot, node, subject, again string, task Task) (TaskDone, error) {
+	done, err := l.Agents.Perform(ctx, node, task)
 	var refused *TaskError
 	switch {
 	case err == nil:
-		return nil
+		return done, nil
 	case errors.As(err, &refused):
-		return &Error{
+		return done, &Error{
 			Code: codeOf(refused.Code), Subject: subject, Message: fmt.Sprintf(
 				"node %s: %s", NodeName(snapshot, node), refused.Message,
 			), NextStep: again,
 			cause: refused,
 		}
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return done, ctx.Err()
 	default:
-		return &Error{Code: Unavailable, Subject: subject, Message: err.Error(), NextStep: again}
+		return done, &Error{Code: Unavailable, Subject: subject, Message: err.Error(), NextStep: again}
 	}
 }
 

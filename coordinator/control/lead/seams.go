@@ -60,6 +60,7 @@ type Task struct {
 	Crashed  *CopyOf // remove what is left of it if it has crashed, and refuse orders for it up to its epoch from now on
 	Lock     *TryLock
 	Devices  *CopyOf // give the disks and interfaces that it runs with
+	Sizes    *CopyOf // give the same, and how large the disks are now
 	Frozen   *CopyOf // tell whether its guest's file systems are frozen
 	Discard  *CopyOf // destroy it if it is paused, and refuse orders for it up to its epoch from now on; it fails if it runs
 
@@ -120,7 +121,8 @@ type TaskDone struct {
 	Allocated units.Bytes    // of Fetch: what the volume takes in its pool
 	DomainXML string         // of Describe and Document
 	Locked    bool           // of Lock, to look
-	Devices   []model.Device // of Devices, with their elements
+	Devices   []model.Device // of Devices and Sizes, with their elements
+	Capacity  units.Bytes    // of Grow: what the volume has then, which may be more than was ordered; 0: its agent does not tell
 	Frozen    bool           // of Frozen; false also where that cannot be told
 	Profile   []profile.Hour // of Profile; it does not say which node has told it
 	Minutes   []profile.Hour // likewise, of the last hour

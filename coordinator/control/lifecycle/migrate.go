@@ -56,6 +56,11 @@ func (l *Lifecycle) move(ctx context.Context, request wantedMove) (Migration, er
 			return migration, err
 		}
 	}
+	if request.CopyStorage {
+		if err := l.drifts.NotShrunk(ctx, request.VM); err != nil {
+			return migration, err
+		}
+	}
 	err := l.InTurn(ctx, "vm/"+request.VM, func() (again lead.Retry, err error) {
 		migration, again, err = l.migrateOnce(ctx, request)
 		return again, err

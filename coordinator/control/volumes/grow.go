@@ -26,30 +26,34 @@ func (v *Volumes) GrowDisk(ctx context.Context, request GrowDisk) (model.Resourc
 		return model.Resource{}, err
 	}
 	defer leave()
-	wanted, err := v.wantSize(ctx, request)
+	small := v.shrunk(ctx, record.ID)
+	wanted, err := v.wantSize(ctx, request, small)
 	disk := wanted.disk
-	if err != nil || disk.Volume == nil || disk.Volume.Capacity == request.Size {
+	if err != nil || disk.Volume == nil || disk.Volume.Capacity == request.Size && small == 0 {
 		return disk, err
 	}
 	again := fmt.Sprintf(
 		"repeat 'berth disk grow %s %d' when the node answers: until then its VM is neither started nor moved", disk.Name, request.Size,
 	)
-	if err := v.grow(ctx, wanted, request.Size, again); err != nil {
+	has, err := v.grow(ctx, wanted, request.Size, again)
+	if err != nil {
 		var refused *lead.TaskError
 		if errors.As(err, &refused) { // it is as it was
 			v.unwant(ctx, wanted, request.Caller)
 		}
 		return disk, err
 	}
-	before, volume := disk.Volume.Capacity, *disk.Volume
-	volume.Capacity = request.Size
+	text := fmt.Sprintf("from %s to %s", cmp.Or(small, disk.Volume.Capacity), request.Size)
+	volume := *disk.Volume
+	if volume.Capacity = request.Size; has > request.Size+units.KiB { // not what was rounded up
+		volume.Capacity, disk = has, sized(disk, sizeText(has))
+		text = fmt.Sprintf("from %s to %s: somebody had made it that large beside Berth", wanted.disk.Volume.Capacity, has)
+	}
 	disk.Volume = &volume
 	command := v.Command(growKind, request.RequestID, request.Caller)
 	lead.Change(&command, disk)
 	command.Events = []model.Event{{
-		At: command.At, Kind: "disk.grown", Subject: nameOf(disk), Message: fmt.Sprintf(
-			"from %s to %s", before, request.Size,
-		), Caller: request.Caller,
+		At: command.At, Kind: "disk.grown", Subject: nameOf(disk), Message: text, Caller: request.Caller,
 	}}
 	if err := v.ProposeEnd(ctx, command, nameOf(disk), again); err != nil {
 		return disk, err
@@ -58,12 +62,25 @@ func (v *Volumes) GrowDisk(ctx context.Context, request GrowDisk) (model.Resourc
 	return disk, nil
 }
 
-// grow has the node that runs with the disk make it larger, or one that sees it when none does.
-func (v *Volumes) grow(ctx context.Context, wanted wantedSize, size units.Bytes, again string) error {
+// shrunk is the size of a disk that somebody has made smaller beside Berth, as the guest that runs with it has it; 0: nobody has. Of one
+// that was made larger the record has its size when it returns.
+func (v *Volumes) shrunk(ctx context.Context, disk string) units.Bytes {
+	for _, vm := range v.Store.Snapshot().VMsLinkedTo(disk) {
+		for _, one := range v.guests.Shrunk(ctx, vm.ID) {
+			if one.Disk.ID == disk {
+				return one.Is
+			}
+		}
+	}
+	return 0
+}
+
+// grow has the node that runs with the disk make it larger, or one that sees it when none does. Has is what it has then.
+func (v *Volumes) grow(ctx context.Context, wanted wantedSize, size units.Bytes, again string) (has units.Bytes, err error) {
 	snapshot := v.Store.Snapshot()
 	order, err := estate.DiskOrder(snapshot, wanted.disk, wanted.disk.Volume.Pool)
 	if err != nil {
-		return &lead.Error{
+		return 0, &lead.Error{
 			Code: lead.Invalid, Subject: nameOf(wanted.disk), Message: err.Error(), NextStep: "see 'berth disk show " + wanted.disk.Name + "'",
 		}
 	}
@@ -72,11 +89,12 @@ func (v *Volumes) grow(ctx context.Context, wanted wantedSize, size units.Bytes,
 	if node == "" {
 		nodes, err := v.workers(snapshot, v.Inventory.View(snapshot, v.Now()), wanted.disk.Volume)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		node, task.VM = nodes[0], ""
 	}
-	return v.Perform(ctx, snapshot, node, nameOf(wanted.disk), again, lead.Task{Grow: &task})
+	done, err := v.Ask(ctx, snapshot, node, nameOf(wanted.disk), again, lead.Task{Grow: &task})
+	return done.Capacity, err
 }
 
 // wantedSize is a disk whose record asks for a new size.
@@ -86,8 +104,9 @@ type wantedSize struct {
 	before string   // what the record asked for
 }
 
-// wantSize writes down how large a disk is to be, once that is found to be possible.
-func (v *Volumes) wantSize(ctx context.Context, request GrowDisk) (wanted wantedSize, err error) {
+// wantSize writes down how large a disk is to be, once that is found to be possible. Small is the size of one that somebody has made
+// smaller beside Berth.
+func (v *Volumes) wantSize(ctx context.Context, request GrowDisk, small units.Bytes) (wanted wantedSize, err error) {
 	err = v.InTurn(ctx, "disk/"+request.Disk, func() (lead.Retry, error) {
 		snapshot, again, err := v.Ready()
 		if again != lead.Decided || err != nil {
@@ -105,7 +124,7 @@ func (v *Volumes) wantSize(ctx context.Context, request GrowDisk) (wanted wanted
 		if vms := snapshot.VMsLinkedTo(disk.ID); len(vms) > 0 {
 			wanted.vm = vms[0]
 		}
-		if err := growable(snapshot, disk, wanted.vm, request.Size); err != nil {
+		if err := growable(snapshot, disk, wanted.vm, request.Size, small); err != nil {
 			return lead.Decided, err
 		}
 		if disk.Volume != nil && disk.Volume.Capacity == request.Size {
@@ -163,7 +182,7 @@ func inSnapshot(vm *model.VM, volume string) bool {
 }
 
 // growable refuses sizes that a disk cannot have.
-func growable(snapshot *state.Snapshot, disk model.Resource, vm model.VM, to units.Bytes) error {
+func growable(snapshot *state.Snapshot, disk model.Resource, vm model.VM, to, small units.Bytes) error {
 	refuse := func(code lead.Code, next, format string, args ...any) error {
 		return &lead.Error{Code: code, Subject: nameOf(disk), Message: fmt.Sprintf(format, args...), NextStep: next}
 	}
@@ -182,6 +201,12 @@ func growable(snapshot *state.Snapshot, disk model.Resource, vm model.VM, to uni
 		return refuse(lead.Conflict, fmt.Sprintf("finish that with 'berth disk delete %s'", disk.Name), "disk %q is being removed", disk.Name)
 	case to > model.MaxVolume:
 		return refuse(lead.Invalid, "ask for less", "a size of %s is more than a disk can have (%s)", to, model.MaxVolume)
+	case to < size && small > 0:
+		return refuse(
+			lead.Conflict, fmt.Sprintf("'berth disk grow %s %d' makes it as large again; 'berth vm accept %s' keeps it as small, and then it grows "+
+				"to what you want", disk.Name, size, model.Argument(vm.Name)),
+			"disk %q has %s by its record, and %s as its guest runs, because somebody has made it smaller beside Berth", disk.Name, size, small,
+		)
 	case to < size:
 		return refuse(
 			lead.Invalid, "make a smaller disk and copy the content", "disk %q has %s already: it grows, and never shrinks to %s", disk.Name,

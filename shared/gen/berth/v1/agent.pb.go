@@ -3885,7 +3885,8 @@ type DevicesTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	VmId          string                 `protobuf:"bytes,1,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
 	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Frozen        bool                   `protobuf:"varint,3,opt,name=frozen,proto3" json:"frozen,omitempty"` // tell as well whether the guest's file systems are frozen, which the agent in the guest is asked
+	Frozen        bool                   `protobuf:"varint,3,opt,name=frozen,proto3" json:"frozen,omitempty"`         // tell as well whether the guest's file systems are frozen, which the agent in the guest is asked
+	Capacities    bool                   `protobuf:"varint,4,opt,name=capacities,proto3" json:"capacities,omitempty"` // tell how large the disks are now, which the guest's process is asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3937,6 +3938,13 @@ func (x *DevicesTask) GetEpoch() uint64 {
 func (x *DevicesTask) GetFrozen() bool {
 	if x != nil {
 		return x.Frozen
+	}
+	return false
+}
+
+func (x *DevicesTask) GetCapacities() bool {
+	if x != nil {
+		return x.Capacities
 	}
 	return false
 }
@@ -4676,6 +4684,7 @@ type TaskResult struct {
 	Frozen         bool                   `protobuf:"varint,23,opt,name=frozen,proto3" json:"frozen,omitempty"`                                      // of devices, if that was asked: they are. False also where no agent in the guest answers
 	Profile        []*ProfileHour         `protobuf:"bytes,24,rep,name=profile,proto3" json:"profile,omitempty"`                                     // of profile
 	Minutes        []*ProfileHour         `protobuf:"bytes,25,rep,name=minutes,proto3" json:"minutes,omitempty"`                                     // of profile: the last hour by minutes, each with averages; an agent of an earlier release tells none
+	CapacityBytes  int64                  `protobuf:"varint,26,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`   // of grow: what the volume has then, which may be more than was asked for; an agent of an earlier release: 0
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4799,6 +4808,13 @@ func (x *TaskResult) GetMinutes() []*ProfileHour {
 		return x.Minutes
 	}
 	return nil
+}
+
+func (x *TaskResult) GetCapacityBytes() int64 {
+	if x != nil {
+		return x.CapacityBytes
+	}
+	return 0
 }
 
 var File_berth_v1_agent_proto protoreflect.FileDescriptor
@@ -5067,11 +5083,14 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\aprofile\x18\x17 \x01(\v2\x15.berth.v1.ProfileTaskB\f\x92\xb5\x18\bprofilesH\x00R\aprofileB\b\n" +
 	"\x06action\"\"\n" +
 	"\vProfileTask\x12\x13\n" +
-	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"P\n" +
+	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\"p\n" +
 	"\vDevicesTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
-	"\x06frozen\x18\x03 \x01(\bR\x06frozen\")\n" +
+	"\x06frozen\x18\x03 \x01(\bR\x06frozen\x12\x1e\n" +
+	"\n" +
+	"capacities\x18\x04 \x01(\bR\n" +
+	"capacities\")\n" +
 	"\tReachTask\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\tR\taddresses\"I\n" +
 	"\bGrowTask\x12(\n" +
@@ -5116,7 +5135,7 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"8\n" +
 	"\vDiscardTask\x12\x13\n" +
 	"\x05vm_id\x18\x01 \x01(\tR\x04vmId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xb4\x03\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\xdb\x03\n" +
 	"\n" +
 	"TaskResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -5133,7 +5152,8 @@ const file_berth_v1_agent_proto_rawDesc = "" +
 	"\adevices\x18\x16 \x01(\v2\x11.berth.v1.DevicesR\adevices\x12\x16\n" +
 	"\x06frozen\x18\x17 \x01(\bR\x06frozen\x12/\n" +
 	"\aprofile\x18\x18 \x03(\v2\x15.berth.v1.ProfileHourR\aprofile\x12/\n" +
-	"\aminutes\x18\x19 \x03(\v2\x15.berth.v1.ProfileHourR\aminutes*\x80\a\n" +
+	"\aminutes\x18\x19 \x03(\v2\x15.berth.v1.ProfileHourR\aminutes\x12%\n" +
+	"\x0ecapacity_bytes\x18\x1a \x01(\x03R\rcapacityBytes*\x80\a\n" +
 	"\x0eAgentErrorCode\x12 \n" +
 	"\x1cAGENT_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19AGENT_ERROR_CODE_INTERNAL\x10\x01\x12\x1f\n" +

@@ -2603,13 +2603,14 @@ func (x *Devices) GetDevices() []*Device {
 // Device is a disk or a network interface of a domain.
 type Device struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`       // disk or interface, as libvirt calls its element
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`         // a disk's target (vda), an interface's MAC address in small letters
-	Source        *DiskSource            `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`   // of a disk; absent: an empty drive, or something that is neither a file, a device nor a volume
-	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`   // of a disk
-	Network       string                 `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"` // of an interface: a libvirt network's name, or bridge:NAME; of a disk over a network: rbd:POOL/IMAGE
-	Media         bool                   `protobuf:"varint,6,opt,name=media,proto3" json:"media,omitempty"`    // a disk that is a drive for media
-	Xml           string                 `protobuf:"bytes,7,opt,name=xml,proto3" json:"xml,omitempty"`         // the element as a domain can be started with it: in the answer to a DevicesTask alone
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`                                         // disk or interface, as libvirt calls its element
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`                                           // a disk's target (vda), an interface's MAC address in small letters
+	Source        *DiskSource            `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`                                     // of a disk; absent: an empty drive, or something that is neither a file, a device nor a volume
+	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"`                                     // of a disk
+	Network       string                 `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"`                                   // of an interface: a libvirt network's name, or bridge:NAME; of a disk over a network: rbd:POOL/IMAGE
+	Media         bool                   `protobuf:"varint,6,opt,name=media,proto3" json:"media,omitempty"`                                      // a disk that is a drive for media
+	Xml           string                 `protobuf:"bytes,7,opt,name=xml,proto3" json:"xml,omitempty"`                                           // the element as a domain can be started with it: in the answer to a DevicesTask alone
+	CapacityBytes int64                  `protobuf:"varint,8,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"` // of a disk of Berth's VM, as the guest sees it now or has some minutes ago; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2691,6 +2692,13 @@ func (x *Device) GetXml() string {
 		return x.Xml
 	}
 	return ""
+}
+
+func (x *Device) GetCapacityBytes() int64 {
+	if x != nil {
+		return x.CapacityBytes
+	}
+	return 0
 }
 
 // DiskSource is what is behind a disk of a domain: a path on its node, or a volume of one of libvirt's pools there.
@@ -3927,8 +3935,9 @@ type VMDisk struct {
 	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`     // name; empty: the pool is shared
 	Volume        string                 `protobuf:"bytes,4,opt,name=volume,proto3" json:"volume,omitempty"` // libvirt's name
 	CapacityBytes int64                  `protobuf:"varint,5,opt,name=capacity_bytes,json=capacityBytes,proto3" json:"capacity_bytes,omitempty"`
-	Image         string                 `protobuf:"bytes,6,opt,name=image,proto3" json:"image,omitempty"` // name of what it is a thin copy of
-	Keep          bool                   `protobuf:"varint,7,opt,name=keep,proto3" json:"keep,omitempty"`  // it stays when the VM is deleted
+	Image         string                 `protobuf:"bytes,6,opt,name=image,proto3" json:"image,omitempty"`                                 // name of what it is a thin copy of
+	Keep          bool                   `protobuf:"varint,7,opt,name=keep,proto3" json:"keep,omitempty"`                                  // it stays when the VM is deleted
+	ShrunkBytes   int64                  `protobuf:"varint,8,opt,name=shrunk_bytes,json=shrunkBytes,proto3" json:"shrunk_bytes,omitempty"` // what it has as the guest runs, if somebody has made it smaller than that beside Berth; else 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4010,6 +4019,13 @@ func (x *VMDisk) GetKeep() bool {
 		return x.Keep
 	}
 	return false
+}
+
+func (x *VMDisk) GetShrunkBytes() int64 {
+	if x != nil {
+		return x.ShrunkBytes
+	}
+	return 0
 }
 
 // NewVM is what a VM is made of and what it belongs to, as somebody asks for it. Links are names.
@@ -7255,7 +7271,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05count\x18\x05 \x01(\x05R\x05count\x120\n" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"5\n" +
 	"\aDevices\x12*\n" +
-	"\adevices\x18\x01 \x03(\v2\x10.berth.v1.DeviceR\adevices\"\xb6\x01\n" +
+	"\adevices\x18\x01 \x03(\v2\x10.berth.v1.DeviceR\adevices\"\xdd\x01\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12,\n" +
@@ -7263,7 +7279,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06format\x18\x04 \x01(\tR\x06format\x12\x18\n" +
 	"\anetwork\x18\x05 \x01(\tR\anetwork\x12\x14\n" +
 	"\x05media\x18\x06 \x01(\bR\x05media\x12\x10\n" +
-	"\x03xml\x18\a \x01(\tR\x03xml\"L\n" +
+	"\x03xml\x18\a \x01(\tR\x03xml\x12%\n" +
+	"\x0ecapacity_bytes\x18\b \x01(\x03R\rcapacityBytes\"L\n" +
 	"\n" +
 	"DiskSource\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
@@ -7384,7 +7401,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\vage_seconds\x18\b \x01(\x01R\n" +
 	"ageSeconds\x122\n" +
 	"\n" +
-	"node_state\x18\t \x01(\x0e2\x13.berth.v1.NodeStateR\tnodeState\"\xad\x01\n" +
+	"node_state\x18\t \x01(\x0e2\x13.berth.v1.NodeStateR\tnodeState\"\xd0\x01\n" +
 	"\x06VMDisk\x12\x12\n" +
 	"\x04disk\x18\x01 \x01(\tR\x04disk\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
@@ -7392,7 +7409,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x06volume\x18\x04 \x01(\tR\x06volume\x12%\n" +
 	"\x0ecapacity_bytes\x18\x05 \x01(\x03R\rcapacityBytes\x12\x14\n" +
 	"\x05image\x18\x06 \x01(\tR\x05image\x12\x12\n" +
-	"\x04keep\x18\a \x01(\bR\x04keep\"\xe8\x03\n" +
+	"\x04keep\x18\a \x01(\bR\x04keep\x12!\n" +
+	"\fshrunk_bytes\x18\b \x01(\x03R\vshrunkBytes\"\xe8\x03\n" +
 	"\x05NewVM\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.berth.v1.VMSpecR\x04spec\x12\x10\n" +
 	"\x03vdc\x18\x02 \x01(\tR\x03vdc\x12\x14\n" +
