@@ -59,8 +59,9 @@ func (s *Server) perform(ctx context.Context, x *session, node string, task lead
 			tunnel.drain()
 			return lead.TaskDone{
 				Allocated: units.Bytes(result.GetAllocatedBytes()), DomainXML: result.GetDomainXml(), Reached: result.GetReached(),
-				Locked: result.GetLocked(), Capacity: units.Bytes(max(result.GetCapacityBytes(), 0)), Devices: inventory.DevicesFrom(result.GetDevices()),
-				Frozen: result.GetFrozen(), Profile: wire.ProfileFrom(result.GetProfile()), Minutes: wire.ProfileFrom(result.GetMinutes()),
+				Locked: result.GetLocked(), Capacity: units.Bytes(max(result.GetCapacityBytes(), 0)),
+				Devices: inventory.DevicesFrom(result.GetDevices()),
+				Frozen:  result.GetFrozen(), Profile: wire.ProfileFrom(result.GetProfile()), Minutes: wire.ProfileFrom(result.GetMinutes()),
 			}, nil
 		case <-taken:
 			late.Stop()

@@ -60,7 +60,8 @@ func TestTheRecordHasTheSizeThatADiskHas(t *testing.T) {
 			}
 		}
 		told := w.told("disk.changed-beside")
-		if len(told) != 1 || told[0].Subject != "disk/web1-root" || !strings.Contains(told[0].Message, "web1, has 30 GiB of it, and its record had 10 GiB") {
+		if len(told) != 1 ||
+			told[0].Subject != "disk/web1-root" || !strings.Contains(told[0].Message, "web1, has 30 GiB of it, and its record had 10 GiB") {
 			t.Errorf("told are %+v", told)
 		}
 		if after := w.guest(vm.ID); after.Drift != nil || after.Spec.VCPUs != before.Spec.VCPUs || after.Condition.Text != "" {

@@ -35,7 +35,8 @@ func TestAVMThatIsBoundToTheWrongNodeIsFreedByAdoptingIt(t *testing.T) {
 			t.Fatalf("adopted on %s it is bound to %q and on %q", right, is.Bound, is.Holder)
 		}
 		w.stops(is)
-		if _, err := w.StartVM(w.Context(), lifecycle.StartVM{Name: vm.Name, Node: wrong, RequestID: w.NewID(), Caller: "operator/test"}); err == nil {
+		start := lifecycle.StartVM{Name: vm.Name, Node: wrong, RequestID: w.NewID(), Caller: "operator/test"}
+		if _, err := w.StartVM(w.Context(), start); err == nil {
 			t.Error("it is started on the node that does not have its disk")
 		}
 		if with := w.againWith(is); with != "" || w.guest(vm.ID).Holder != right {

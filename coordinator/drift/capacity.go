@@ -28,8 +28,9 @@ func (r *Resized) Text() string {
 	if r.Shrunk() {
 		what = "smaller"
 	}
-	return fmt.Sprintf("somebody has made disk %s %s beside Berth: it has %s, and had %s", r.Disk.Name, what, exactly(r.Is, r.Disk.Volume.Capacity),
-		exactly(r.Disk.Volume.Capacity, r.Is))
+	had := r.Disk.Volume.Capacity
+	return fmt.Sprintf("somebody has made disk %s %s beside Berth: it has %s, and had %s", r.Disk.Name, what, exactly(r.Is, had),
+		exactly(had, r.Is))
 }
 
 // exactly is a size for people that can be told from another one.

@@ -1,5 +1,5 @@
-// Package disksizes keeps how large the disks are that guests run with. libvirt tells nobody that somebody has resized one, and to ask waits
-// for the guest's process. So guests are asked one after the other, rarely and beside the listings, which take what was told last.
+// Package disksizes keeps how large the disks are that guests run with. libvirt tells nobody that somebody has resized one, and to ask
+// waits for the guest's process. So guests are asked one after the other, rarely and beside the listings, which take what was told last.
 package disksizes
 
 import (
@@ -12,8 +12,8 @@ import (
 	"berth/shared/domxml"
 )
 
-// Fresh is how long what a guest has told counts.
-const Fresh = 5 * time.Minute
+// Fresh is how long what a guest has told counts. Each question is a round trip to QEMU, and who goes by a size asks for it now.
+const Fresh = 10 * time.Minute
 
 // Kept is what guests have told. The zero value is ready.
 type Kept struct {

@@ -118,7 +118,8 @@ func TestAResizedDiskIsPublished(t *testing.T) {
 		time.Sleep(Fresh)
 		cancel()
 		<-ended
-		if want := (hypervisor.Event{UUID: "a", Name: "na", Kind: hypervisor.EventDevices}); asked != 4 || len(published) != 1 || published[0] != want {
+		want := hypervisor.Event{UUID: "a", Name: "na", Kind: hypervisor.EventDevices}
+		if asked != 4 || len(published) != 1 || published[0] != want {
 			t.Errorf("after %d questions told of are %v", asked, published)
 		}
 		kept.Told("a", map[string]int64{"vda": 20})

@@ -114,6 +114,21 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told mode
 	return d.Try(ctx, command) && !found.Unsure
 }
 
+// resized is a command that writes down which disks of a VM somebody has made larger beside Berth, if nobody changes it or them meanwhile.
+func (d *Drifts) resized(vm *model.VM, disks []drift.Resized) state.Command {
+	command := state.Command{
+		Key: d.NewID(), Kind: "follow vm", Caller: lead.Berth, At: d.Now(),
+		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}},
+	}
+	for i := range disks {
+		if one := &disks[i]; !one.Shrunk() {
+			lead.Change(&command, one.Taken())
+			command.Events = append(command.Events, one.Event(vm, command.At, lead.Berth))
+		}
+	}
+	return command
+}
+
 // Last is the record of a VM that is about to be stopped, with what its node shows of its devices now.
 func (d *Drifts) Last(ctx context.Context, snapshot *state.Snapshot, vm model.VM) model.VM {
 	if snapshot.FeatureLevel() < state.DriftLevel {

@@ -14,27 +14,13 @@ import (
 // sizeLimit is how long a node has to tell how large the disks of a guest are. Where it does not, what it told last counts.
 const sizeLimit = 3 * time.Second
 
-// resized is a command that writes down which disks of a VM somebody has made larger beside Berth, if nobody changes it or them meanwhile.
-func (d *Drifts) resized(vm *model.VM, disks []drift.Resized) state.Command {
-	command := state.Command{
-		Key: d.NewID(), Kind: "follow vm", Caller: lead.Berth, At: d.Now(),
-		Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: vm.Revision}},
-	}
-	for i := range disks {
-		if one := &disks[i]; !one.Shrunk() {
-			lead.Change(&command, one.Taken())
-			command.Events = append(command.Events, one.Event(vm, command.At, lead.Berth))
-		}
-	}
-	return command
-}
-
 // Shrunk has the node of a VM tell how large its disks are now, for an order that goes by that. Those that somebody has made larger beside
 // Berth have their size in their records when it returns. It gives those that were made smaller.
 func (d *Drifts) Shrunk(ctx context.Context, id string) (shrunk []drift.Resized) {
 	snapshot := d.Store.Snapshot()
 	vm, known := snapshot.VM(id)
-	if !known || vm.Holder == "" || vm.Operation != "" || len(vm.Disks) == 0 || snapshot.FeatureLevel() < state.DriftLevel || !d.Heard(vm.Holder) {
+	if !known || vm.Holder == "" || vm.Operation != "" || len(vm.Disks) == 0 ||
+		snapshot.FeatureLevel() < state.DriftLevel || !d.Heard(vm.Holder) {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, sizeLimit)
