@@ -29,9 +29,8 @@ const (
 func (d *daemon) serve(ctx context.Context, l *listeners) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	people, agents := doorkeeper.Shares(doorkeeper.Files())
-	apiServer, noAPI := d.server(requests, d.api.Handler(), tls.VerifyClientCertIfGiven, people)
-	agentServer, noAgents := d.server(requests, d.keeper.Authorise(d.agents.Handler()), tls.RequireAndVerifyClientCert, agents)
+	apiServer, noAPI := d.server(requests, d.api.Handler(), tls.VerifyClientCertIfGiven, doorkeeper.People)
+	agentServer, noAgents := d.server(requests, d.keeper.Authorise(d.agents.Handler()), tls.RequireAndVerifyClientCert, doorkeeper.Agents)
 	consoleServer, noConsole := reception{d}.server(requests)
 	if err := errors.Join(noAPI, noAgents, noConsole); err != nil {
 		return errors.Join(err, d.closeConsensus())
@@ -89,16 +88,14 @@ type fatalError struct{ error }
 
 func (e fatalError) Unwrap() error { return e.error }
 
-func (d *daemon) server(
-	requests context.Context, handler http.Handler, auth tls.ClientAuthType, limits doorkeeper.Limits,
-) (*http.Server, error) {
+func (d *daemon) server(requests context.Context, h http.Handler, auth tls.ClientAuthType, share doorkeeper.Share) (*http.Server, error) {
 	settings, err := pki.ServerConfig(d.home.tls(), auth)
 	if err != nil {
 		return nil, err
 	}
-	server := rpc.NewServer("", handler, settings, d.log.Named("http"))
+	server := rpc.NewServer("", h, settings, d.log.Named("http"))
 	server.BaseContext = func(net.Listener) context.Context { return requests }
-	server.ConnState = doorkeeper.New(limits, d.consensus.MemberFrom, d.log).Watch
+	server.ConnState = doorkeeper.New(share(doorkeeper.Files()), d.consensus.MemberFrom, d.log).Watch
 	return server, nil
 }
 

@@ -102,8 +102,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 // A request without a certificate is no proof of anything: such connections are bounded as well.
 func TestConnectionsWithoutACertificateAreBounded(t *testing.T) {
 	m := withConsole(t, freeAddress(t))
-	people, _ := doorkeeper.Shares(doorkeeper.Files())
-	crowded(t, m.load().Listen.API, people.Address)
+	crowded(t, m.load().Listen.API, doorkeeper.People(doorkeeper.Files()).Address)
 	crowded(t, m.load().Listen.Console, visitors.Address)
 }
 

@@ -210,8 +210,7 @@ func TestACertificateHasFewConnections(t *testing.T) {
 }
 
 func TestAddressesThatAreKnownAreBounded(t *testing.T) {
-	_, agents := Shares(1 << 20)
-	d := newDoor(t, agents)
+	d := newDoor(t, Agents(1<<20))
 	for i := range familiarMost + 100 {
 		d.remember(fmt.Sprint(i))
 	}
@@ -222,7 +221,7 @@ func TestAddressesThatAreKnownAreBounded(t *testing.T) {
 
 func TestFilesAreLeftForTheCoordinator(t *testing.T) {
 	for _, files := range []int{64, 1024, 65536, 1 << 20} {
-		people, agents := Shares(files)
+		people, agents := People(files), Agents(files)
 		if both := people.All + people.Known + agents.All + agents.Known; both > files*3/4 {
 			t.Errorf("of %d files %+v and %+v", files, people, agents)
 		}
@@ -232,7 +231,7 @@ func TestFilesAreLeftForTheCoordinator(t *testing.T) {
 			}
 		}
 	}
-	if _, agents := Shares(20_000); agents.Known < 10_000 {
+	if agents := Agents(20_000); agents.Known < 10_000 {
 		t.Errorf("with 20,000 files %d agents stay connected", agents.Known)
 	}
 	if Files() < 64 {

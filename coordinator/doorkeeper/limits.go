@@ -28,11 +28,14 @@ func Files() int {
 	return int(min(limit.Cur, 1<<20))
 }
 
-// Shares are the limits of the listener for people and of the one for agents, in a process that may have so many files open. A quarter of
-// the files is never theirs. Of the rest agents get most: all of them stay connected, also when they are half as many as the files.
-func Shares(files int) (people, agents Limits) {
-	return limits(files/16, files/16), limits(files*3/32, files*17/32)
-}
+// Share is what one listener gets in a process that may have so many files open. A quarter of the files is for no listener.
+type Share func(files int) Limits
+
+// People is the share of the listener for operators and programs. They are few.
+func People(files int) Limits { return limits(files/16, files/16) }
+
+// Agents is the share of the listener for agents, which stay connected. There may be half as many of them as files.
+func Agents(files int) Limits { return limits(files*3/32, files*17/32) }
 
 // limits are those of a listener with so many strangers and so many that are known.
 func limits(strangers, known int) Limits {
