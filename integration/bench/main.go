@@ -26,6 +26,7 @@ import (
 	"berth/integration/bench/asking"
 	"berth/integration/bench/browsing"
 	"berth/integration/bench/figures"
+	"berth/integration/bench/hearing"
 	"berth/integration/bench/onlookers"
 	"berth/integration/bench/remembering"
 	"berth/integration/bench/report"
@@ -44,7 +45,9 @@ var sections = []section{
 	{asking.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) { return asking.All(ctx, b.dir, b.quick) }},
 	{[]string{"R2", "R3"}, measureR2},
 	{[]string{"R4"}, measureR4},
-	{[]string{"G1", "G2", "G3", "G4"}, measureG},
+	{hearing.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) {
+		return hearing.All(ctx, b.berth(), b.folder("hearing"), b.quick)
+	}},
 	{[]string{"A1", "A2", "A3", "A4"}, measureAgent},
 	{[]string{"A5"}, measureDevices},
 	{remembering.Goals, func(ctx context.Context, b *bench) ([]report.Row, error) {
@@ -100,6 +103,7 @@ func (b *bench) rounds(quick, whole int) int {
 func main() {
 	lab.Child()
 	remembering.Child()
+	hearing.Child()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -116,9 +120,6 @@ func run() error {
 	flag.IntVar(&b.guests, "guests", 200, "guests on the host of A1 to A4; the goals are for 200")
 	flag.BoolVar(&b.hbal100, "hbal100", false, "measure B1 at 100 hosts as well, which takes hbal a quarter of an hour")
 	flag.Parse()
-	if *sinkAt != "" {
-		return runSink(*sinkAt)
-	}
 	chosen, err := choose(only)
 	if err != nil {
 		return err

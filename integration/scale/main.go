@@ -17,16 +17,16 @@ import (
 	"syscall"
 	"time"
 
+	"berth/integration/bench/hearing"
 	"berth/integration/bench/report"
 	"berth/integration/scale/storms"
-	"berth/integration/simagent/crew"
 )
 
 // steep is the slope from which a figure is marked: it grows with the site.
 const steep = 0.2
 
 func main() {
-	crew.Child()
+	hearing.Child()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)

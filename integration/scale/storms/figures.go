@@ -34,6 +34,10 @@ const (
 	peak     = "PEAK"
 	longest  = "LONGEST"
 	refused  = "REFUSED"
+	heard    = "HEARD"
+	message  = "MESSAGE"
+	hearing  = "HEARING"
+	fresh    = "FRESH"
 )
 
 // Figures are all that Measure takes, in the order of a table.
@@ -53,6 +57,10 @@ var Figures = []Figure{
 	{peak, "the same: most memory of the leader, against rest", report.Times, 2},
 	{longest, "the same: longest wait for a start to be accepted", report.Seconds, 5},
 	{refused, "the same: starts that were not accepted", count, none},
+	{heard, "agents that each send 1,000 bytes every 5 s to one coordinator: cores that it takes", report.Digits, 0.3},
+	{message, "the same: CPU of one report", report.Seconds, 0},
+	{hearing, "the same: memory of it, resident", report.Megabytes, 1e9},
+	{fresh, "the same: from the sending of a report until the coordinator's answers rest on it, p99, call included", report.Seconds, 0.05},
 }
 
 func count(n float64) string { return fmt.Sprintf("%.0f", n) }

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"berth/coordinator/model"
+	bench "berth/integration/bench/hearing"
+	"berth/integration/bench/report"
 	"berth/integration/bench/testbed"
 	"berth/integration/simagent/crew"
 	berthv1 "berth/shared/gen/berth/v1"
-	"berth/shared/pki"
 )
 
 // Size is what a site has.
@@ -49,6 +50,9 @@ func Measure(
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // what is left over is a temporary file
 	s := &site{size: size, values: map[string]float64{}, tell: tell}
+	if err := s.hear(ctx, program, filepath.Join(folder, "hearing")); err != nil {
+		return nil, err
+	}
 	if s.members, err = testbed.RaiseCoordinators(ctx, program, folder, 3); err != nil {
 		return nil, err
 	}
@@ -63,6 +67,20 @@ func Measure(
 		}
 	}
 	return s.values, nil
+}
+
+// hear takes the figures of one coordinator that does nothing but hear its agents.
+func (s *site) hear(ctx context.Context, program, folder string) error {
+	m, err := bench.Measure(ctx, program, folder, s.size.Nodes)
+	if err != nil {
+		return fmt.Errorf("%d agents that report: %w", s.size.Nodes, err)
+	}
+	s.tell("%d nodes: %s reports, visible %s", s.size.Nodes, report.PerSecond(m.Rate), m.Visible.Latency())
+	s.is(heard, m.CPU.Median())
+	s.is(message, m.CPU.Median()/m.Rate)
+	s.is(hearing, m.Memory.All)
+	s.is(fresh, m.Visible.Quantile(0.99))
+	return nil
 }
 
 // is keeps a figure.
@@ -80,13 +98,7 @@ func (s *site) enrol(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.agents.Enrol(ctx, s.members.Members[0].Listen.API, func(ctx context.Context, uses int) (string, error) {
-		made, err := s.members.Members[0].API.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{
-			Purpose: pki.PurposeAgent, Uses: int32(uses),
-		}))
-		return made.Msg.GetToken(), err
-	})
-	if err != nil {
+	if err := s.agents.Enrol(ctx, s.members); err != nil {
 		return err
 	}
 	after, err := testbed.CPUTimes(s.members.PIDs()...)

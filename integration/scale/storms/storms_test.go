@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"berth/integration/simagent/crew"
+	bench "berth/integration/bench/hearing"
 )
 
 func TestMain(m *testing.M) {
-	crew.Child()
+	bench.Child()
 	os.Exit(m.Run())
 }
 

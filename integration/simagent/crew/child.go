@@ -61,7 +61,11 @@ func serve(socket string) error {
 type Agents struct {
 	fleet  simagent.Fleet
 	agents []*simagent.Agent
+	first  int         // number of the first one
 	one    atomic.Bool // all call from one address
+
+	reporters []*reporter
+	silence   func() // ends them
 
 	mu          sync.Mutex
 	connections map[net.Conn]bool
@@ -75,6 +79,9 @@ type Recruits struct {
 
 // Enrol enrols nodes, one after the other: several at a time from one address look like somebody who guesses tokens.
 func (a *Agents) Enrol(r Recruits, _ *bool) error {
+	if len(a.agents) == 0 {
+		a.first = r.First
+	}
 	for n := r.First; n < r.First+r.Count; n++ {
 		name := fmt.Sprintf("node%05d", n)
 		identity, err := simagent.Enrol(context.Background(), r.Coordinator, r.Token, name, filepath.Join(r.Folder, name))
@@ -99,6 +106,34 @@ func (a *Agents) Run(bool, *bool) error {
 	return nil
 }
 
+// Reports are what nodes are to send that do nothing else.
+type Reports struct {
+	Address string
+	Every   time.Duration
+	Nodes   int // those of lower numbers
+}
+
+// Report lets nodes report, all at once, until they are silenced.
+func (a *Agents) Report(r Reports, _ *bool) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	a.reporters = nil
+	for _, agent := range a.agents[:min(max(r.Nodes-a.first, 0), len(a.agents))] {
+		one := &reporter{identity: agent.Identity, address: r.Address, every: r.Every}
+		a.reporters = append(a.reporters, one)
+		ended.Go(func() { one.run(ctx) })
+	}
+	a.silence = func() { cancel(); ended.Wait() }
+	return nil
+}
+
+// Silence ends what Report has begun.
+func (a *Agents) Silence(bool, *bool) error {
+	a.silence()
+	a.reporters = nil
+	return nil
+}
+
 // Gather has all agents call from one address from now on, as behind a NAT, or each from its own.
 func (a *Agents) Gather(one bool, _ *bool) error {
 	a.one.Store(one)
@@ -108,6 +143,7 @@ func (a *Agents) Gather(one bool, _ *bool) error {
 // Count is what the agents of a process have seen.
 type Count struct {
 	In       int // have been welcomed by a leader since the moment that was asked for
+	Open     int // have a session; of nodes that do nothing but report
 	Last     time.Time
 	Welcomes int // ever
 	Samples  int // ever
@@ -116,8 +152,7 @@ type Count struct {
 // Count counts the agents that were welcomed since a moment.
 func (a *Agents) Count(since time.Time, count *Count) error {
 	*count = Count{}
-	for _, agent := range a.agents {
-		last, times := agent.Welcomed()
+	welcomed := func(last time.Time, times int) {
 		if last.After(since) {
 			count.In++
 		}
@@ -125,7 +160,18 @@ func (a *Agents) Count(since time.Time, count *Count) error {
 			count.Last = last
 		}
 		count.Welcomes += times
+	}
+	for _, agent := range a.agents {
+		welcomed(agent.Welcomed())
 		count.Samples += agent.Samples()
+	}
+	for _, one := range a.reporters {
+		open, last, times := one.state()
+		welcomed(last, times)
+		if open {
+			count.Open++
+		}
+		count.Samples += int(one.sent.Load())
 	}
 	return nil
 }

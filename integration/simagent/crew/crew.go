@@ -10,10 +10,13 @@ import (
 	"syscall"
 	"time"
 
+	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
 
 	"berth/coordinator/model"
 	"berth/integration/bench/testbed"
+	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/pki"
 )
 
 // most is how many agents a process has at most: with two connections each while one replaces another, and the files of their
@@ -22,7 +25,8 @@ const most = 5000
 
 // Crew is a number of processes with simulated agents.
 type Crew struct {
-	Size      int // agents
+	size      int // agents
+	awaited   int // how many of them are to have a session
 	folder    string
 	processes []*process
 }
@@ -39,7 +43,7 @@ func Raise(ctx context.Context, folder string, agents int) (_ *Crew, err error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Crew{Size: agents, folder: folder}
+	c := &Crew{size: agents, folder: folder}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -108,19 +112,21 @@ func (p *process) call(method string, argument, answer any) error {
 	return nil
 }
 
-// Enrol enrols all nodes through a coordinator. Token makes a token for some of them.
-func (c *Crew) Enrol(ctx context.Context, coordinator string, token func(ctx context.Context, uses int) (string, error)) error {
+// Enrol enrols all nodes through the first coordinator.
+func (c *Crew) Enrol(ctx context.Context, members *testbed.Coordinators) error {
+	first := members.Members[0]
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range c.processes {
 		group.Go(func() error {
-			for first := p.first; first < p.first+p.count; first += model.MaxTokenUses {
-				some := Recruits{
-					Coordinator: coordinator, Folder: c.folder, First: first, Count: min(model.MaxTokenUses, p.first+p.count-first),
-				}
-				var err error
-				if some.Token, err = token(ctx, some.Count); err != nil {
+			for at := p.first; at < p.first+p.count; at += model.MaxTokenUses {
+				some := Recruits{Coordinator: first.Listen.API, Folder: c.folder, First: at, Count: min(model.MaxTokenUses, p.first+p.count-at)}
+				made, err := first.API.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{
+					Purpose: pki.PurposeAgent, Uses: int32(some.Count),
+				}))
+				if err != nil {
 					return err
 				}
+				some.Token = made.Msg.GetToken()
 				if err := p.call("Enrol", some, new(bool)); err != nil {
 					return err
 				}
@@ -134,7 +140,19 @@ func (c *Crew) Enrol(ctx context.Context, coordinator string, token func(ctx con
 func ignore(bool) {}
 
 // Run lets all agents look for their leader, all at once.
-func (c *Crew) Run() error { return all(c, "Run", true, ignore) }
+func (c *Crew) Run() error {
+	c.awaited = c.size
+	return all(c, "Run", true, ignore)
+}
+
+// Report lets so many nodes do nothing but report to an address, at a pace of their own, all at once. It is for crews that do not Run.
+func (c *Crew) Report(address string, every time.Duration, nodes int) error {
+	c.awaited = nodes
+	return all(c, "Report", Reports{address, every, nodes}, ignore)
+}
+
+// Silence ends what Report has begun.
+func (c *Crew) Silence() error { return all(c, "Silence", true, ignore) }
 
 // Gather has all agents call from one address from their next connection on, or each from its own.
 func (c *Crew) Gather(one bool) error { return all(c, "Gather", one, ignore) }
@@ -145,7 +163,8 @@ func (c *Crew) Drop() error { return all(c, "Drop", true, ignore) }
 // Count counts the agents that a leader has welcomed since a moment.
 func (c *Crew) Count(since time.Time) (sum Count, err error) {
 	err = all(c, "Count", since, func(one Count) {
-		sum.In, sum.Welcomes, sum.Samples = sum.In+one.In, sum.Welcomes+one.Welcomes, sum.Samples+one.Samples
+		sum.In, sum.Open = sum.In+one.In, sum.Open+one.Open
+		sum.Welcomes, sum.Samples = sum.Welcomes+one.Welcomes, sum.Samples+one.Samples
 		if one.Last.After(sum.Last) {
 			sum.Last = one.Last
 		}
@@ -158,8 +177,8 @@ func (c *Crew) AwaitBack(ctx context.Context, since time.Time, limit time.Durati
 	var last time.Duration
 	err := testbed.Await(ctx, "the agents to be back", limit, func(context.Context) error {
 		count, err := c.Count(since)
-		if err == nil && count.In < c.Size {
-			err = fmt.Errorf("%d of %d are, with %d welcomes", count.In, c.Size, count.Welcomes)
+		if err == nil && count.In < c.awaited {
+			err = fmt.Errorf("%d of %d are, with %d welcomes", count.In, c.awaited, count.Welcomes)
 		}
 		last = count.Last.Sub(since)
 		return err
