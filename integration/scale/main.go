@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"berth/integration/bench/hearing"
 	"berth/integration/bench/report"
 	"berth/integration/scale/storms"
@@ -48,6 +50,9 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	if err := boundFiles(); err != nil {
+		return err
+	}
 	machine, err := report.DescribeMachine(o.dir)
 	if err != nil {
 		return err
@@ -58,6 +63,23 @@ func run() error {
 		return err
 	}
 	return o.tell(table)
+}
+
+// files is how many files each process may have open, however many the machine allows.
+const files = 20_000
+
+// boundFiles holds for this program and for those that it starts.
+func boundFiles() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	limit.Max = min(limit.Max, files)
+	limit.Cur = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("have at most %d files open: %w", files, err)
+	}
+	return nil
 }
 
 // read is what the command line asks for.
