@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -31,6 +33,39 @@ type feeds struct {
 	mu        sync.Mutex
 	open      map[string]*feed
 	followers int
+	shown     map[string]shown // what was read a moment ago, and is about to be followed
+}
+
+// shown is a page as somebody has just read it.
+type shown struct {
+	at      time.Time
+	says    string // as of when its content holds
+	content []byte
+}
+
+// A browser follows what it has read within this time, and so many pages are kept for that.
+const (
+	soon      = 5 * time.Second
+	mostShown = 32
+)
+
+// feedKey is what all who follow the same have in common.
+func feedKey(of Visitor, r *http.Request) string {
+	return fmt.Sprint(of.ReadOnly, " ", strings.TrimPrefix(r.URL.RequestURI(), livePath))
+}
+
+// expect keeps what a page shows until its reader follows it, so that it is not made once more for his feed.
+func (f *feeds) expect(key string, p *page, content []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(f.shown, func(_ string, one shown) bool { return now.Sub(one.at) > soon })
+	if f.shown == nil {
+		f.shown = make(map[string]shown)
+	}
+	if len(f.shown) < mostShown {
+		f.shown[key] = shown{now, p.At.Format(clock), content}
+	}
 }
 
 // feed is one page, made again as long as somebody follows it. Every operator sees the same of it, apart from what may be done there.
@@ -63,7 +98,7 @@ type message struct {
 
 // follow lets a visitor follow a page until leave is called. False: too many do.
 func (c *Console) follow(show screen, v *visit) (followed *feed, leave func(), taken bool) {
-	key := fmt.Sprint(v.ReadOnly, " ", v.request.URL.RequestURI())
+	key := feedKey(v.Visitor, v.request)
 	c.feeds.mu.Lock()
 	defer c.feeds.mu.Unlock()
 	if c.feeds.followers >= mostFollowers {
@@ -78,8 +113,13 @@ func (c *Console) follow(show screen, v *visit) (followed *feed, leave func(), t
 			c.feeds.open = make(map[string]*feed)
 		}
 		c.feeds.open[key] = f
-		go c.run(ctx, f)
+		var last []byte
+		if read := c.feeds.shown[key]; time.Since(read.at) <= soon {
+			f.publish(read.content, &last, read.says, nil)
+		}
+		go c.run(ctx, f, last)
 	}
+	delete(c.feeds.shown, key)
 	f.followers[v] = true
 	return f, func() {
 		c.feeds.mu.Lock()
@@ -92,16 +132,17 @@ func (c *Console) follow(show screen, v *visit) (followed *feed, leave func(), t
 	}, true
 }
 
-// run makes a page again and again.
-func (c *Console) run(ctx context.Context, f *feed) {
-	var last []byte // content
-	for {
+// run makes a page again and again. The last content of it, if there is any, is published already.
+func (c *Console) run(ctx context.Context, f *feed, last []byte) {
+	for first := true; ; first = false {
 		begun := time.Now()
-		content, at, err := c.edit(ctx, f)
-		if ctx.Err() != nil {
-			return
+		if !first || last == nil {
+			content, at, err := c.edit(ctx, f)
+			if ctx.Err() != nil {
+				return
+			}
+			f.publish(content, &last, at, err)
 		}
-		f.publish(content, &last, at, err)
 		took := time.Since(begun)
 		c.feeds.mu.Lock()
 		wait := max(Pace, besides*time.Duration(len(c.feeds.open)))
@@ -134,11 +175,8 @@ func (c *Console) edit(ctx context.Context, f *feed) ([]byte, string, error) {
 		return nil, "", err
 	}
 	made.Visitor, made.At = as.Visitor, made.made(c.Now())
-	var content bytes.Buffer
-	if err := pages[made.name].ExecuteTemplate(&content, "content", made); err != nil {
-		return nil, "", err
-	}
-	return content.Bytes(), made.At.Format(clock), nil
+	content, err := made.content()
+	return content, made.At.Format(clock), err
 }
 
 // clock is how a page tells when it was made.

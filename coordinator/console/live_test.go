@@ -274,3 +274,27 @@ func TestManyConsolesCostAsOne(t *testing.T) {
 		t.Errorf("the nodes were asked for %d times in %s", asked, time.Since(began))
 	}
 }
+
+// Who opens a page has it made once: his feed begins with what he has read. Later it is made anew.
+func TestAFeedBeginsWithWhatWasRead(t *testing.T) {
+	h := newHall(t)
+	anew := renamed(h)
+	server := h.serve()
+	_, page := h.ask(http.MethodGet, "/", "good", nil)
+	anew.Store(true) // what is made from now on is told apart
+	s := h.follow(server, "/", "good")
+	first := s.until(func(said told) bool { return said.Content != nil })
+	if has("node3-anew")(first) || !strings.Contains(page, *first.Content) || first.At == "" {
+		t.Errorf("the feed begins with\n%s\nwhere the page was\n%s", *first.Content, page)
+	}
+	s.until(has("node3-anew"))
+	// It is for who follows next, and not for somebody with other rights or another page.
+	h.ask(http.MethodGet, "/", "good", nil)
+	anew.Store(false)
+	for path, cookie := range map[string]string{"/?x=1": "good", "/": "looks"} {
+		other := h.follow(server, path, cookie).until(func(said told) bool { return said.Content != nil })
+		if has("node3-anew")(other) {
+			t.Errorf("%s of %s begins with what was read elsewhere:\n%s", path, cookie, *other.Content)
+		}
+	}
+}

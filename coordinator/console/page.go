@@ -36,6 +36,7 @@ type page struct {
 
 	Visitor Visitor
 	At      time.Time
+	Content any // what the template named content has made of all that
 }
 
 // unknown is said where there is no figure. It is never 0.
@@ -64,14 +65,29 @@ func parse() map[string]*template.Template {
 // write sends a page. It is made before it is begun, so that a fault is told as one.
 func (c *Console) write(w http.ResponseWriter, r *http.Request, code int, visitor Visitor, p *page) {
 	p.Visitor, p.At = visitor, p.made(c.Now())
+	content, err := p.content()
 	var made bytes.Buffer
-	if err := pages[p.name].ExecuteTemplate(&made, "frame", p); err != nil {
+	if err == nil {
+		p.Content = escaped(content)
+		err = pages[p.name].ExecuteTemplate(&made, "frame", p)
+	}
+	if err != nil {
 		c.Log.Error("a page of the console could not be made", "page", p.name, "error", err)
 		http.Error(w, "this page could not be made: the coordinator's log says why", http.StatusInternalServerError)
 		return
 	}
+	if p.Live {
+		c.feeds.expect(feedKey(visitor, r), p, content)
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	send(w, r, code, made.Bytes())
+}
+
+// content is what a page shows, without what is around it on every page.
+func (p *page) content() ([]byte, error) {
+	var made bytes.Buffer
+	err := pages[p.name].ExecuteTemplate(&made, "content", p)
+	return made.Bytes(), err
 }
 
 // size prints bytes.

@@ -44,7 +44,7 @@ var consoleMutants = []mutant{
 	{
 		name: "who-may-only-look-shares-the-feed", file: "coordinator/console/live.go",
 		suite: suite{pkg: "./coordinator/console"}.only("FeedOfWhoMayLook"),
-		is:    "fmt.Sprint(v.ReadOnly, \" \", v.request", becomes: "fmt.Sprint(v.request",
+		is:    "fmt.Sprint(of.ReadOnly, \" \", strings", becomes: "fmt.Sprint(strings",
 	},
 	{
 		name: "the-console-escapes-nothing", file: "coordinator/console/page.go", suite: suite{pkg: "./coordinator/console"}.only("HostileNames"),
