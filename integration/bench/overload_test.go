@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"golang.org/x/sys/unix"
 
 	"berth/integration/bench/report"
 	"berth/integration/bench/testbed"
@@ -25,22 +24,6 @@ import (
 
 // filesPerAgent are a connection's ends, in the test and in the coordinator, and what a handshake needs besides.
 const filesPerAgent = 4
-
-// raiseFileLimit lets this program and those it starts have so many files open.
-func raiseFileLimit(files uint64) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return err
-	}
-	if limit.Cur >= files {
-		return nil
-	}
-	limit.Cur, limit.Max = files, max(limit.Max, files)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("have %d files open: %w", files, err)
-	}
-	return nil
-}
 
 // agentsVariable is how many simulated agents the test has; 200 if it is not set.
 const agentsVariable = "AGENTS"

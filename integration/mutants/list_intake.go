@@ -29,11 +29,13 @@ var intakeMutants = []mutant{
 	},
 	{
 		name: "a-member-sends-texts-of-any-length", file: "coordinator/consensus/sieve/sieve.go",
-		suite: suite{pkg: "./coordinator/consensus/sieve"}, is: "case bytes > s.limits.Text:", becomes: "case bytes > s.limits.Text && s.answers:",
+		suite: suite{pkg: "./coordinator/consensus/sieve"},
+		is:    "case bytes > s.limits.Text:", becomes: "case bytes > s.limits.Text && s.answers:",
 	},
 	{
 		name: "a-member-sends-any-number-of-values", file: "coordinator/consensus/sieve/sieve.go",
-		suite: suite{pkg: "./coordinator/consensus/sieve"}, is: "case s.values > s.limits.Values:", becomes: "case s.values > s.limits.Values && s.answers:",
+		suite: suite{pkg: "./coordinator/consensus/sieve"},
+		is:    "case s.values > s.limits.Values:", becomes: "case s.values > s.limits.Values && s.answers:",
 	},
 	{
 		name: "large-messages-of-a-member-side-by-side", file: "coordinator/consensus/sieve/conn.go",
