@@ -39,6 +39,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/profile"
 	"berth/coordinator/seal"
 	"berth/coordinator/state"
@@ -383,7 +384,7 @@ func (m *coordinator) reportIdle(node string, memory units.Bytes) {
 func (m *coordinator) decide(id string, request placement.Request) placement.Decision {
 	m.cloud.t.Helper()
 	view := m.inventory.View(m.store.Snapshot(), m.now())
-	decision := placement.Place(view, request, placement.Affinity(), 7)
+	decision := placement.Place(view, request, policies.Default(), 7)
 	decision.ID, decision.Caller = id, "operator/alice"
 	m.propose(state.Command{Kind: "test", Decisions: []placement.Decision{decision}})
 	return decision

@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/scenario"
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -56,7 +57,7 @@ func TestWhy(t *testing.T) {
 		}
 		now.Purpose, now.VM, now.VMName, now.Current = purpose, vm.ID, vm.Name, vm.Holder
 		view := d.m.inventory.View(d.m.store.Snapshot(), d.m.now()).Without(vm.ID, vm.Holder)
-		return placement.Place(view, now, placement.Affinity(), 7), nil
+		return placement.Place(view, now, policies.Default(), 7), nil
 	}
 	whyNot := func(vm, node, decision string) (*berthv1.WhyNotResponse, error) {
 		answer, err := d.client.WhyNot(t.Context(), connect.NewRequest(&berthv1.WhyNotRequest{Vm: vm, Node: node, DecisionId: decision}))

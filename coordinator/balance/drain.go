@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/affinity"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -40,7 +41,7 @@ func (p *Preflight) WarnOfFrozen(vms []string) {
 
 // WithoutVMRules is the policy of a drain that ignores hard rules for VMs (SEMANTICS.md, "Drains"): they weigh and do not
 // refuse.
-func WithoutVMRules(policy placement.Policy) placement.Policy {
+func WithoutVMRules(policy policies.Policy) policies.Policy {
 	policy.Constraints = slices.DeleteFunc(slices.Clone(policy.Constraints), func(name string) bool { return name == vmAffinity })
 	return policy
 }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -24,7 +24,7 @@ func TestADrainTakesTheLargestFirst(t *testing.T) {
 		vm("hv1", "paused", func(vm *model.VM) { vm.Condition.Text = "it is paused" })
 	s.change("hv2", func(f *model.NodeFacts) { f.Memory = 6 * units.GiB })
 	s.change("hv3", func(f *model.NodeFacts) { f.Memory = 10 * units.GiB })
-	s.policy, _ = placement.Builtin(placement.PolicyEvenLoad, s.Settings)
+	s.policy, _ = policies.Builtin(policies.EvenLoad, s.Settings)
 	flight := Drain(s.fleet(), "hv1", 2, 128*units.MiB)
 	expect(t, "the moves", told(flight.Plan.Moves), []string{
 		"large hv1>hv3", "by-hand hv1>hv2", "paused stays: it is paused",
@@ -137,7 +137,7 @@ func TestADrainTellsOfEachVM(t *testing.T) {
 		s := random(t)
 		s.grouped(t)
 		s.DrainIgnoresVMRules = rapid.Bool().Draw(t, "ignores")
-		s.policy, _ = placement.Builtin(rapid.SampledFrom(placement.Builtins()).Draw(t, "policy"), s.Settings)
+		s.policy, _ = policies.Builtin(rapid.SampledFrom(policies.Builtins()).Draw(t, "policy"), s.Settings)
 		fleet := s.fleet()
 		flight := Drain(fleet, "hv1", 2, units.MiB)
 		g, err := survey(fleet)
@@ -191,7 +191,7 @@ func TestVMsReturnWhereTheyBelong(t *testing.T) {
 	s.vms[3].Migration = model.MigrateNever               // d
 	s.group("soft", "", []string{"e"}, "-", []string{"hv1"})
 	plan.Moves[5].Result = model.MoveFailed // f
-	s.policy = placement.Affinity()
+	s.policy = policies.Default()
 	s.node("hv1").Maintenance = true
 	back := Return(s.fleet(), &plan)
 	expect(t, "the moves", told(back.Moves)[:2], []string{

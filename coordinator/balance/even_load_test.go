@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -21,7 +21,7 @@ func loaded(use ...float64) *site {
 		s.use[name] = cpus
 	}
 	s.Balancer = Chosen{Balancer: "even-load"}
-	s.policy, _ = placement.Builtin(placement.PolicyEvenLoad, s.Settings)
+	s.policy, _ = policies.Builtin(policies.EvenLoad, s.Settings)
 	return s
 }
 

@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
 func TestEvenPlansTheWholeWay(t *testing.T) {
 	s := counts(12, 9, 7, 8, 6)
-	s.policy, _ = placement.Builtin(placement.PolicyEvenVMs, s.Settings)
+	s.policy, _ = policies.Builtin(policies.EvenVMs, s.Settings)
 	plan := Even(s.fleet(), 100)
 	expect(t, "the moves", told(plan.Moves), []string{"hv1-01 hv1>hv5"})
 	expect(t, "the reason", plan.Reason, "1 move, 1 GiB: from 2.059 to 1.497 (standard deviation of the VM count)")
@@ -53,7 +53,7 @@ func TestAPlanCanBeCarriedOutAndIsWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := random(t)
 		s.grouped(t)
-		s.policy, _ = placement.Builtin(rapid.SampledFrom(placement.Builtins()).Draw(t, "policy"), s.Settings)
+		s.policy, _ = policies.Builtin(rapid.SampledFrom(policies.Builtins()).Draw(t, "policy"), s.Settings)
 		s.Balancer = Chosen{Balancer: "even-load", Parameters: map[string]float64{EvenEnough: 0.01}}
 		switch rapid.IntRange(0, 3).Draw(t, "by") {
 		case 1:
@@ -126,9 +126,9 @@ func BenchmarkEven(b *testing.B) {
 		for _, nodes := range []int{100, 1000} {
 			b.Run(fmt.Sprintf("%s/%d", balancer, nodes), func(b *testing.B) {
 				s := large(nodes, 10*nodes)
-				s.policy, _ = placement.Builtin(map[string]string{"even-load": placement.PolicyEvenLoad}[balancer], s.Settings)
+				s.policy, _ = policies.Builtin(map[string]string{"even-load": policies.EvenLoad}[balancer], s.Settings)
 				if balancer == "even-vm-count" {
-					s.policy, _ = placement.Builtin(placement.PolicyEvenVMs, s.Settings)
+					s.policy, _ = policies.Builtin(policies.EvenVMs, s.Settings)
 				}
 				s.Balancer = Chosen{Balancer: balancer}
 				fleet := s.fleet()

@@ -5,6 +5,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -15,7 +16,7 @@ type Fleet struct {
 	Cluster  string     // name
 	View     *view.View // with everything that is in flight
 	Settings model.Settings
-	Policy   placement.Policy
+	Policy   policies.Policy
 	Balancer Chosen
 	// DrainIgnoresVMRules tells that a hard rule for VMs does not keep a VM on a node that is drained: enforcement repairs the
 	// rule afterwards (SEMANTICS.md, "Drains"). Hard rules for nodes always hold.

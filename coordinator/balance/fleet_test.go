@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -23,7 +24,7 @@ type site struct {
 	use    map[string]float64 // CPUs at work, by VM; all others are idle
 	groups []model.Resource
 	held   []model.Reservation
-	policy placement.Policy
+	policy policies.Policy
 	Fleet
 }
 
@@ -51,9 +52,9 @@ func newSite(nodes ...string) *site {
 }
 
 // bare is the policy that weighs nothing.
-func bare() placement.Policy {
-	policy := placement.Affinity()
-	policy.Name, policy.Gate, policy.Weighers = "bare", placement.Gate{Kind: placement.GateOff}, nil
+func bare() policies.Policy {
+	policy := policies.Default()
+	policy.Name, policy.Gate, policy.Weighers = "bare", policies.Gate{Kind: policies.GateOff}, nil
 	return policy
 }
 

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/affinity"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
 )
@@ -78,7 +79,7 @@ func survey(fleet *Fleet) (*ground, error) {
 		return g, err
 	}
 	judge := fleet.Policy
-	judge.Weighers = slices.DeleteFunc(slices.Clone(judge.Weighers), func(f placement.Factor) bool {
+	judge.Weighers = slices.DeleteFunc(slices.Clone(judge.Weighers), func(f policies.Factor) bool {
 		asked, _ := weigher.ByName(f.Weigher)
 		return asked.Load
 	})
@@ -166,7 +167,7 @@ func (g *ground) choose(engine *placement.Engine, vm int, request *placement.Req
 }
 
 // decide is choose with an explanation.
-func (g *ground) decide(vm int, request placement.Request, policy placement.Policy, seed uint64) (d placement.Decision) {
+func (g *ground) decide(vm int, request placement.Request, policy policies.Policy, seed uint64) (d placement.Decision) {
 	g.without(vm, func() { d = placement.PlaceOn(g.columns, g.View.At, request, policy, seed) })
 	return d
 }

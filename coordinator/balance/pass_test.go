@@ -11,7 +11,7 @@ import (
 
 	"berth/coordinator/affinity"
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -39,7 +39,7 @@ func TestHardRepairsComeBeforeSoftOnesAndBalancingLast(t *testing.T) {
 	s.group("soft-nodes", "", []string{"d"}, "-", []string{"hv2"})
 	s.group("hard-vms", "!-", []string{"a", "b"}, "", nil)
 	s.group("hard-nodes", "", []string{"c"}, "!+", []string{"hv3"})
-	s.policy, _ = placement.Builtin(placement.PolicyEvenVMs, s.Settings)
+	s.policy, _ = policies.Builtin(policies.EvenVMs, s.Settings)
 	s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
 	var groups []string
 	for range 4 {
@@ -58,7 +58,7 @@ func TestHardRepairsComeBeforeSoftOnesAndBalancingLast(t *testing.T) {
 // While nodes are updated in turn every place is passing: nothing is put right, and nothing evened out.
 func TestUpgradeModeMovesNothing(t *testing.T) {
 	s := newSite("hv1", "hv2").vm("hv1", "a").vm("hv1", "b").vm("hv1", "c").vm("hv1", "d")
-	s.policy, _ = placement.Builtin(placement.PolicyEvenVMs, s.Settings)
+	s.policy, _ = policies.Builtin(policies.EvenVMs, s.Settings)
 	s.Balancer = Chosen{Balancer: "even-vm-count", Parameters: map[string]float64{HighVMCount: 1, MigrationThreshold: 2}}
 	s.Settings.UpgradeMode = true
 	expect(t, "a pass over an uneven cluster", s.pass(), InUpgrade)
@@ -164,7 +164,7 @@ func TestARuleThatWasBrokenAnewDoesNotWaitForTheCoolDown(t *testing.T) {
 		t.Errorf("a rule that was broken after the move waits: %v", found.Unrepaired)
 	}
 	soft := newSite("hv1", "hv2").vm("hv1", "web-1", moved).vm("hv1", "web-2", moved)
-	soft.policy = placement.Affinity()
+	soft.policy = policies.Default()
 	soft.group("web", "-", []string{"web-1", "web-2"}, "", nil).BrokenSince = noon.Add(-time.Minute)
 	if found := Pass(soft.fleet()); len(found.Moves) != 0 {
 		t.Errorf("a soft rule does not wait: %v", told(found.Moves))
@@ -187,7 +187,7 @@ func TestVMsThatAreTiedGoTogether(t *testing.T) {
 	expect(t, "the unit", found.Decision.Request.Unit.VMs, []string{"b", "c"})
 	soft := newSite("hv1", "hv2").vm("hv1", "a").vm("hv1", "b")
 	soft.group("tied", "!+", []string{"a", "b"}, "+", []string{"hv2"})
-	soft.policy = placement.Affinity()
+	soft.policy = policies.Default()
 	found = Pass(soft.fleet())
 	expect(t, "the moves of a soft repair", told(found.Moves), []string{"a hv1>hv2", "b hv1>hv2"})
 	soft.carryOut(found.Moves)
@@ -220,7 +220,7 @@ func TestASoftRepairHasToHelp(t *testing.T) {
 		expect(t, "the moves", told(found.Moves), []string(nil))
 		expect(t, "the reason", unrepaired(&found), []string{"unreachable: a is on the best node for it by the policy"})
 	}
-	s.policy, _ = placement.Builtin(placement.PolicyAffinity, s.Settings)
+	s.policy, _ = policies.Builtin(policies.Affinity, s.Settings)
 	s.node("hv3").Maintenance = false
 	expect(t, "the rack is back", s.pass()[:9], "a hv1>hv3")
 }
@@ -269,10 +269,10 @@ func TestThePolicyHasTheLastWord(t *testing.T) {
 	for i := range s.vms[:11] {
 		s.group("stays-"+s.vms[i].ID, "", []string{s.vms[i].ID}, "+", []string{"hv1"})
 	}
-	s.policy, _ = placement.Builtin(placement.PolicyEvenVMs, s.Settings)
+	s.policy, _ = policies.Builtin(policies.EvenVMs, s.Settings)
 	expect(t, "the pass", s.pass(), "hv1-12 hv1>hv2: hv1 has 12 VMs, more than HighVMCount 10; hv2 has 2 VMs")
 	against := counts(12, 2)
-	against.policy, _ = placement.Builtin(placement.PolicyEvenLoad, against.Settings)
+	against.policy, _ = policies.Builtin(policies.EvenLoad, against.Settings)
 	against.change("hv2", func(f *model.NodeFacts) { f.Memory = 8 * units.GiB }) // has less memory free
 	expect(t, "the pass", against.pass()[:14], "hv1-01 hv1>hv2")
 }
@@ -283,7 +283,7 @@ func TestPassesEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := random(t)
 		s.grouped(t)
-		s.policy, _ = placement.Builtin(rapid.SampledFrom(placement.Builtins()).Draw(t, "policy"), s.Settings)
+		s.policy, _ = policies.Builtin(rapid.SampledFrom(policies.Builtins()).Draw(t, "policy"), s.Settings)
 		s.Balancer = Chosen{Balancer: rapid.SampledFrom([]string{
 			"even-vm-count", "even-load", "imbalance", "condense", None,
 		}).Draw(t, "balancer")}

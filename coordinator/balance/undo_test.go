@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 )
 
@@ -73,7 +73,7 @@ func TestADrawDoesNotDecideWhetherASoftRuleIsRepaired(t *testing.T) {
 		expect(t, "the decision", found.Decision.WinnerName, "h5")
 	}
 	// A better node that keeps the rule no better is what the policy wants.
-	s.policy.Weighers = append(s.policy.Weighers, placement.Factor{Weigher: "vm-count", Factor: 1})
+	s.policy.Weighers = append(s.policy.Weighers, policies.Factor{Weigher: "vm-count", Factor: 1})
 	s.fill("h5", 3)
 	if found := Pass(s.fleet()); found.Kind != "" {
 		t.Errorf("%v is moved", told(found.Moves))

@@ -15,9 +15,8 @@ import (
 	"berth/coordinator/view"
 )
 
-// FleetOf is one cluster as balancing, repairs and drains look at it: the records of the facts joined with the view. Recent
-// are its plans, newest first. Seed and History are the caller's to add. The error says what of the estate does not hold
-// together.
+// FleetOf is one cluster as balancing, repairs and drains look at it: the records of the facts joined with the view. Recent are its
+// plans, newest first. Seed and History are the caller's to add. The error says what of the estate does not hold together.
 func FleetOf(facts Facts, view *view.View, clusterName string, recent []model.Plan) (*balance.Fleet, error) {
 	var vms []*model.VM
 	for _, node := range view.Nodes.All() {

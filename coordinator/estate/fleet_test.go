@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/balance"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -84,7 +85,7 @@ func TestFleetOf(t *testing.T) {
 		t.Error(diff)
 	}
 	if fleet.Cluster != model.DefaultCluster || !fleet.At.Equal(epoch) || len(fleet.Groups) != 3 || len(fleet.Recent) != 1 ||
-		!fleet.DrainIgnoresVMRules || fleet.DisperseAccounts || fleet.Policy.Name != placement.PolicyAffinity || !fleet.Balancer.Nothing() ||
+		!fleet.DrainIgnoresVMRules || fleet.DisperseAccounts || fleet.Policy.Name != policies.Affinity || !fleet.Balancer.Nothing() ||
 		fleet.Settings.Cooldown != model.DefaultCooldown {
 		t.Errorf("%+v", fleet)
 	}

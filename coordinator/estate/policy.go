@@ -9,25 +9,26 @@ import (
 	"berth/coordinator/balance"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 )
 
 // BuiltinPolicies are the policies that are there without being declared, as records, by name. Nobody changes or deletes
 // them, and no other policy has their names.
 func BuiltinPolicies() []model.Resource {
-	var policies []model.Resource
-	for _, name := range slices.Sorted(slices.Values(placement.Builtins())) {
-		policy, _ := placement.Builtin(name, model.DefaultSettings())
-		policies = append(policies, builtinRecord(policy))
+	var all []model.Resource
+	for _, name := range slices.Sorted(slices.Values(policies.Builtins())) {
+		policy, _ := policies.Builtin(name, model.DefaultSettings())
+		all = append(all, builtinRecord(policy))
 	}
-	return policies
+	return all
 }
 
 // builtinRecord is a built-in policy as it could have been declared.
-func builtinRecord(policy placement.Policy) model.Resource {
+func builtinRecord(policy policies.Policy) model.Resource {
 	r := model.Resource{ID: model.BuiltIn + policy.Name, Kind: model.KindPolicy, Name: policy.Name, Settings: map[string]string{
 		schema.SettingGate: string(policy.Gate.Kind), schema.SettingPlanner: policy.Planner, schema.SettingSelector: policy.Selector,
-		schema.SettingBalancer: placement.DefaultBalancer(policy.Name),
+		schema.SettingBalancer: policies.DefaultBalancer(policy.Name),
 	}}
 	var factors []string
 	for _, factor := range policy.Weighers {
@@ -55,7 +56,7 @@ func BuiltinByID(id string) (model.Resource, bool) {
 	if !is {
 		return model.Resource{}, false
 	}
-	policy, known := placement.Builtin(name, model.DefaultSettings())
+	policy, known := policies.Builtin(name, model.DefaultSettings())
 	if !known {
 		return model.Resource{}, false
 	}
@@ -64,24 +65,24 @@ func BuiltinByID(id string) (model.Resource, bool) {
 
 // PolicyOf is how a cluster places VMs and evens itself out: the policy that its record links to, affinity if none, with the
 // cluster's own settings filled in. The error wraps ErrDangling, or says what of the policy this release cannot do.
-func PolicyOf(source Source, record model.Resource) (placement.Policy, balance.Chosen, error) {
+func PolicyOf(source Source, record model.Resource) (policies.Policy, balance.Chosen, error) {
 	linked, err := policyRecord(source, record)
 	if err != nil {
-		return placement.Policy{}, balance.Chosen{}, err
+		return policies.Policy{}, balance.Chosen{}, err
 	}
 	policy, chosen := readPolicy(&linked, model.SettingsOf(&record))
 	builtIn := strings.HasPrefix(linked.ID, model.BuiltIn)
 	if builtIn {
-		policy, _ = placement.Builtin(linked.Name, model.SettingsOf(&record))
+		policy, _ = policies.Builtin(linked.Name, model.SettingsOf(&record))
 	}
-	if members, leveled := source.(interface{ FeatureLevel() uint32 }); leveled && members.FeatureLevel() < placement.PreferLevel {
+	if members, leveled := source.(interface{ FeatureLevel() uint32 }); leveled && members.FeatureLevel() < policies.PreferLevel {
 		policy = policy.WithoutPrefer()
 	}
 	if builtIn {
 		return policy, chosen, nil
 	}
-	if err := policy.Validate(); err != nil {
-		return placement.Policy{}, balance.Chosen{}, err
+	if err := placement.Validate(policy); err != nil {
+		return policies.Policy{}, balance.Chosen{}, err
 	}
 	return policy, chosen, balance.Validate(chosen)
 }
@@ -90,7 +91,7 @@ func PolicyOf(source Source, record model.Resource) (placement.Policy, balance.C
 func policyRecord(source Source, record model.Resource) (model.Resource, error) {
 	id := record.Links[schema.LinkPolicy]
 	if id == "" {
-		id = model.BuiltIn + placement.PolicyAffinity
+		id = model.BuiltIn + policies.Affinity
 	}
 	if built, known := BuiltinByID(id); known {
 		return built, nil
@@ -102,27 +103,27 @@ func policyRecord(source Source, record model.Resource) (model.Resource, error) 
 
 // readPolicy is what a policy's record says, in a cluster with these settings. Rules are in the order in which the engine
 // lists them.
-func readPolicy(r *model.Resource, settings model.Settings) (placement.Policy, balance.Chosen) {
+func readPolicy(r *model.Resource, settings model.Settings) (policies.Policy, balance.Chosen) {
 	setting := func(name string) string { return Effective(r, schema.PolicyForm.Setting(name)) }
-	policy := placement.Policy{
-		Name: r.Name, Planner: setting(schema.SettingPlanner), Gate: placement.Gate{Kind: placement.GateOff},
+	policy := policies.Policy{
+		Name: r.Name, Planner: setting(schema.SettingPlanner), Gate: policies.Gate{Kind: policies.GateOff},
 		Selector: setting(schema.SettingSelector), CustomerKeyScope: settings.KeyScope,
 	}
-	if setting(schema.SettingGate) == string(placement.GateBands) {
-		policy.Gate = placement.Gate{
-			Kind: placement.GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps,
+	if setting(schema.SettingGate) == string(policies.GateBands) {
+		policy.Gate = policies.Gate{
+			Kind: policies.GateBands, Initial: settings.InitialMSAV, Final: settings.FinalMSAV, Steps: settings.MSAVSteps,
 		}
 	}
-	policy.SoftRules = placement.SoftRules(setting(schema.SettingSoftRules))
+	policy.SoftRules = policies.SoftRules(setting(schema.SettingSoftRules))
 	policy.ContendedAbove = schema.ContendedAbove(setting)
 	listed := r.Lists[schema.ListConstraints]
 	policy.Constraints = slices.DeleteFunc(schema.Constraints(), func(name string) bool {
-		return len(listed) > 0 && !slices.Contains(listed, name) && (name != placement.VCPUsPromised || !settings.PromiseVCPUs)
+		return len(listed) > 0 && !slices.Contains(listed, name) && (name != policies.VCPUsPromised || !settings.PromiseVCPUs)
 	})
 	factors := schema.Pairs(r.Lists[schema.ListWeighers])
 	for _, name := range schema.Weighers() {
 		if factor, on := factors[name]; on {
-			policy.Weighers = append(policy.Weighers, placement.Factor{Weigher: name, Factor: factor})
+			policy.Weighers = append(policy.Weighers, policies.Factor{Weigher: name, Factor: factor})
 		}
 	}
 	chosen := balance.Chosen{Balancer: setting(schema.SettingBalancer)}
@@ -156,7 +157,7 @@ func (c *checker) policy(r *model.Resource, subject string) {
 	}
 	before := len(c.problems)
 	policy, chosen := readPolicy(r, model.DefaultSettings())
-	if err := policy.Validate(); err != nil {
+	if err := placement.Validate(policy); err != nil {
 		said := strings.TrimPrefix(err.Error(), fmt.Sprintf("%v: policy %q: ", placement.ErrInvalidPolicy, r.Name))
 		c.report(subject, "", said, "correct it, or leave it out")
 	}

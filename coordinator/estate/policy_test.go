@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/document"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 )
 
@@ -35,11 +36,11 @@ func TestPolicyOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := placement.Policy{
-		Name: "spread", Constraints: schema.Constraints(), Planner: "first-fit", Gate: placement.Gate{Kind: placement.GateOff},
+	want := policies.Policy{
+		Name: "spread", Constraints: schema.Constraints(), Planner: "first-fit", Gate: policies.Gate{Kind: policies.GateOff},
 		Selector:         placement.SelectRank,
-		Weighers:         []placement.Factor{{Weigher: "customer-keys", Factor: 2.5}},
-		CustomerKeyScope: model.ScopeCluster, ManagerGrace: 3, SoftRules: placement.BeforeBands, ContendedAbove: placement.DefaultContendedAbove,
+		Weighers:         []policies.Factor{{Weigher: "customer-keys", Factor: 2.5}},
+		CustomerKeyScope: model.ScopeCluster, ManagerGrace: 3, SoftRules: policies.BeforeBands, ContendedAbove: policies.DefaultContendedAbove,
 	}
 	if diff := cmp.Diff(want, policy); diff != "" {
 		t.Error(diff)
@@ -53,7 +54,7 @@ func TestPolicyOf(t *testing.T) {
 	// Without a link it is affinity with the cluster's own thresholds.
 	edge, _ := now.ResourceByName(model.KindCluster, "edge")
 	policy, chosen, err = PolicyOf(&now, edge)
-	if err != nil || policy.Name != placement.PolicyAffinity || policy.Gate.Initial != 100 || !chosen.Nothing() {
+	if err != nil || policy.Name != policies.Affinity || policy.Gate.Initial != 100 || !chosen.Nothing() {
 		t.Errorf("%+v, %+v, %v", policy, chosen, err)
 	}
 	edge.Links = map[string]string{schema.LinkPolicy: "gone"}
@@ -64,8 +65,8 @@ func TestPolicyOf(t *testing.T) {
 
 // What is built in could have been declared: its record says what the engine does, and a copy of it is the same policy.
 func TestACopyOfABuiltInPolicyIsTheSame(t *testing.T) {
-	if len(BuiltinPolicies()) != len(placement.Builtins()) {
-		t.Fatalf("%d records of %d policies", len(BuiltinPolicies()), len(placement.Builtins()))
+	if len(BuiltinPolicies()) != len(policies.Builtins()) {
+		t.Fatalf("%d records of %d policies", len(BuiltinPolicies()), len(policies.Builtins()))
 	}
 	for _, built := range BuiltinPolicies() {
 		t.Run(built.Name, func(t *testing.T) {
@@ -87,11 +88,11 @@ func TestACopyOfABuiltInPolicyIsTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			byName := cmpopts.SortSlices(func(a, b placement.Factor) bool { return a.Weigher < b.Weigher })
+			byName := cmpopts.SortSlices(func(a, b policies.Factor) bool { return a.Weigher < b.Weigher })
 			if got.Name = want.Name; !cmp.Equal(want, got, byName, cmpopts.EquateEmpty()) || !cmp.Equal(wantBalancer, balancer) {
 				t.Errorf("%s %s", cmp.Diff(want, got, byName, cmpopts.EquateEmpty()), cmp.Diff(wantBalancer, balancer))
 			}
-			if err := got.Validate(); err != nil {
+			if err := placement.Validate(got); err != nil {
 				t.Error(err)
 			}
 		})
@@ -125,7 +126,7 @@ func TestTheFormOfPoliciesKnowsWhatTheEngineKnows(t *testing.T) {
 		for _, word := range setting.Words {
 			r := model.Resource{Kind: model.KindPolicy, Name: "p", Settings: map[string]string{setting.Name: word}}
 			policy, chosen := readPolicy(&r, model.DefaultSettings())
-			if err := errors.Join(policy.Validate(), balance.Validate(chosen)); err != nil {
+			if err := errors.Join(placement.Validate(policy), balance.Validate(chosen)); err != nil {
 				t.Errorf("%s %s: %v", setting.Name, word, err)
 			}
 		}

@@ -127,7 +127,7 @@ func (m *maker) policy(r *model.Resource) {
 		slices.Sort(r.Lists[schema.ListParameters])
 	}
 	policy, _ := readPolicy(r, model.DefaultSettings())
-	if policy.Validate() != nil { // such as a selector that needs more of a weigher than it has
+	if placement.Validate(policy) != nil { // such as a selector that needs more of a weigher than it has
 		delete(r.Settings, schema.SettingSelector)
 	}
 	maps.DeleteFunc(r.Lists, func(_ string, list []string) bool { return len(list) == 0 })

@@ -39,8 +39,10 @@ func TestADiskOfAVMThatStarts(t *testing.T) {
 		"one that has started, and is not listed":  {own: file, others: file, holder: "n3", started: -time.Second, used: true},
 		"one that has started, and did not stay":   {own: file, others: file, holder: "n3", started: time.Minute},
 		"one that has started, and lost that disk": {own: file, others: file, holder: "n3", started: -time.Second, node: shown("running")},
-		"one that its node shows from before":      {own: file, others: file, holder: "n3", started: -time.Second, node: shown("shutoff"), used: true},
-		"one of a node that nobody hears":          {own: file, others: file, holder: "n3", started: time.Minute, node: deaf, used: true},
+		"one that its node shows from before": {
+			own: file, others: file, holder: "n3", started: -time.Second, node: shown("shutoff"), used: true,
+		},
+		"one of a node that nobody hears": {own: file, others: file, holder: "n3", started: time.Minute, node: deaf, used: true},
 	} {
 		s := running()
 		s.gone()

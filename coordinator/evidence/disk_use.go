@@ -109,7 +109,7 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 			}
 		}
 	}
-	if use, used := s.begins(vm, target, disks); used {
+	if use, used := begins(s, vm, target, disks); used {
 		return use, true
 	}
 	return going, going.Failed != nil
@@ -117,12 +117,12 @@ func (s *Survey) UsedDisk(vm *model.VM, target string) (DiskUse, bool) {
 
 // begins is another VM whose record names one of some disks, and that starts now, or has started and is not shown yet. Of two that are
 // started at once no node shows anything.
-func (s *Survey) begins(vm *model.VM, target string, disks []disk) (DiskUse, bool) {
+func begins(s *Survey, vm *model.VM, target string, disks []disk) (DiskUse, bool) {
 	facts := s.Facts(cmp.Or(target, vm.LastNode))
 	for _, one := range disks {
 		for _, name := range namesOf(one.source, &facts) {
 			for other := range s.SharedVMsWithDisk(name) {
-				node := s.unshown(other)
+				node := unshown(s, other)
 				place, known := s.Node(node)
 				if other.ID == vm.ID || !known || !one.on(&place) || detached(other, one.source) {
 					continue
@@ -137,7 +137,7 @@ func (s *Survey) begins(vm *model.VM, target string, disks []disk) (DiskUse, boo
 }
 
 // unshown is the node on which a VM starts, or where it was started and is not shown yet; empty: neither.
-func (s *Survey) unshown(vm *model.VM) string {
+func unshown(s *Survey, vm *model.VM) string {
 	if op, live := s.LiveOperationOf(vm.ID); live && op.Kind == operation.Start {
 		return op.Target
 	}

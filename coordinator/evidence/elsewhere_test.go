@@ -94,7 +94,9 @@ func (s *estate) SharedVM(id string) *model.VM {
 }
 
 func (s *estate) SharedVMsWithDisk(name string) iter.Seq[*model.VM] {
-	return sharedOf(slices.DeleteFunc(append(s.VMs(), s.others...), func(vm model.VM) bool { return !slices.Contains(operation.DiskNames(&vm), name) }))
+	return sharedOf(slices.DeleteFunc(append(s.VMs(), s.others...), func(vm model.VM) bool {
+		return !slices.Contains(operation.DiskNames(&vm), name)
+	}))
 }
 
 func (s *estate) SharedVMsOn(node string) iter.Seq[*model.VM] { return sharedOf(s.VMsOn(node)) }

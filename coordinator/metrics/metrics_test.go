@@ -15,6 +15,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/exposition"
 	"berth/shared/exposition/expositiontest"
@@ -94,7 +95,7 @@ func history(totals *Totals, seen *view.View) {
 	decide := func(memory units.Bytes, at time.Time, trial bool) {
 		decision := placement.Place(seen, placement.Request{
 			Purpose: placement.ForStart, VM: "new", VMName: "new", Memory: memory, VCPUs: 1, Cluster: model.DefaultCluster,
-		}, placement.Affinity(), 1)
+		}, policies.Default(), 1)
 		decision.At, decision.DryRun = at, trial
 		totals.Decided(&decision)
 	}

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -65,7 +66,7 @@ func (a *Attempt) Ask(request *placement.Request) {
 }
 
 // Policy is what the attempt is decided by, in a cluster with a policy.
-func (a *Attempt) Policy(policy placement.Policy) placement.Policy {
+func (a *Attempt) Policy(policy policies.Policy) policies.Policy {
 	if a.Freely {
 		return balance.WithoutVMRules(policy)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -95,7 +96,7 @@ func askedOf(customer bool) *Request {
 	return request
 }
 
-func newEngine(t testing.TB, policy Policy) *Engine {
+func newEngine(t testing.TB, policy policies.Policy) *Engine {
 	t.Helper()
 	engine, err := NewEngine(policy)
 	if err != nil {
@@ -109,7 +110,7 @@ func BenchmarkChoose(b *testing.B) {
 	for _, n := range sizes {
 		for _, residents := range []int{0, 50} {
 			columns, request := fleet(n, residents), askedOf(residents > 0)
-			engine := newEngine(b, Affinity())
+			engine := newEngine(b, policies.Default())
 			b.Run(fmt.Sprintf("nodes=%d/residents=%d", n, residents), func(b *testing.B) {
 				b.ReportAllocs()
 				seed := uint64(0)
@@ -142,12 +143,12 @@ func BenchmarkChooseAmongGroups(b *testing.B) {
 		})
 	}
 	columns := crowd(1000, groups...).Columns(model.DefaultCluster)
-	even, _ := Builtin(PolicyEvenLoad, model.DefaultSettings())
+	even, _ := policies.Builtin(policies.EvenLoad, model.DefaultSettings())
 	for name, one := range map[string]struct {
-		policy Policy
+		policy policies.Policy
 		labels []string
 	}{
-		"in none": {Affinity(), nil}, "in two": {Affinity(), []string{"label-2", "label-3"}}, "in none, ranked": {even, nil},
+		"in none": {policies.Default(), nil}, "in two": {policies.Default(), []string{"label-2", "label-3"}}, "in none, ranked": {even, nil},
 	} {
 		engine, request := newEngine(b, one.policy), askedOf(false)
 		request.Labels = one.labels
@@ -166,7 +167,7 @@ func BenchmarkChooseAmongGroups(b *testing.B) {
 func BenchmarkSequence(b *testing.B) {
 	for _, n := range sizes {
 		original, request := fleet(n, 0), askedOf(false)
-		engine := newEngine(b, Affinity())
+		engine := newEngine(b, policies.Default())
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			columns, placed := original.Clone(), 0
@@ -192,7 +193,7 @@ func BenchmarkPlaceOn(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if PlaceOn(columns, noon, *request, Affinity(), 1).Outcome != Placed {
+				if PlaceOn(columns, noon, *request, policies.Default(), 1).Outcome != Placed {
 					b.Fatal("no node fits")
 				}
 			}
@@ -210,7 +211,7 @@ func BenchmarkGatherAndPlace(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					columns := view.ColumnsOf(model.DefaultCluster, view.Nodes.Slice())
-					if PlaceOn(columns, noon, *request, Affinity(), 1).Outcome != Placed {
+					if PlaceOn(columns, noon, *request, policies.Default(), 1).Outcome != Placed {
 						b.Fatal("no node fits")
 					}
 				}
@@ -224,8 +225,8 @@ func BenchmarkExplain(b *testing.B) {
 	for _, n := range []int{MaxKept, 10_000} {
 		columns, request := fleet(n, 10), askedOf(true)
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
-			d := PlaceOn(columns, noon, *request, Affinity(), 1)
-			engine := newEngine(b, Affinity())
+			d := PlaceOn(columns, noon, *request, policies.Default(), 1)
+			engine := newEngine(b, policies.Default())
 			engine.Choose(columns, noon, request, 1)
 			d.Inputs, d.Omitted = &Inputs{Figures: columns.Figures, Met: engine.input.Met}, 0
 			b.ReportAllocs()

@@ -210,7 +210,7 @@ func (r remedies) systemChanges() []Change {
 			Text: fmt.Sprintf("without system key %s, %s would take it", name, r.input.Name(choice.Node)),
 		})
 	}
-	nearest, score := r.nearestShut()
+	nearest, score := nearestShut(r.Engine)
 	final := math.Ceil(score*100-1) / 100 // the highest hundredth below the score
 	if final >= score {
 		final -= 0.01

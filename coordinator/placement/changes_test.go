@@ -12,6 +12,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -39,7 +40,7 @@ func TestChangesOfARefusalAreTrue(t *testing.T) {
 				vm := &other.vms[slices.IndexFunc(other.vms, func(v model.VM) bool { return v.ID == change.VM })]
 				moved := Request{Purpose: ForMigrate, VM: vm.ID, Memory: vm.Spec.Memory, VCPUs: vm.Spec.VCPUs, Current: vm.Holder, Pinned: change.To}
 				constraints := policy
-				constraints.Gate, constraints.Weighers = Gate{Kind: GateOff}, nil
+				constraints.Gate, constraints.Weighers = policies.Gate{Kind: policies.GateOff}, nil
 				if d := Place(other.view(), moved, constraints, seed); d.Winner != change.To {
 					t.Fatalf("%q: it cannot move: %s", change.Text, d.Reason)
 				}

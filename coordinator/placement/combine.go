@@ -3,6 +3,7 @@ package placement
 import (
 	"slices"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 )
@@ -107,7 +108,7 @@ func (e *Engine) entered(at int) []int32 {
 	}
 	var nodes []int32
 	for _, node := range e.candidates {
-		if round(thresholds, e.system[node]) == at {
+		if policies.Round(thresholds, e.system[node]) == at {
 			nodes = append(nodes, node)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
@@ -178,12 +179,12 @@ type Decision struct {
 	Selector       string       `json:"selector,omitempty"`
 	Nodes          []NodeResult `json:"nodes,omitzero"` // candidates by rank, then the refused by name
 
-	Omitted     int      `json:"omitted,omitempty"` // nodes that the record leaves out
-	FailedPhase Phase    `json:"failed_phase,omitempty"`
-	Round       int      `json:"round,omitempty"`   // system round that the winner entered at, from 1; 0: the gate is off
-	Changes     []Change `json:"changes,omitempty"` // of a refusal: each of them alone would let it fit
-	Rules       *Policy  `json:"rules,omitempty"`   // the policy as it was
-	Inputs      *Inputs  `json:"inputs,omitempty"`  // nil in decisions of release 0.1
+	Omitted     int              `json:"omitted,omitempty"` // nodes that the record leaves out
+	FailedPhase Phase            `json:"failed_phase,omitempty"`
+	Round       int              `json:"round,omitempty"`   // system round that the winner entered at, from 1; 0: the gate is off
+	Changes     []Change         `json:"changes,omitempty"` // of a refusal: each of them alone would let it fit
+	Rules       *policies.Policy `json:"rules,omitempty"`   // the policy as it was
+	Inputs      *Inputs          `json:"inputs,omitempty"`  // nil in decisions of release 0.1
 
 	// Ranks are the table of the policy's weighers, which Explain fills in: one row each, of the nodes of the winner's round.
 	Ranks []RankRow `json:"ranks,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
@@ -234,7 +235,7 @@ func (e *Engine) standing(node int) (entered int, system, customer float64) {
 		}
 	}
 	if thresholds := e.rounds(); thresholds != nil {
-		entered = round(thresholds, e.system[node])
+		entered = policies.Round(thresholds, e.system[node])
 	}
 	if len(e.scorers) > 1 {
 		e.combine(e.entered(entered))
@@ -246,7 +247,7 @@ func (e *Engine) standing(node int) (entered int, system, customer float64) {
 func (r *Request) Validate() error {
 	for _, keys := range [][]key.Weighted{r.SystemKeys, r.CustomerKeys} {
 		for i, k := range keys {
-			if !finite(k.Value) || !finite(k.Weight) {
+			if !policies.Finite(k.Value) || !policies.Finite(k.Weight) {
 				return fmt.Errorf("key %q has value %v and weight %v, want finite numbers", k.Name, k.Value, k.Weight)
 			}
 			if slices.ContainsFunc(keys[:i], func(other key.Weighted) bool { return other.Name == k.Name }) {
@@ -264,7 +265,7 @@ func (r *Request) Validate() error {
 	if len(r.Disks) > MaxRequestDisks {
 		return fmt.Errorf("the VM has %d disks, at most %d will do", len(r.Disks), MaxRequestDisks)
 	}
-	if !finite(r.IfBetter) || r.IfBetter < 0 {
+	if !policies.Finite(r.IfBetter) || r.IfBetter < 0 {
 		return fmt.Errorf("a gain of %v is asked for, want a finite number that is not negative", r.IfBetter)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -57,7 +58,7 @@ func TestFastFormsAgreeWithTheRules(t *testing.T) {
 			}
 		}
 		request.SystemKeys = append(request.SystemKeys, request.SystemKeys[1:]...)
-		e := newEngine(t, Affinity())
+		e := newEngine(t, policies.Default())
 		if e.Choose(columns, noon, request, 1).Candidates == 0 {
 			t.Fatal("no node is a candidate: little is compared")
 		}
@@ -132,7 +133,7 @@ func TestTheForemostAreTheFirstInTheOrder(t *testing.T) {
 
 // What fits is counted as if each VM were decided on from the beginning.
 func TestCapacityIsThatOfWholeDecisions(t *testing.T) {
-	compare := func(t rapid.TB, columns *view.Columns, request Request, policy Policy, most int) (placed int) {
+	compare := func(t rapid.TB, columns *view.Columns, request Request, policy policies.Policy, most int) (placed int) {
 		first, err := NewEngine(policy)
 		if err != nil {
 			t.Fatal(err)
@@ -163,8 +164,8 @@ func TestCapacityIsThatOfWholeDecisions(t *testing.T) {
 		}
 		compare(t, s.view().Columns(model.DefaultCluster), request, s.policy(), rapid.IntRange(1, 60).Draw(t, "most"))
 	})
-	for _, name := range Builtins() {
-		policy, _ := Builtin(name, model.DefaultSettings())
+	for _, name := range policies.Builtins() {
+		policy, _ := policies.Builtin(name, model.DefaultSettings())
 		request := *askedOf(false)
 		request.Memory = 100 * units.GiB
 		if placed := compare(t, fleet(20, 0), request, policy, 500); placed < 20 || placed == 500 {
@@ -195,7 +196,7 @@ func TestARuleWithoutAFastFormCounts(t *testing.T) {
 func TestADecisionAllocatesNothingPerNode(t *testing.T) {
 	for _, n := range []int{10, 1000} {
 		columns, request := fleet(n, 3), askedOf(true)
-		engine := newEngine(t, Affinity())
+		engine := newEngine(t, policies.Default())
 		allocations := testing.AllocsPerRun(20, func() {
 			if engine.Choose(columns, noon, request, 1).Node < 0 {
 				t.Fatal("no node fits")
@@ -209,10 +210,10 @@ func TestADecisionAllocatesNothingPerNode(t *testing.T) {
 
 // An engine goes from one cluster to another, and from a large one to a small one and back.
 func TestAnEngineIsUsedAgain(t *testing.T) {
-	used := newEngine(t, Affinity())
+	used := newEngine(t, policies.Default())
 	for _, n := range []int{50, 3, 200, 1} {
 		columns, request := fleet(n, 2), askedOf(n > 3)
-		got, want := used.Choose(columns, noon, request, 5), newEngine(t, Affinity()).Choose(columns, noon, request, 5)
+		got, want := used.Choose(columns, noon, request, 5), newEngine(t, policies.Default()).Choose(columns, noon, request, 5)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d nodes (-fresh +used):\n%s", n, diff)
 		}
@@ -222,7 +223,7 @@ func TestAnEngineIsUsedAgain(t *testing.T) {
 // Columns may be built without a view, and charged: what was there is not there any more.
 func TestAChargedVMTakesItsRoom(t *testing.T) {
 	columns := emptyNodes("node1", "node2").Clone()
-	engine := newEngine(t, Affinity())
+	engine := newEngine(t, policies.Default())
 	request := &Request{Memory: 40 * units.GiB, SystemKeys: specials()}
 	first := engine.Choose(columns, noon, request, 1)
 	columns.Charge(first.Node, view.Allocation{Memory: request.Memory, VCPUs: 4})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
@@ -219,7 +220,7 @@ func (w *writer) belowFinal(score float64) ConstraintResult {
 // customerScore is the score by the customer keys.
 func (c *candidate) customerScore(scorers []weigher.Weigher) float64 {
 	for s := range scorers {
-		if scorers[s].Name != customerScore {
+		if scorers[s].Name != policies.CustomerScore {
 			continue
 		}
 		if len(c.parts) > 0 {
@@ -234,7 +235,7 @@ func (c *candidate) customerScore(scorers []weigher.Weigher) float64 {
 func (w *writer) termsOf(one *candidate) []Term {
 	e := w.engine
 	first := len(w.terms)
-	weighed := slices.ContainsFunc(e.scorers, func(s weigher.Weigher) bool { return s.Name == systemScore })
+	weighed := slices.ContainsFunc(e.scorers, func(s weigher.Weigher) bool { return s.Name == policies.SystemScore })
 	if e.rounds() != nil && !weighed {
 		w.weigh(&e.gated, one.node)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 )
 
@@ -29,7 +30,7 @@ func (k keeper) scored(yield func(sorted) bool) {
 	for _, node := range k.candidates {
 		one := sorted{score: k.customer[node], at: node}
 		if thresholds != nil {
-			one.group = uint64(round(thresholds, k.system[node]))
+			one.group = uint64(policies.Round(thresholds, k.system[node]))
 		}
 		if thresholds != nil && one.group == 0 {
 			one.group, one.score = shutOut, k.system[node]

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
@@ -187,7 +188,7 @@ vm a on=node1 memory=1G vcpus=1
 group g vm=a vm=b vms=negative hard_vms nodes=positive node=node1
 start new memory=1G vcpus=1
 `)
-	e, columns := newEngine(t, Affinity()), s.view().Columns(model.DefaultCluster)
+	e, columns := newEngine(t, policies.Default()), s.view().Columns(model.DefaultCluster)
 	e.Choose(columns, noon, &s.asked[0].request, 1)
 	if e.input.Groups != nil || len(e.scorers) != 1 {
 		t.Errorf("%v have a say, and %d weighers", e.input.Groups, len(e.scorers))

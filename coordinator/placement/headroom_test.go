@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -73,7 +74,7 @@ func leaves(vm model.VM) Request {
 // roomy is a site with one spare node whose nodes are well, and a VM that is to start there or, if it has some, to leave one.
 func roomy(t *rapid.T, moves bool) (*scenario, Request) {
 	s := newScenario()
-	s.change = func(p *Policy) { p.Gate = Gate{Kind: GateOff} }
+	s.change = func(p *policies.Policy) { p.Gate = policies.Gate{Kind: policies.GateOff} }
 	s.cluster.Settings = map[string]string{model.SettingSpareNodes: "1"}
 	gib := func(label string, least, most int) units.Bytes {
 		return units.Bytes(rapid.IntRange(least, most).Draw(t, label)) * units.GiB
@@ -106,7 +107,9 @@ func TestWhatAStartLeavesIsEnough(t *testing.T) {
 			node, _ := after.Index(one.Node)
 			after.Charge(node, view.Allocation{VM: request.VM, Memory: request.Memory, VCPUs: request.VCPUs, HA: request.HA})
 			short := slices.ContainsFunc(one.Constraints, func(c ConstraintResult) bool { return c.Constraint == "headroom" && !c.Passed })
-			if told := rule.ShortOf(after); one.Admitted && told.Total > 0 || short != (told.Total > 0) {
+			// Once it is charged another node may have most room. What does not fit in that order was seen to fit in the one before.
+			told := rule.ShortOf(after)
+			if fits := told.Total == 0 || !short && covered(after); fits == short || one.Admitted && !fits {
 				t.Fatalf("%s: short %t, afterwards %+v", one.Name, short, told)
 			}
 			switch {
@@ -162,7 +165,7 @@ func TestAMoveKeepsHeadroom(t *testing.T) {
 // only that move does.
 func TestAVMThatStaysIsNotChargedAnew(t *testing.T) {
 	s := newScenario()
-	s.change = func(p *Policy) { p.Gate = Gate{Kind: GateOff} }
+	s.change = func(p *policies.Policy) { p.Gate = policies.Gate{Kind: policies.GateOff} }
 	s.cluster.Settings = map[string]string{model.SettingSpareNodes: "1"}
 	s.addRoomy(10*units.GiB, 0)
 	s.addRoomy(11*units.GiB, 2*units.GiB)

@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -174,21 +175,27 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 		request.Home = some("home")
 	}
 	bands := rapid.IntRange(0, 3).Draw(t, "bands") > 0
-	weighers := rapid.SampledFrom([][]Factor{
-		{{customerScore, 1}},
-		Affinity().Weighers,
-		{{systemScore, 1}},
+	counts := func(weigher string, factor float64) policies.Factor {
+		return policies.Factor{Weigher: weigher, Factor: factor}
+	}
+	weighers := rapid.SampledFrom([][]policies.Factor{
+		{counts(policies.CustomerScore, 1)},
+		policies.Default().Weighers,
+		{counts(policies.SystemScore, 1)},
 		{},
-		{{systemScore, 2}, {customerScore, 3}},
-		{{"cpu-load", 2}, {"memory-free", 1}, {"node-affinity", 20}, {"vm-affinity", 1}, {"preferred-nodes", 99}},
-		{{"vm-count", 2}, {"vm-affinity", 0.5}, {customerScore, 1}},
+		{counts(policies.SystemScore, 2), counts(policies.CustomerScore, 3)},
+		{
+			counts("cpu-load", 2), counts("memory-free", 1), counts("node-affinity", 20), counts("vm-affinity", 1),
+			counts("preferred-nodes", 99),
+		},
+		{counts("vm-count", 2), counts("vm-affinity", 0.5), counts(policies.CustomerScore, 1)},
 	}).Draw(t, "weighers")
 	combined := rapid.SampledFrom([]string{SelectRank, SelectRank, "percentage-dynamic", "sum"}).Draw(t, "selector")
 	loose := rapid.IntRange(0, 5).Draw(t, "loose") == 0
-	s.change = func(p *Policy) {
+	s.change = func(p *policies.Policy) {
 		p.Weighers, p.Selector, p.ManagerGrace = weighers, combined, 2
 		if !bands {
-			p.Gate = Gate{Kind: GateOff}
+			p.Gate = policies.Gate{Kind: policies.GateOff}
 		}
 		if loose { // then no column answers for the others together
 			p.Constraints = except(p.Constraints, "memory-physical")

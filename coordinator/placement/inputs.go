@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"berth/coordinator/placement/rule"
@@ -114,7 +115,7 @@ func (k keeper) worthKeeping() []int {
 		}
 	}
 	kept = append(kept, k.otherWinners()...)
-	refused := k.nearestRefused(keptOfMore)
+	refused := nearestRefused(k.Engine, keptOfMore)
 	room := keptOfMore - len(kept) - min(keptRefused, len(refused))
 	kept = append(kept, k.foremost(room)...)
 	kept = append(kept, refused[:min(len(refused), keptOfMore-len(kept))]...)
@@ -130,8 +131,7 @@ func (k keeper) otherWinners() []int {
 	}
 	var others []int
 	trial := k.trial()
-	trial.borrow()
-	defer trial.giveBack()
+	defer trial.borrow()()
 	for _, one := range k.variants() {
 		if node := trial.on(&one).Node; node >= 0 && node != k.choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
 			others = append(others, node)
@@ -141,8 +141,8 @@ func (k keeper) otherWinners() []int {
 }
 
 // nearestRefused is the refused nodes with the fewest refusals that are not about an amount, those that miss least first.
-func (e *Engine) nearestRefused(most int) []int {
-	nearest := selector.Best(e.missed, most, func(a, b miss) int {
+func nearestRefused(e *Engine, most int) []int {
+	nearest := selector.Best(missed(e), most, func(a, b miss) int {
 		return cmp.Or(cmp.Compare(a.others, b.others), cmp.Compare(a.short, b.short),
 			cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
 	})
@@ -161,23 +161,26 @@ type miss struct {
 }
 
 // missed are the refused nodes.
-func (e *Engine) missed(yield func(miss) bool) {
-	for node, out := range e.out {
-		if !out {
-			continue
-		}
-		one := miss{node: node}
-		for c := range e.constraints {
-			switch verdict := e.constraints[c].Check(&e.input, node); {
-			case verdict.Passed:
-			case verdict.Unit == rule.Bytes:
-				one.short = max(one.short, verdict.Needed-verdict.Available)
-			default:
-				one.others++
+func missed(e *Engine) iter.Seq[miss] {
+	return func(yield func(miss) bool) {
+		for node, out := range e.out {
+			if out && !yield(missOf(e, node)) {
+				return
 			}
 		}
-		if !yield(one) {
-			return
+	}
+}
+
+func missOf(e *Engine, node int) miss {
+	one := miss{node: node}
+	for c := range e.constraints {
+		switch verdict := e.constraints[c].Check(&e.input, node); {
+		case verdict.Passed:
+		case verdict.Unit == rule.Bytes:
+			one.short = max(one.short, verdict.Needed-verdict.Available)
+		default:
+			one.others++
 		}
 	}
+	return one
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 )
 
@@ -89,7 +90,7 @@ func (e *Engine) standings() []candidate {
 			one.node, one.stays = node, e.input.Columns.IDs[node] == e.input.Current
 			one.draw = selector.Draw(e.seed, e.input.Columns.Lots[node])
 			if thresholds != nil {
-				one.band = round(thresholds, one.system)
+				one.band = policies.Round(thresholds, one.system)
 				one.shut = one.band == 0
 			}
 			candidates = append(candidates, one)

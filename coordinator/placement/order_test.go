@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
@@ -46,7 +47,8 @@ func firstFit() planner.Planner {
 // Three weighers with factors 99, 1 and 2 as in oVirt: equal scores share a rank, and the next rank skips.
 func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
 	e := &Engine{compiled: compiled{
-		policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit(), selector: selector.All()[0],
+		policy:  policies.Policy{Gate: policies.Gate{Kind: policies.GateOff}, Selector: SelectRank},
+		planner: firstFit(), selector: selector.All()[0],
 		weighers: []weigher.Weigher{
 			byName("preferred", map[string]float64{"a": 0, "b": 0, "c": 0, "d": 0}),
 			byName("memory", map[string]float64{"a": 5, "b": 9, "c": 9, "d": 1}),
@@ -85,11 +87,11 @@ func TestSeveralWeighersCombineByRankTimesFactor(t *testing.T) {
 func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 	scores := map[string]float64{"a": -50, "b": 10, "c": 40, "d": 200, "e": 200}
 	e := &Engine{compiled: compiled{
-		policy: Policy{Gate: Affinity().Gate, Selector: SelectRank},
+		policy: policies.Policy{Gate: policies.Default().Gate, Selector: SelectRank},
 		planner: planner.Planner{Name: "in-turn", Tiers: func(_ *rule.Input, all []int) [][]int {
 			return [][]int{all[:3], all[3:]}
 		}},
-		thresholds: Thresholds(80, -10, 10),
+		thresholds: policies.Thresholds(80, -10, 10),
 		gated:      byName("system-keys", scores),
 		weighers:   []weigher.Weigher{byName("customer", map[string]float64{"b": 100, "c": -100})},
 		factors:    []float64{1},
@@ -118,7 +120,9 @@ func TestTiersComeBeforeBandsAndBandsBeforeScores(t *testing.T) {
 }
 
 func TestWithoutWeighersTheDrawDecides(t *testing.T) {
-	e := &Engine{compiled: compiled{policy: Policy{Gate: Gate{Kind: GateOff}, Selector: SelectRank}, planner: firstFit()}}
+	e := &Engine{compiled: compiled{
+		policy: policies.Policy{Gate: policies.Gate{Kind: policies.GateOff}, Selector: SelectRank}, planner: firstFit(),
+	}}
 	d, _ := chosen(e, "a", "b")
 	if d.Selector != "draw: no weigher" || d.Margin != 0 || !strings.HasSuffix(d.Reason, ", drawn") {
 		t.Errorf("%s: %s", d.Selector, d.Reason)
@@ -160,7 +164,7 @@ node node2 memory=16G cpus=4 available=1G load=1 telemetry=60s maintenance=x
 vm a on=node2 memory=15G vcpus=2 shows=G:1
 start new memory=4G vcpus=1 pin=node9 exclude=node1 home=node3 wants=G:1:5
 `)
-	e := newEngine(t, Affinity())
+	e := newEngine(t, policies.Default())
 	e.Choose(s.view().Columns(model.DefaultCluster), noon, &s.asked[0].request, 1)
 	for node := range e.out {
 		for _, c := range constraint.All() {

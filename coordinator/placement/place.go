@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 )
 
@@ -14,7 +15,7 @@ import (
 //
 // The same view, request, policy and seed give the same decision, whatever order the nodes had. The VM is left out of its
 // current node's figures, and that node is a candidate: choosing it means Stay.
-func Place(view *view.View, request Request, policy Policy, seed uint64) Decision {
+func Place(view *view.View, request Request, policy policies.Policy, seed uint64) Decision {
 	if request.Current != "" {
 		view = view.Without(request.VM, request.Current)
 	}
@@ -24,12 +25,12 @@ func Place(view *view.View, request Request, policy Policy, seed uint64) Decisio
 
 // PlaceOn is Place on existing columns, which must leave the VM out of its current node. Without a view it cannot say which
 // VM would have to move after a refusal.
-func PlaceOn(columns *view.Columns, at time.Time, request Request, policy Policy, seed uint64) Decision {
+func PlaceOn(columns *view.Columns, at time.Time, request Request, policy policies.Policy, seed uint64) Decision {
 	return place(columns, at, request, policy, seed, nil)
 }
 
 func place(
-	columns *view.Columns, at time.Time, request Request, policy Policy, seed uint64, view *view.View,
+	columns *view.Columns, at time.Time, request Request, policy policies.Policy, seed uint64, view *view.View,
 ) Decision {
 	decision := Decision{At: at, Policy: policy.Name, Seed: seed, Request: request, Outcome: Refused}
 	engine, err := engineFor(policy, &request)
@@ -37,22 +38,20 @@ func place(
 		decision.Reason = err.Error()
 		return decision
 	}
-	engine.borrow()
-	defer engine.giveBack()
+	defer engine.borrow()()
 	engine.record(&decision, engine.Choose(columns, at, &request, seed), view)
 	return decision
 }
 
 // Try is Place on some columns of a view, which must leave the VM out of its current node. Of a refusal it finds no more than why,
 // as a part of another sentence.
-func Try(view *view.View, columns *view.Columns, request Request, policy Policy, seed uint64) (decision Decision, why string) {
+func Try(view *view.View, columns *view.Columns, request Request, policy policies.Policy, seed uint64) (decision Decision, why string) {
 	decision = Decision{At: view.At, Policy: policy.Name, Seed: seed, Request: request, Outcome: Refused}
 	engine, err := engineFor(policy, &request)
 	if err != nil {
 		return decision, err.Error()
 	}
-	engine.borrow()
-	defer engine.giveBack()
+	defer engine.borrow()()
 	choice := engine.Choose(columns, view.At, &request, seed)
 	if choice.Node < 0 {
 		decision.FailedPhase = choice.FailedPhase
@@ -63,7 +62,7 @@ func Try(view *view.View, columns *view.Columns, request Request, policy Policy,
 }
 
 // engineFor is an engine of the policy for a request that is valid.
-func engineFor(policy Policy, request *Request) (*Engine, error) {
+func engineFor(policy policies.Policy, request *Request) (*Engine, error) {
 	engine, err := NewEngine(policy)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -84,12 +85,12 @@ func TestTheWinnerIsTheOneOfTheDesign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
 		request.IfBetter, request.Home = 0, ""
-		policy, _ := Builtin(PolicyAffinity, model.SettingsOf(&s.cluster))
+		policy, _ := policies.Builtin(policies.Affinity, model.SettingsOf(&s.cluster))
 		d := Explain(Place(s.view(), request, policy, seed))
 		var candidates []NodeResult
 		for _, node := range d.Nodes {
 			refused := slices.ContainsFunc(node.Constraints, func(c ConstraintResult) bool {
-				return !c.Passed && c.Constraint != string(GateBands)
+				return !c.Passed && c.Constraint != string(policies.GateBands)
 			})
 			if !refused {
 				candidates = append(candidates, node)
@@ -122,7 +123,7 @@ func TestTheRecordOfALargeClusterIsBounded(t *testing.T) {
 	}
 	for _, pinned := range []string{"", "n000992"} {
 		request.Pinned = pinned
-		d := Explain(Place(view, request, Affinity(), 1))
+		d := Explain(Place(view, request, policies.Default(), 1))
 		if len(d.Nodes) > keptOfMore || len(d.Nodes) < keptOfMore*3/4 || len(d.Nodes)+d.Omitted != 1000 {
 			t.Errorf("%d nodes recorded, %d omitted", len(d.Nodes), d.Omitted)
 		}
@@ -144,7 +145,7 @@ func TestMoreMemoryNeverTurnsAdmitIntoRefuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
 		policy := s.policy()
-		policy.Gate = Gate{Kind: GateOff} // #RAM scores; only constraints are hard
+		policy.Gate = policies.Gate{Kind: policies.GateOff} // #RAM scores; only constraints are hard
 		before := Explain(Place(s.view(), request, policy, seed))
 		id := rapid.SampledFrom(s.nodes).Draw(t, "grown").ID
 		facts := s.facts[id]
@@ -204,8 +205,8 @@ func TestTheTermsAddUpToTheScores(t *testing.T) {
 					t.Fatalf("%s: %+v", node.Name, term)
 				}
 			}
-			if len(node.Terms) > 0 && node.SystemScore != 0 && sums[systemScore] != node.SystemScore ||
-				sums[customerScore] != node.CustomerScore {
+			if len(node.Terms) > 0 && node.SystemScore != 0 && sums[policies.SystemScore] != node.SystemScore ||
+				sums[policies.CustomerScore] != node.CustomerScore {
 				t.Fatalf("%s: the terms add up to %v, the scores are %v and %v", node.Name, sums, node.SystemScore, node.CustomerScore)
 			}
 			if combined != 0 && combined != node.Score {
@@ -238,7 +239,7 @@ migrate web wants=G:1:%s
 
 func TestEqualsAreDrawnEvenly(t *testing.T) {
 	columns := emptyNodes("node1", "node2", "node3", "node4")
-	engine, err := NewEngine(Affinity())
+	engine, err := NewEngine(policies.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,24 +261,26 @@ func TestEqualsAreDrawnEvenly(t *testing.T) {
 }
 
 func TestAPolicyThatIsNotValidPlacesNothing(t *testing.T) {
-	for want, change := range map[string]func(*Policy){
-		`there is no constraint "memory"`:            func(p *Policy) { p.Constraints = append(p.Constraints, "memory") },
-		`constraint "fresh" is there twice`:          func(p *Policy) { p.Constraints = append(p.Constraints, "fresh") },
-		`constraint "pin" cannot be left out`:        func(p *Policy) { p.Constraints = []string{"running", "excluded", "local-storage"} },
-		`there is no planner "best"`:                 func(p *Policy) { p.Planner = "best" },
-		`there is no weigher "luck"`:                 func(p *Policy) { p.Weighers = []Factor{{"luck", 1}} },
-		`weigher "customer-keys" is there twice`:     func(p *Policy) { p.Weighers = append(p.Weighers, p.Weighers...) },
-		`the factor of weigher "customer-keys" is N`: func(p *Policy) { p.Weighers[0].Factor = math.NaN() },
-		`there is no selector "raw"`:                 func(p *Policy) { p.Selector = "raw" },
-		`there is no gate ""`:                        func(p *Policy) { p.Gate = Gate{} },
-		`gate: 0 steps, want 1 to 1000`:              func(p *Policy) { p.Gate = Gate{Kind: GateBands} },
-		`gate: initial -20 and final -10`:            func(p *Policy) { p.Gate.Initial = -20 },
-		`gate: initial +Inf and final -10`:           func(p *Policy) { p.Gate.Initial = math.Inf(1) },
-		`there is no customer key scope "world"`:     func(p *Policy) { p.CustomerKeyScope = "world" },
+	for want, change := range map[string]func(*policies.Policy){
+		`there is no constraint "memory"`:   func(p *policies.Policy) { p.Constraints = append(p.Constraints, "memory") },
+		`constraint "fresh" is there twice`: func(p *policies.Policy) { p.Constraints = append(p.Constraints, "fresh") },
+		`constraint "pin" cannot be left out`: func(p *policies.Policy) {
+			p.Constraints = []string{"running", "excluded", "local-storage"}
+		},
+		`there is no planner "best"`:                 func(p *policies.Policy) { p.Planner = "best" },
+		`there is no weigher "luck"`:                 func(p *policies.Policy) { p.Weighers[0].Weigher = "luck" },
+		`weigher "customer-keys" is there twice`:     func(p *policies.Policy) { p.Weighers = append(p.Weighers, p.Weighers...) },
+		`the factor of weigher "customer-keys" is N`: func(p *policies.Policy) { p.Weighers[0].Factor = math.NaN() },
+		`there is no selector "raw"`:                 func(p *policies.Policy) { p.Selector = "raw" },
+		`there is no gate ""`:                        func(p *policies.Policy) { p.Gate = policies.Gate{} },
+		`gate: 0 steps, want 1 to 1000`:              func(p *policies.Policy) { p.Gate = policies.Gate{Kind: policies.GateBands} },
+		`gate: initial -20 and final -10`:            func(p *policies.Policy) { p.Gate.Initial = -20 },
+		`gate: initial +Inf and final -10`:           func(p *policies.Policy) { p.Gate.Initial = math.Inf(1) },
+		`there is no customer key scope "world"`:     func(p *policies.Policy) { p.CustomerKeyScope = "world" },
 	} {
-		p := Affinity()
+		p := policies.Default()
 		change(&p)
-		err := p.Validate()
+		err := Validate(p)
 		if !errors.Is(err, ErrInvalidPolicy) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 			continue
@@ -287,7 +290,7 @@ func TestAPolicyThatIsNotValidPlacesNothing(t *testing.T) {
 			t.Errorf("placed all the same: %s", d.Reason)
 		}
 	}
-	if err := Affinity().Validate(); err != nil {
+	if err := Validate(policies.Default()); err != nil {
 		t.Errorf("the built-in policy: %v", err)
 	}
 }
@@ -299,7 +302,7 @@ func TestARequestThatIsNotValidIsRefused(t *testing.T) {
 		`key "A" is there twice`:                      {SystemKeys: []key.Weighted{{Name: "A", Weight: 1}, {Name: "A", Weight: 1}}},
 		`a gain of -1 is asked for`:                   {IfBetter: -1},
 	} {
-		d := PlaceOn(emptyNodes("node1"), noon, request, Affinity(), 1)
+		d := PlaceOn(emptyNodes("node1"), noon, request, policies.Default(), 1)
 		if d.Outcome != Refused || !strings.Contains(d.Reason, want) {
 			t.Errorf("%s: %s, want %s", d.Outcome, d.Reason, want)
 		}

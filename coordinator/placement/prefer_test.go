@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -30,7 +31,7 @@ func TestPreferChangesNothingForAVMWithoutWishes(t *testing.T) {
 			s, request, seed := draws(t)
 			s.groups, request.Preferred = nil, nil
 			v, policy := s.view(), s.policy()
-			policy.SoftRules, policy.ContendedAbove = BeforeBands, 10
+			policy.SoftRules, policy.ContendedAbove = policies.BeforeBands, 10
 			with, without := Place(v, request, policy, seed), Place(v, request, policy.WithoutPrefer(), seed)
 			if diff := cmp.Diff(unparametrized(without), unparametrized(with)); diff != "" {
 				t.Fatal(diff)
@@ -56,7 +57,7 @@ func TestNoNodeWinsThatBreaksMore(t *testing.T) {
 			}
 		}
 		v, policy := s.view(), s.policy()
-		policy.SoftRules = BeforeBands
+		policy.SoftRules = policies.BeforeBands
 		d, without := Explain(Place(v, request, policy, seed)), Place(v, request, policy.WithoutPrefer(), seed)
 		if (d.Outcome == Refused) != (without.Outcome == Refused) {
 			t.Fatalf("%s with soft rules, %s without", d.Outcome, without.Outcome)
@@ -83,7 +84,7 @@ func TestNoNodeWinsThatBreaksMore(t *testing.T) {
 // A rack at half load and an idle stranger: before the bands the rack wins, within them the stranger does, and a rack on which
 // work waits too long is left out until the parameter is off.
 func TestARackKeepsItsVMs(t *testing.T) {
-	rack := func(pressure float64, change func(*Policy)) Decision {
+	rack := func(pressure float64, change func(*policies.Policy)) Decision {
 		s := parseScenario(t, fmt.Sprintf(`node r1 memory=64G cpus=16 available=30G load=11 pressure=%v
 node idle memory=64G cpus=16 available=60G load=0 pressure=1
 group rack nodes=positive node=r1 vm=web
@@ -94,20 +95,20 @@ start web memory=1G vcpus=1`, pressure))
 	}
 	for name, c := range map[string]struct {
 		pressure float64
-		change   func(*Policy)
+		change   func(*policies.Policy)
 		want     string
 	}{
-		"before the bands":           {1, func(*Policy) {}, "r1"},
-		"within the bands":           {1, func(p *Policy) { p.SoftRules = WithinBands }, "idle"},
-		"contended":                  {61, func(*Policy) {}, "idle"},
-		"at the limit":               {60, func(*Policy) {}, "r1"},
-		"contended, and that may be": {99, func(p *Policy) { p.ContendedAbove = 0 }, "r1"},
+		"before the bands":           {1, func(*policies.Policy) {}, "r1"},
+		"within the bands":           {1, func(p *policies.Policy) { p.SoftRules = policies.WithinBands }, "idle"},
+		"contended":                  {61, func(*policies.Policy) {}, "idle"},
+		"at the limit":               {60, func(*policies.Policy) {}, "r1"},
+		"contended, and that may be": {99, func(p *policies.Policy) { p.ContendedAbove = 0 }, "r1"},
 	} {
 		if d := rack(c.pressure, c.change); d.WinnerName != c.want {
 			t.Errorf("%s: %s: %s, want %s", name, d.WinnerName, d.Reason, c.want)
 		}
 	}
-	if answer, err := WhyNot(rack(61, func(*Policy) {}), "r1"); err != nil || !strings.Contains(answer.Why[0], "contended") {
+	if answer, err := WhyNot(rack(61, func(*policies.Policy) {}), "r1"); err != nil || !strings.Contains(answer.Why[0], "contended") {
 		t.Errorf("why not the contended node: %v, %v", answer.Why, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"berth/coordinator/placement/constraint"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/shared/units"
 )
@@ -139,7 +140,7 @@ func (w wording) refusal() string {
 	case nodes == 0:
 		return fmt.Sprintf("no node fits: cluster %s has no node yet", in.Columns.Cluster)
 	case w.choice.FailedPhase == PhaseSystem:
-		nearest, score := w.nearestShut()
+		nearest, score := nearestShut(w.Engine)
 		return fmt.Sprintf("no node fits: %s no system score above %s; nearest is %s with %s; constraints refused %d of %s",
 			has(w.choice.Candidates), figure(w.policy.Gate.Final), in.Name(nearest), figure(score),
 			nodes-w.choice.Candidates, count(nodes, "node"))
@@ -166,7 +167,7 @@ func (w wording) refusal() string {
 			counts = append(counts, fmt.Sprintf("%s refuses %d", w.constraints[c].Name, n))
 		}
 	}
-	nearest := w.nearestRefused(1)[0]
+	nearest := nearestRefused(w.Engine, 1)[0]
 	text := fmt.Sprintf("no node fits: of %s, %s; nearest is %s: %s",
 		count(nodes, "node"), strings.Join(counts, ", "), in.Name(nearest), strings.Join(w.complaints(nearest), "; "))
 	if len(in.Apart) > 0 && !strings.Contains(text, in.Apart[0].Why) {
@@ -193,7 +194,7 @@ func has(n int) string {
 }
 
 // nearestShut is the candidate with the highest system score, the first by name among equals.
-func (e *Engine) nearestShut() (nearest int, score float64) {
+func nearestShut(e *Engine) (nearest int, score float64) {
 	nearest = -1
 	for _, at := range e.candidates {
 		switch node := int(at); {
@@ -229,7 +230,7 @@ func (w wording) gateText() string {
 	gate := w.policy.Gate
 	switch {
 	case w.bypassed():
-		return string(GateOff) + ": local storage"
+		return string(policies.GateOff) + ": local storage"
 	case w.thresholds == nil:
 		return string(gate.Kind)
 	}

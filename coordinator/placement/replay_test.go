@@ -13,6 +13,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -65,7 +66,7 @@ func TestReplayOnTheKeptNodesComesToTheSame(t *testing.T) {
 			Name: "G", Value: float64(rapid.IntRange(0, 9).Draw(t, "group")), Weight: rapid.Float64Range(-100, 100).Draw(t, "weight"),
 			Class: model.CustomerKey,
 		}}
-		policy, _ := Builtin(rapid.SampledFrom(Builtins()).Draw(t, "policy"), model.DefaultSettings())
+		policy, _ := policies.Builtin(rapid.SampledFrom(policies.Builtins()).Draw(t, "policy"), model.DefaultSettings())
 		policy.Selector = rapid.SampledFrom([]string{SelectRank, "percentage-dynamic", "sum"}).Draw(t, "selector")
 		if len(policy.Weighers) > 0 && rapid.Bool().Draw(t, "without customer keys") {
 			request.CustomerKeys = nil

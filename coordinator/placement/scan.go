@@ -3,6 +3,7 @@ package placement
 import (
 	"math"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) pick(known bool) Choice {
 		choice.Round = 1
 		if band = e.above(thresholds[0]); len(band) == 0 {
 			choice.System = e.highest(-1)
-			if choice.Round = round(thresholds, choice.System); choice.Round == 0 {
+			if choice.Round = policies.Round(thresholds, choice.System); choice.Round == 0 {
 				choice.FailedPhase = PhaseSystem
 				return choice
 			}
@@ -88,7 +89,7 @@ func oneIf(is bool) int {
 
 // behind is the best node of the rounds after the winner's, which is alone in its own, and how far behind it is.
 func (e *Engine) behind(winner int, thresholds []float64) (node int, margin float64) {
-	later := round(thresholds, e.highest(winner))
+	later := policies.Round(thresholds, e.highest(winner))
 	if later == 0 {
 		return -1, 0
 	}

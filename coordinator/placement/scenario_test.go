@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -55,7 +56,7 @@ type scenario struct {
 	groups       []model.Resource
 	pools, disks []model.Resource
 	facts        map[string]model.NodeFacts
-	change       func(*Policy)
+	change       func(*policies.Policy)
 	asked        []asked
 }
 
@@ -70,7 +71,7 @@ type asked struct {
 
 func newScenario() *scenario {
 	return &scenario{
-		cluster: model.DefaultClusterRecord(), facts: make(map[string]model.NodeFacts), change: func(*Policy) {},
+		cluster: model.DefaultClusterRecord(), facts: make(map[string]model.NodeFacts), change: func(*policies.Policy) {},
 	}
 }
 
@@ -89,8 +90,8 @@ func (s *scenario) view() *view.View {
 	}, s.facts)
 }
 
-func (s *scenario) policy() Policy {
-	policy, _ := Builtin(PolicyAffinity, model.SettingsOf(&s.cluster))
+func (s *scenario) policy() policies.Policy {
+	policy, _ := policies.Builtin(policies.Affinity, model.SettingsOf(&s.cluster))
 	s.change(&policy)
 	return policy
 }
@@ -395,22 +396,22 @@ func (s *scenario) setCluster(w words) {
 }
 
 func (s *scenario) setPolicy(w words) {
-	s.change = func(p *Policy) {
+	s.change = func(p *policies.Policy) {
 		if w.has("builtin") {
-			*p, _ = Builtin(w.text("builtin"), model.SettingsOf(&s.cluster))
+			*p, _ = policies.Builtin(w.text("builtin"), model.SettingsOf(&s.cluster))
 		}
 		if w.has("selector") {
 			p.Selector = w.text("selector")
 		}
-		if w.text("gate") == string(GateOff) {
-			p.Gate = Gate{Kind: GateOff}
+		if w.text("gate") == string(policies.GateOff) {
+			p.Gate = policies.Gate{Kind: policies.GateOff}
 		}
 		if w.has("weigher") {
 			p.Weighers = nil
 		}
 		for _, text := range w.named["weigher"] {
 			name, figures := w.key(text, 1)
-			p.Weighers = append(p.Weighers, Factor{Weigher: name, Factor: figures[0]})
+			p.Weighers = append(p.Weighers, policies.Factor{Weigher: name, Factor: figures[0]})
 		}
 		p.Constraints = slices.DeleteFunc(p.Constraints, func(c string) bool { return slices.Contains(w.named["without"], c) })
 	}

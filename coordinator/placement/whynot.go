@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/weigher"
 	"berth/coordinator/view"
@@ -81,7 +82,7 @@ func behindText(d *Decision, node *NodeResult) string {
 	case node.Band != winner.Band:
 		return withCause(fmt.Sprintf("it enters in round %d with a system score of %s, %s in round %d with %s",
 			node.Band, figure(node.SystemScore), winner.Name, winner.Band, figure(winner.SystemScore)),
-			tellingText(node, winner, systemScore))
+			tellingText(node, winner, policies.SystemScore))
 	case node.Score == winner.Score && winner.Current:
 		return fmt.Sprintf("it is as good as %s, where the VM is already", winner.Name)
 	case node.Score == winner.Score:
@@ -101,7 +102,7 @@ func behindText(d *Decision, node *NodeResult) string {
 
 // onlyWeigher is the one that alone decided inside the round: that of the node's terms which is not the gate's.
 func onlyWeigher(d *Decision, node *NodeResult) weigher.Weigher {
-	name := customerScore
+	name := policies.CustomerScore
 	if d.Rules != nil {
 		for _, factor := range d.Rules.Weighers {
 			if slices.ContainsFunc(node.Terms, func(t Term) bool { return t.Weigher == factor.Weigher }) {

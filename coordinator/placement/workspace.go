@@ -24,12 +24,13 @@ func (w *workspace) size(n int) {
 	w.out, w.system, w.customer = w.out[:n], w.system[:n], w.customer[:n]
 }
 
-// borrow gives an engine that makes few decisions the workspace of one that has made its own.
-func (e *Engine) borrow() { e.workspace = *workspaces.Get().(*workspace) }
-
-// giveBack ends what the engine has borrowed. It decides nothing afterwards, and nothing that it has handed out is in there.
-func (e *Engine) giveBack() {
-	left := e.workspace
-	e.workspace = workspace{}
-	workspaces.Put(&left)
+// borrow gives an engine that makes few decisions the workspace of one that has made its own, until what it returns is called. The engine
+// decides nothing afterwards, and nothing that it has handed out is in there.
+func (e *Engine) borrow() (giveBack func()) {
+	e.workspace = *workspaces.Get().(*workspace)
+	return func() {
+		left := e.workspace
+		e.workspace = workspace{}
+		workspaces.Put(&left)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/constraint"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/placement/weigher"
 )
@@ -39,7 +40,7 @@ var PolicyForm = Form{
 	Settings: []Setting{
 		{
 			Name: SettingGate, Doc: "bands: the rounds of system keys leave the nodes that count as equal; or off",
-			Default: string(placement.GateBands), Words: []string{string(placement.GateBands), string(placement.GateOff)},
+			Default: string(policies.GateBands), Words: []string{string(policies.GateBands), string(policies.GateOff)},
 		},
 		{
 			Name: SettingPlanner, Doc: "what orders nodes before they are weighed: " + AnyOf(Planners()), Default: "first-fit", Words: Planners(),
@@ -64,7 +65,7 @@ var PolicyForm = Form{
 			Name: SettingSoftRules,
 			Doc: "before-bands: only nodes that break the least of a VM's soft rules come to the gate; or within-bands: they " +
 				"weigh, with their factors, among what the gate let in",
-			Default: string(placement.BeforeBands), Words: []string{string(placement.BeforeBands), string(placement.WithinBands)},
+			Default: string(policies.BeforeBands), Words: []string{string(policies.BeforeBands), string(policies.WithinBands)},
 		},
 		{
 			Name:    SettingUnlessContended,
@@ -73,7 +74,7 @@ var PolicyForm = Form{
 		},
 		{
 			Name: SettingContendedAbove, Doc: "percent of the time in which work waits on a node that is contended, 1 to 100",
-			Default: strconv.Itoa(placement.DefaultContendedAbove), check: number(SettingContendedAbove, 1, 100),
+			Default: strconv.Itoa(policies.DefaultContendedAbove), check: number(SettingContendedAbove, 1, 100),
 		},
 	},
 	Lists: []List{

@@ -19,6 +19,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/session"
 	"berth/coordinator/view"
@@ -371,7 +372,7 @@ func goldenCommands() []Command {
 	choice.Changes = []placement.Change{{
 		Kind: placement.ChangeMove, Text: "with VM db moved", Node: "n1", Key: "SSD", Figure: 0.25, VM: "v2", To: "n2",
 	}}
-	rules := placement.Affinity()
+	rules := policies.Default()
 	rules.ManagerGrace = 5
 	choice.Rules = &rules
 	choice.Inputs = &placement.Inputs{

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 	"berth/coordinator/view"
 )
@@ -79,7 +79,7 @@ const SnapshotLevel = 3
 const BindingsLevel = 3
 
 // PreferLevel is the feature level from which the record of a decision has what Prefer made of soft rules.
-const PreferLevel = placement.PreferLevel
+const PreferLevel = policies.PreferLevel
 
 // GivenUpLevel is the feature level from which the record of an operation has why Berth has given it up.
 const GivenUpLevel = 3

@@ -24,7 +24,8 @@ func TestAViewWithAReservationIsTheOneMadeWithIt(t *testing.T) {
 		}
 		vcpus := rapid.SampledFrom([]int{2, 12, 500}).Draw(t, "vCPUs")
 		fresh := model.VM{
-			ID: "fresh", Name: "fresh", Spec: model.VMSpec{Memory: units.GiB, VCPUs: vcpus}, Owner: model.Owner{Customer: "c"}, Labels: []string{"web"},
+			ID: "fresh", Name: "fresh", Spec: model.VMSpec{Memory: units.GiB, VCPUs: vcpus}, Owner: model.Owner{Customer: "c"},
+			Labels:   []string{"web"},
 			Resident: []model.ResidentKey{{Class: model.CustomerKey, Name: "G", Value: 2}}, Migration: model.MigrateNever,
 		}
 		held := model.Reservation{Node: "n1", VM: fresh.ID, Name: fresh.Name, Memory: fresh.Spec.Memory, VCPUs: fresh.Spec.VCPUs, Operation: "op"}

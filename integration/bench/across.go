@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/across"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/integration/bench/report"
 	"berth/shared/units"
@@ -34,7 +35,7 @@ func acrossSite(planner, level string) (view.Records, map[string]model.NodeFacts
 			record.ID, record.Name = name, name
 			records.Clusters = append(records.Clusters, record)
 			search.Options = append(search.Options, across.Option{
-				Cluster: name, Pod: fmt.Sprint("p", pod), Policy: placement.Affinity(), Threshold: model.DefaultCapacityThreshold,
+				Cluster: name, Pod: fmt.Sprint("p", pod), Policy: policies.Default(), Threshold: model.DefaultCapacityThreshold,
 			})
 			for n := range acrossNodes {
 				id := fmt.Sprintf("%s-n%02d", name, n)

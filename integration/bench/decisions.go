@@ -9,6 +9,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/view"
 	"berth/integration/bench/report"
@@ -36,7 +37,7 @@ type decider struct {
 }
 
 func newDecider(columns *view.Columns, request placement.Request) (*decider, error) {
-	engine, err := placement.NewEngine(placement.Affinity())
+	engine, err := placement.NewEngine(policies.Default())
 	return &decider{engine: engine, columns: columns, request: request}, err
 }
 
@@ -143,7 +144,7 @@ func (d *decider) allocations(n int) (report.Row, error) {
 
 // measureWhole is the decision with the record of it that is kept for explanations.
 func measureWhole(d *decider, rounds int) (report.Row, error) {
-	policy := placement.Affinity()
+	policy := policies.Default()
 	var took report.Figures
 	for seed := range uint64(rounds) {
 		begun := time.Now()
@@ -257,7 +258,7 @@ func measureExplanation(ctx context.Context, b *bench) ([]report.Row, error) {
 	const n = 10_000
 	columns := grouped(newCrowd(n))
 	request := newcomer(group)
-	decision := placement.PlaceOn(columns, decidedAt, request, placement.Affinity(), 1)
+	decision := placement.PlaceOn(columns, decidedAt, request, policies.Default(), 1)
 	if decision.Inputs == nil {
 		return nil, errNoNode
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/integration/bench/report"
 )
@@ -27,7 +28,7 @@ func TestTheTimedDecisionReadsAllKeys(t *testing.T) {
 		if choice := d.decide(); choice.Node < 0 || choice.Candidates != n-n/8 || choice.Round == 0 || choice.Customer == 0 {
 			t.Errorf("%s: chose %+v", name, choice)
 		}
-		decision := placement.Explain(placement.PlaceOn(c.columns, decidedAt, c.request, placement.Affinity(), d.seed))
+		decision := placement.Explain(placement.PlaceOn(c.columns, decidedAt, c.request, policies.Default(), d.seed))
 		if got := len(decision.Nodes[0].Terms); got != c.terms {
 			t.Errorf("%s: the winner's score has %d terms, want %d", name, got, c.terms)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 )
 
@@ -23,7 +24,7 @@ const seedsANode = 40
 
 // decideAll makes a decision in both forms that the engine has, and with enough seeds that every node that can win a tie
 // does.
-func decideAll(c *checker, view *view.View, request placement.Request, policy placement.Policy) decided {
+func decideAll(c *checker, view *view.View, request placement.Request, policy policies.Policy) decided {
 	c.Helper()
 	engine, err := placement.NewEngine(policy)
 	c.must(err)

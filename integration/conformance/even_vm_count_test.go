@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 	"berth/coordinator/view"
 	"berth/shared/units"
@@ -63,7 +64,7 @@ func newEvenSite(c *checker, hosts []evenHost, parameters map[string]float64) *e
 	e.setting(model.SettingCooldown, "0s")
 	e.Resources = append(e.Resources, model.Resource{
 		ID: "policy", Name: "even", Kind: model.KindPolicy,
-		Settings: map[string]string{schema.SettingGate: string(placement.GateOff), schema.SettingBalancer: "even-vm-count"},
+		Settings: map[string]string{schema.SettingGate: string(policies.GateOff), schema.SettingBalancer: "even-vm-count"},
 		Lists:    map[string][]string{schema.ListWeighers: {"node-affinity=20", "vm-count=2"}},
 	})
 	for _, host := range hosts {
@@ -145,7 +146,7 @@ func (e *evenSite) proposals() (all []evenProposal, why string) {
 func (e *evenSite) slots(excluded ...string) (slots map[string]int, best []string) {
 	e.Helper()
 	policy := e.fleet().Policy
-	policy.Weighers = []placement.Factor{{Weigher: "vm-count", Factor: 2}}
+	policy.Weighers = []policies.Factor{{Weigher: "vm-count", Factor: 2}}
 	request := placement.Request{
 		Purpose: placement.ForStart, VM: "new", VMName: "new", VCPUs: 1, Cluster: model.DefaultCluster, Excluded: excluded,
 	}
@@ -335,8 +336,8 @@ func runEvenDefaults(c *checker, given, expect json.RawMessage) {
 		c.near("the default of "+name, balancer.Parameters[at].Default, want.Defaults[name])
 		c.near("the minimum of "+name, balancer.Parameters[at].Least, want.Minimum[name])
 	}
-	policy, _ := placement.Builtin(placement.PolicyEvenVMs, model.DefaultSettings())
-	at := slices.IndexFunc(policy.Weighers, func(f placement.Factor) bool { return f.Weigher == "vm-count" })
+	policy, _ := policies.Builtin(policies.EvenVMs, model.DefaultSettings())
+	at := slices.IndexFunc(policy.Weighers, func(f policies.Factor) bool { return f.Weigher == "vm-count" })
 	c.near("the factor", policy.Weighers[at].Factor, want.Factor)
 	c.near("the interval", balance.Interval.Minutes(), want.Minutes)
 }

@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/affinity"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -142,7 +143,7 @@ func runHostFilter(c *checker, given, expect json.RawMessage) {
 	}](c, expect)
 	w := grouped(c, g.Hosts, g.Groups, g.Running, nil)
 	w.take(g.VM)
-	w.policy = func(p *placement.Policy) { p.Gate, p.Weighers = placement.Gate{Kind: placement.GateOff}, nil }
+	w.policy = func(p *policies.Policy) { p.Gate, p.Weighers = policies.Gate{Kind: policies.GateOff}, nil }
 	d := w.decide(placement.ForStart)
 	c.sameSet("what passes", slices.Collect(maps.Keys(d.system)), want.Hosts)
 	c.sameSet("who can win", d.winners, want.Hosts)
@@ -151,9 +152,9 @@ func runHostFilter(c *checker, given, expect json.RawMessage) {
 // weights are those of one weigher alone, by node.
 func (w *world) weights(name string) (weights map[string]float64, broken map[string]int) {
 	w.Helper()
-	w.policy = func(p *placement.Policy) {
+	w.policy = func(p *policies.Policy) {
 		*p = p.WithoutPrefer() // of interest is what it weighs
-		p.Gate, p.Weighers = placement.Gate{Kind: placement.GateOff}, []placement.Factor{{Weigher: name, Factor: 1}}
+		p.Gate, p.Weighers = policies.Gate{Kind: policies.GateOff}, []policies.Factor{{Weigher: name, Factor: 1}}
 		p.Constraints = slices.DeleteFunc(p.Constraints, func(constraint string) bool { return constraint == "vm-affinity" })
 	}
 	d := w.decide(placement.ForStart)
@@ -256,9 +257,9 @@ func runPlace(c *checker, given, expect json.RawMessage) {
 	want := decode[struct{ Allowed []string }](c, expect)
 	w := grouped(c, g.Hosts, g.Groups, g.Running, nil)
 	w.take(g.VM)
-	w.policy = func(p *placement.Policy) {
-		p.Gate = placement.Gate{Kind: placement.GateOff}
-		p.Weighers = []placement.Factor{
+	w.policy = func(p *policies.Policy) {
+		p.Gate = policies.Gate{Kind: policies.GateOff}
+		p.Weighers = []policies.Factor{
 			{Weigher: "node-affinity", Factor: g.Factors.VMToHosts}, {Weigher: "vm-affinity", Factor: g.Factors.VMs},
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 )
 
@@ -35,7 +36,7 @@ func runPrefer(c *checker, given, expect json.RawMessage) {
 	for host, pressure := range g.Pressure {
 		w.change(host, func(f *model.NodeFacts) { f.CPUPressure = &pressure })
 	}
-	w.policy = func(p *placement.Policy) { *p = declared(w, g.Policy, g.SoftRules, g.Unless) }
+	w.policy = func(p *policies.Policy) { *p = declared(w, g.Policy, g.SoftRules, g.Unless) }
 	request := w.request(placement.ForStart)
 	request.Preferred = g.Preferred
 	d := w.decideOn(w.view(), request)
@@ -46,10 +47,10 @@ func runPrefer(c *checker, given, expect json.RawMessage) {
 }
 
 // declared is a built-in policy, or one like it that somebody has declared with parameters of its own.
-func declared(w *world, name string, softRules optional[string], unless optional[bool]) placement.Policy {
+func declared(w *world, name string, softRules optional[string], unless optional[bool]) policies.Policy {
 	w.Helper()
 	if name == "" {
-		name = placement.PolicyAffinity
+		name = policies.Affinity
 	}
 	record, known := estate.Builtin(model.KindPolicy, name)
 	if !known {

@@ -6,6 +6,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/shared/units"
 )
 
@@ -30,7 +31,7 @@ func runRankCSV(c *checker, given, expect json.RawMessage) {
 			w.holds(host, model.VM{Spec: model.VMSpec{Memory: units.MiB, VCPUs: 1}})
 		}
 	}
-	policy, known := placement.Builtin(g.Policy, w.settings())
+	policy, known := policies.Builtin(g.Policy, w.settings())
 	if !known {
 		c.Fatalf("there is no policy %q", g.Policy)
 	}

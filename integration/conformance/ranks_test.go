@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/selector"
 )
 
@@ -174,7 +175,7 @@ func unweighed(c *checker, hosts []string) decided {
 	for _, host := range hosts {
 		w.node(host)
 	}
-	w.policy = func(policy *placement.Policy) { *policy, _ = placement.Builtin(placement.PolicyNone, w.settings()) }
+	w.policy = func(policy *policies.Policy) { *policy, _ = policies.Builtin(policies.None, w.settings()) }
 	return w.decide(placement.ForStart)
 }
 
@@ -192,12 +193,12 @@ func runShortcut(c *checker, given, expect json.RawMessage) {
 	}
 	for i, hosts := range g.RunnableHosts {
 		outcomes := map[string]bool{}
-		for _, name := range placement.Builtins() {
+		for _, name := range policies.Builtins() {
 			w := newWorld(c)
 			for _, host := range hosts {
 				w.node(host)
 			}
-			w.policy = func(policy *placement.Policy) { *policy, _ = placement.Builtin(name, w.settings()) }
+			w.policy = func(policy *policies.Policy) { *policy, _ = policies.Builtin(name, w.settings()) }
 			outcomes[w.decide(placement.ForStart).decision.Winner] = true
 		}
 		c.same(fmt.Sprintf("whether weights had a part in run %d", i+1), len(outcomes) > 1, want.WeightsRun[i])
@@ -258,9 +259,9 @@ func runListOrder(c *checker, given, expect json.RawMessage) {
 			},
 		})
 	}
-	w.policy = func(policy *placement.Policy) {
+	w.policy = func(policy *policies.Policy) {
 		*policy = policy.WithoutPrefer() // of interest is what it weighs
-		policy.Gate, policy.Weighers = placement.Gate{Kind: placement.GateOff}, []placement.Factor{{Weigher: "node-affinity", Factor: 1}}
+		policy.Gate, policy.Weighers = policies.Gate{Kind: policies.GateOff}, []policies.Factor{{Weigher: "node-affinity", Factor: 1}}
 	}
 	var sorted [][]int
 	var scores []float64
@@ -362,8 +363,8 @@ func runPreferredWeights(c *checker, given, expect json.RawMessage) {
 		if !run.VMDown {
 			w.vm.Holder, purpose = g.Hosts[0], placement.ForMigrate
 		}
-		w.policy = func(policy *placement.Policy) {
-			*policy, _ = placement.Builtin(placement.PolicyEvenVMs, w.settings())
+		w.policy = func(policy *policies.Policy) {
+			*policy, _ = policies.Builtin(policies.EvenVMs, w.settings())
 			*policy = policy.WithoutPrefer() // of interest is what it weighs
 		}
 		request := w.request(purpose)

@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/placement/policies"
 )
 
 // runProximity computes proximities, bare and as the score of a node for a VM that has the other value with weight 1.
@@ -43,7 +44,7 @@ func runThresholds(c *checker, given, expect json.RawMessage) {
 	w := newWorld(c)
 	w.rounds(g.Initial, g.Final, g.Steps)
 	gate := w.affinity().Gate
-	got := placement.Thresholds(gate.Initial, gate.Final, gate.Steps)
+	got := policies.Thresholds(gate.Initial, gate.Final, gate.Steps)
 	if c.same("the number of thresholds", len(got), len(want.Thresholds)); len(got) == len(want.Thresholds) {
 		for i := range got {
 			c.near(fmt.Sprintf("threshold %d", i+1), got[i], want.Thresholds[i])

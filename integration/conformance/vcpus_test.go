@@ -6,6 +6,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 )
 
 // runVCPUs places a VM on nodes that have promised vCPUs, and looks at what is told of the winner.
@@ -34,7 +35,7 @@ func runVCPUs(c *checker, given, expect json.RawMessage) {
 	if g.Promise {
 		w.setting(model.SettingPromiseVCPUs, "true")
 	}
-	w.policy = func(p *placement.Policy) { *p = declared(w, g.Policy, optional[string]{}, optional[bool]{}) }
+	w.policy = func(p *policies.Policy) { *p = declared(w, g.Policy, optional[string]{}, optional[bool]{}) }
 	d := w.decide(placement.ForStart)
 	c.selected(d, want.selection)
 	if !want.Warnings.given {

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -26,11 +27,11 @@ type world struct {
 	estate.State
 	vm     model.VM
 	facts  map[string]model.NodeFacts
-	policy func(*placement.Policy) // what the case has differently, apart from the settings
+	policy func(*policies.Policy) // what the case has differently, apart from the settings
 }
 
 func newWorld(c *checker) *world {
-	w := &world{checker: c, facts: map[string]model.NodeFacts{}, policy: func(*placement.Policy) {}}
+	w := &world{checker: c, facts: map[string]model.NodeFacts{}, policy: func(*policies.Policy) {}}
 	offer := func(of string) model.Resource {
 		return model.Resource{ID: of + "_product_offer", Kind: model.KindOffer, Name: of}
 	}
@@ -97,8 +98,8 @@ func (w *world) setting(name, value string) { w.resource("cluster").Settings[nam
 func (w *world) settings() model.Settings { return model.SettingsOf(w.resource("cluster")) }
 
 // affinity is the policy of a cluster that links to none.
-func (w *world) affinity() placement.Policy {
-	policy, _ := placement.Builtin(placement.PolicyAffinity, w.settings())
+func (w *world) affinity() policies.Policy {
+	policy, _ := policies.Builtin(policies.Affinity, w.settings())
 	return policy
 }
 
@@ -200,7 +201,7 @@ func (w *world) declare(name string) {
 	}
 }
 
-func withoutMemory(policy *placement.Policy) {
+func withoutMemory(policy *policies.Policy) {
 	policy.Constraints = slices.DeleteFunc(policy.Constraints, func(name string) bool {
 		return name == "memory-promised" || name == "memory-physical"
 	})

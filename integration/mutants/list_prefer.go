@@ -3,7 +3,7 @@ package main
 // preferMutants are bugs in what soft rules do before the bands.
 var preferMutants = []mutant{
 	{
-		name: "prefer-within-bands", file: "coordinator/placement/policy.go", suite: inPlacement.only("Rack"),
+		name: "prefer-within-bands", file: "coordinator/placement/policies/builtin.go", suite: inPlacement.only("Rack"),
 		is: "SoftRules: BeforeBands, ContendedAbove:", becomes: "SoftRules: WithinBands, ContendedAbove:",
 	},
 	{

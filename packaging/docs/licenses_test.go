@@ -52,7 +52,7 @@ func TestWhatIsUnderNoAllowedLicenceIsNotShipped(t *testing.T) {
 		says  string // of the error; empty: it may be linked in
 	}{
 		"allowed":                  {map[string]string{"LICENSE": "Copyright 2026 Somebody\n\n" + isc}, ""},
-		"spelled another way":      {map[string]string{"Licence.md": isc}, ""},
+		"spelled another way":      {map[string]string{"Licence.txt": isc}, ""},
 		"not allowed":              {map[string]string{"COPYING": gpl}, "GPL-3.0"},
 		"one of two not allowed":   {map[string]string{"LICENSE": isc, "LICENSE.gpl": gpl}, "GPL-3.0"},
 		"a licence of its own":     {map[string]string{"LICENSE": "You may look at this program, on Sundays."}, "no text of licences"},

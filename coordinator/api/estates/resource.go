@@ -13,7 +13,7 @@ import (
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/estate"
 	"berth/coordinator/model"
-	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
@@ -134,7 +134,7 @@ func (s *ResourceCalls) GetResource(
 // declared itself.
 func usersOf(p *answer.Moment, r model.Resource) []string {
 	used := estate.InUse(p.Declared(), r.Kind, r.ID)
-	if r.ID != model.BuiltIn+placement.PolicyAffinity {
+	if r.ID != model.BuiltIn+policies.Affinity {
 		return used
 	}
 	for _, record := range ofKind(p, model.KindCluster) {

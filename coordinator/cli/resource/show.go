@@ -12,7 +12,7 @@ import (
 	"berth/coordinator/cli/keyform"
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
-	engine "berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -162,7 +162,7 @@ func implied(link schema.Link, kinds ...model.Kind) string {
 	case link.To == model.KindCluster:
 		return model.DefaultCluster
 	}
-	return engine.PolicyAffinity
+	return policies.Affinity
 }
 
 // elsewhere tells whether a resource names a zone or a pod, and then no cluster.

@@ -41,7 +41,7 @@ func (p *Plans) drainOnce(ctx context.Context, request DrainNode) (Drained, lead
 	if err := p.drainable(snapshot, &node); err != nil {
 		return Drained{}, lead.Decided, err
 	}
-	fleet, err := p.fleetForDrain(snapshot, &node)
+	fleet, err := p.fleet(snapshot, node.ClusterName(), node.ID)
 	if err != nil {
 		return Drained{}, lead.Decided, err
 	}

@@ -77,7 +77,7 @@ func (e *executor) advance(ctx context.Context, snapshot *state.Snapshot, plan m
 		Records: snapshot, Plan: plan, At: p.Now(),
 		Held: lead.Quarantined(snapshot) != nil || !p.nodesReported(snapshot) || plan.Caller == moving.Berth && p.callsWait(),
 		Fleet: func() *balance.Fleet {
-			fleet, err := p.fleet(snapshot, plan.Cluster)
+			fleet, err := p.fleet(snapshot, plan.Cluster, "")
 			if err != nil {
 				p.Logger.Warn("a plan is carried out without its groups", "plan", e.id, "error", err)
 				return nil

@@ -11,17 +11,16 @@ import (
 	"berth/coordinator/state"
 )
 
-// fleet is a cluster as the engines for moves look at it. The caller holds balancing while an engine reads its history.
-func (p *Plans) fleet(snapshot *state.Snapshot, clusterName string) (*balance.Fleet, error) {
-	fleet, err := estate.FleetOf(snapshot, p.Inventory.View(snapshot, p.Now()), clusterName, plansOf(snapshot, clusterName))
+// fleet is a cluster as the engines for moves look at it: with the VMs and groups alone that a drain of a node, given by ID, looks at, or
+// with all if that is empty. The caller holds balancing while an engine reads its history.
+func (p *Plans) fleet(snapshot *state.Snapshot, clusterName, drained string) (fleet *balance.Fleet, err error) {
+	view, made := p.Inventory.View(snapshot, p.Now()), plansOf(snapshot, clusterName)
+	if drained == "" {
+		fleet, err = estate.FleetOf(snapshot, view, clusterName, made)
+	} else {
+		fleet, err = estate.FleetForDrain(snapshot, view, clusterName, drained, made)
+	}
 	return p.completed(fleet, clusterName, err)
-}
-
-// fleetForDrain is fleet with what a drain of a node looks at.
-func (p *Plans) fleetForDrain(snapshot *state.Snapshot, node *model.Node) (*balance.Fleet, error) {
-	name := node.ClusterName()
-	fleet, err := estate.FleetForDrain(snapshot, p.Inventory.View(snapshot, p.Now()), name, node.ID, plansOf(snapshot, name))
-	return p.completed(fleet, name, err)
 }
 
 // plansOf are the plans of a cluster, newest first.

@@ -53,7 +53,7 @@ func (p *Plans) pass(ctx context.Context, clusterName string) {
 		p.remember(clusterName, LastPass{At: at, Idle: why})
 		return
 	}
-	fleet, err := p.fleet(snapshot, clusterName)
+	fleet, err := p.fleet(snapshot, clusterName, "")
 	if err != nil {
 		p.Logger.Warn("a cluster cannot be looked at", "cluster", clusterName, "error", err)
 		p.remember(clusterName, LastPass{At: at, Idle: err.Error()})

@@ -44,7 +44,7 @@ func (p *Plans) proposeOnce(ctx context.Context, request ProposePlan) (model.Pla
 			NextStep: "see 'berth cluster list'",
 		}
 	}
-	fleet, err := p.fleet(snapshot, request.Cluster)
+	fleet, err := p.fleet(snapshot, request.Cluster, "")
 	if err != nil {
 		return model.Plan{}, lead.Decided, err
 	}

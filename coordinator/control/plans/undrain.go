@@ -71,7 +71,7 @@ func (p *Plans) back(snapshot *state.Snapshot, node model.Node, request UndrainN
 			NextStep: fmt.Sprintf("leave --return out, or move VMs with 'berth vm migrate VM --to %s'", node.Name),
 		}
 	}
-	fleet, err := p.fleet(snapshot, node.ClusterName())
+	fleet, err := p.fleet(snapshot, node.ClusterName(), "")
 	if err != nil {
 		return model.Plan{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/planner"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 )
 
@@ -42,7 +43,7 @@ type Option struct {
 	Cluster   string // name
 	Pod       string // name; empty: the cluster is in no pod and counts as a pod of its own
 	Request   placement.Request
-	Policy    placement.Policy
+	Policy    policies.Policy
 	Threshold float64 // used share of CPU or RAM, with the request, above which the cluster is left out; 0: none
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -44,7 +45,7 @@ func (s *site) cluster(name, pod string, nodes, vcpus int) {
 		s.vm(id, "", vcpus)
 	}
 	s.search.Options = append(s.search.Options, Option{
-		Cluster: name, Pod: pod, Policy: placement.Affinity(), Threshold: 0.85,
+		Cluster: name, Pod: pod, Policy: policies.Default(), Threshold: 0.85,
 		Request: placement.Request{
 			Purpose: placement.ForStart, VM: "new", VMName: "new", Memory: units.GiB, VCPUs: 1, Cluster: name, Planner: s.search.Planner,
 			Owner: model.Owner{Customer: "acme"}, SystemKeys: specials(),
@@ -245,7 +246,7 @@ func TestWhatBindsAVMIsSaid(t *testing.T) {
 		t.Error(why)
 	}
 	s.search.Bound, s.search.Options[0].Threshold = "", 0.85
-	plain := placement.Place(view.New(noon, 1, s.records, s.facts), s.search.Options[0].Request, placement.Affinity(), 1)
+	plain := placement.Place(view.New(noon, 1, s.records, s.facts), s.search.Options[0].Request, policies.Default(), 1)
 	if diff := cmp.Diff(through(t, plain), s.decide(t)); diff != "" {
 		t.Errorf("one option decides as Place does (-place +across):\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -30,7 +31,7 @@ func newRegion() *region {
 				record := model.DefaultClusterRecord()
 				record.ID, record.Name = "id-"+name, name
 				r.records.Clusters = append(r.records.Clusters, record)
-				options = append(options, Option{Cluster: name, Pod: name[:5], Policy: placement.Affinity(), Threshold: 0.85})
+				options = append(options, Option{Cluster: name, Pod: name[:5], Policy: policies.Default(), Threshold: 0.85})
 				for n := range 20 {
 					r.node(fmt.Sprintf("%s-n%02d", name, n), name, 7*zone+5*pod+3*c+n)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/placement"
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/view"
 	"berth/integration/bench/report"
 	"berth/shared/units"
@@ -99,7 +100,7 @@ func (s *Site) pairs(nodes int) ([]pair, error) {
 		{what: "a VM in no group", most: mostWithout},
 	}
 	for i, request := range []*placement.Request{&member, &stranger} {
-		policy := placement.Affinity()
+		policy := policies.Default()
 		now, err := placement.NewEngine(policy)
 		before, failed := placement.NewEngine(policy.WithoutPrefer())
 		if err := errors.Join(err, failed); err != nil {

@@ -1,7 +1,8 @@
-package placement
+package policies
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"berth/coordinator/model"
@@ -27,13 +28,14 @@ type Gate struct {
 // MaxSteps bounds the rounds of a gate.
 const MaxSteps = model.MaxMSAVSteps
 
-func (g Gate) validate() error {
+// Validate names the first thing that is wrong with the gate.
+func (g Gate) Validate() error {
 	switch {
 	case g.Kind == GateOff:
 		return nil
 	case g.Kind != GateBands:
 		return fmt.Errorf("there is no gate %q", g.Kind)
-	case !finite(g.Initial) || !finite(g.Final) || g.Initial < g.Final:
+	case !Finite(g.Initial) || !Finite(g.Final) || g.Initial < g.Final:
 		return fmt.Errorf("gate: initial %v and final %v, want finite numbers, initial not below final", g.Initial, g.Final)
 	case g.Steps < 1 || g.Steps > MaxSteps:
 		return fmt.Errorf("gate: %d steps, want 1 to %d", g.Steps, MaxSteps)
@@ -52,7 +54,13 @@ func Thresholds(initial, final float64, steps int) []float64 {
 	return thresholds
 }
 
-// round is the first round, counted from 1, whose threshold the score exceeds; 0 when it exceeds none.
-func round(thresholds []float64, score float64) int {
+// Round is the first round, counted from 1, whose threshold the score exceeds; 0 when it exceeds none.
+func Round(thresholds []float64, score float64) int {
 	return slices.IndexFunc(thresholds, func(threshold float64) bool { return score > threshold }) + 1
+}
+
+// Finite tells whether a figure is a number, and so small that every sum of such ones is finite.
+func Finite(f float64) bool {
+	const most = 1e12
+	return math.Abs(f) <= most
 }
