@@ -94,7 +94,7 @@ func (e *Engine) chooseAgain(node int, columns *view.Columns, at time.Time, requ
 	if len(e.scorers) == 1 {
 		e.customer[node] = e.scorers[0].Weigh(in, node, nil)
 	}
-	return e.pick(true)
+	return e.scan(true)
 }
 
 // another is one more VM like the requested one, in the same groups.

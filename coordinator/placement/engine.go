@@ -157,7 +157,7 @@ func (e *Engine) choose() Choice {
 	case !e.tiered() && len(e.wanting.By) > 0:
 		choice = e.prefer()
 	case !e.tiered():
-		choice = e.scan()
+		choice = e.scan(false)
 	default:
 		e.ranked = e.order()
 		choice = e.choiceOf(e.ranked)

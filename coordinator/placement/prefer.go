@@ -36,7 +36,7 @@ func (e *Engine) prefer() Choice {
 	for len(w.Left) > 0 && (choice.Node < 0 || choice.RunnerUp < 0) {
 		w.Keep()
 		e.candidates = w.Kept
-		next := e.scan()
+		next := e.scan(false)
 		switch {
 		case next.Node < 0 && (!shut || next.System > choice.System) && choice.Node < 0:
 			choice, shut = next, true

@@ -7,11 +7,8 @@ import (
 	"berth/coordinator/placement/selector"
 )
 
-// scan finds the best node and the next one.
-func (e *Engine) scan() Choice { return e.pick(false) }
-
-// pick is scan, with the scores that there are if these are known.
-func (e *Engine) pick(known bool) Choice {
+// scan finds the best node and the next one, by the scores that there are if these are known.
+func (e *Engine) scan(known bool) Choice {
 	choice := Choice{Node: -1, RunnerUp: -1, Candidates: len(e.candidates)}
 	if choice.Candidates == 0 {
 		choice.FailedPhase = PhaseConstraint

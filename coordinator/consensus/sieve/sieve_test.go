@@ -82,7 +82,7 @@ func TestAllThatRaftSendsComesThrough(t *testing.T) {
 			AppendedAt: time.Unix(1_790_000_000+int64(i), 1).UTC(),
 		})
 	}
-	large := &raft.AppendEntriesRequest{RPCHeader: header, Term: 7, Leader: []byte("x"), PrevLogEntry: 3, PrevLogTerm: 2, Entries: entries}
+	large := &raft.AppendEntriesRequest{RPCHeader: header, Term: 7, PrevLogEntry: 3, PrevLogTerm: 2, Entries: entries}
 	beat := &raft.AppendEntriesRequest{RPCHeader: header, Term: 7, PrevLogEntry: 1, LeaderCommitIndex: 1 << 63}
 	snapshot := &raft.InstallSnapshotRequest{RPCHeader: header, Term: 9, LastLogIndex: 1 << 33, Configuration: []byte("all"), Size: 300_000}
 	content := bytes.Repeat([]byte{2, 0xdf, 0xff}, 100_000) // which looks like requests

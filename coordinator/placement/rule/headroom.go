@@ -28,9 +28,9 @@ const mostUncovered = 5
 //
 // Whether the VMs fit on the others is tried by placing them, the largest first, each on the first node that has room on both
 // ledgers and that hard rules of groups leave to it, those first that have most room before anything is placed. So what is covered can
-// be restarted in this way, and what is not might be in another one. VMs that only hard rules between more than two groups tie together are taken
-// one by one, and rules that weigh, networks, pools and CPU models are not looked at. Nor are vCPUs: no start is refused for
-// want of them.
+// be restarted in this way, and what is not might be in another one. VMs that only hard rules between more than two groups tie
+// together are taken one by one, and rules that weigh, networks, pools and CPU models are not looked at. Nor are vCPUs: no start is
+// refused for want of them.
 type Headroom struct {
 	columns *view.Columns
 	placed  view.HAVM // with all that comes along: they are restarted on one node
