@@ -54,6 +54,7 @@ var labs = []lab{
 	{name: "storage", long: true},
 	{name: "hypervisor"},
 	{name: "keys"},
+	{name: "prometheus"},
 	{name: "script"},
 }
 
