@@ -3,6 +3,7 @@ package disksizes
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +96,7 @@ func TestAResizedDiskIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept Kept
 		kept.Take([]hypervisor.Domain{runs("a"), runs("b")})
+		var mu sync.Mutex // of what follows
 		size, asked := int64(10), 0
 		var published []hypervisor.Event
 		ctx, cancel := context.WithCancel(t.Context())
@@ -102,19 +104,27 @@ func TestAResizedDiskIsPublished(t *testing.T) {
 		go func() {
 			defer close(ended)
 			kept.Watch(ctx, func(_ context.Context, uuid string, targets []string) (map[string]int64, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				asked++
 				if uuid == "b" {
 					return nil, errors.New("it does not answer")
 				}
 				return map[string]int64{targets[0]: size}, nil
-			}, func(event hypervisor.Event) { published = append(published, event) })
+			}, func(event hypervisor.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				published = append(published, event)
+			})
 		}()
 		time.Sleep(Fresh / 2)
 		synctest.Wait()
+		mu.Lock()
 		if asked != 2 || len(published) > 0 {
 			t.Errorf("after %v two guests were asked %d times, and told of are %v", Fresh/2, asked, published)
 		}
 		size = 20
+		mu.Unlock()
 		time.Sleep(Fresh)
 		cancel()
 		<-ended
