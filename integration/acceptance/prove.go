@@ -151,7 +151,7 @@ func askFenceAgent(ctx context.Context, s *site, _ string) error {
 		"stat --format='%U %G %a %n' /run/berth/fence.sock /etc/berth/fence",
 		"echo herring > /etc/berth/fence/secret && chgrp berth-fence /etc/berth/fence/secret && chmod 640 /etc/berth/fence/secret",
 		"berth node set hv1 --fence command --fence-program fence_probe --fence-arg plug=1 --fence-arg password=swordfish",
-		check, check+" | grep 'is on$'",
+		check, check+" | grep 'says that it is on'",
 		// What it has left is gone, and nothing of it failed.
 		`timeout 20 sh -c "while pgrep --full 'sleep [7]777'; do sleep 0.2; done"`,
 		"! systemctl list-units --failed --no-legend 'berth-fence@*' | grep .",
@@ -160,7 +160,7 @@ func askFenceAgent(ctx context.Context, s *site, _ string) error {
 		"systemctl stop berth-fence.socket",
 		"! "+check+" && "+check+" 2>&1 | grep 'systemctl status berth-fence.socket'",
 		"systemctl start berth-fence.socket",
-		check+" | grep 'is on$'",
+		check+" | grep 'says that it is on'",
 	), s.coord.do(ctx, "berth node set hv1 --fence none", "rm /usr/local/sbin/fence_probe /etc/berth/fence/secret"))
 }
 
