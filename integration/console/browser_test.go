@@ -122,7 +122,7 @@ func (v *tab) shape(how looks) {
 	v.check(err)
 }
 
-// link is the path of a link that opens a session.
+// link is the path of a link that opens a session, which ends with the part of the test: an operator has few at a time.
 func (s *site) link(readOnly bool) (path string) {
 	s.Helper()
 	s.awaits("a link to the console", func(ctx context.Context) error {
@@ -134,6 +134,12 @@ func (s *site) link(readOnly bool) (path string) {
 		if err != nil {
 			return err
 		}
+		s.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			// It may have ended, or there is no leader any more.
+			_, _ = s.api().RevokeSession(ctx, connect.NewRequest(&berthv1.RevokeSessionRequest{Id: answer.Msg.GetSession().GetId()}))
+		})
 		address, err := url.Parse(answer.Msg.GetAddress())
 		path = address.Path
 		return err
