@@ -7,7 +7,6 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
-	"berth/shared/domxml"
 )
 
 // DiskUse is a domain that writes to a disk of a VM, and is not the VM. Two that write to one disk destroy what is on it.
@@ -199,18 +198,9 @@ func (s *Survey) disksOf(vm *model.VM, target string) []disk {
 		}
 		all = append(all, one)
 	}
-	for _, one := range vm.Spec.Disks {
-		if !one.ReadOnly && !detached(vm, model.DiskSource{Path: one.Path, Pool: one.Pool, Volume: one.Volume}) {
-			named(model.DiskSource{Path: one.Path, Pool: one.Pool, Volume: one.Volume})
-		}
-	}
-	attached, err := domxml.Disks(vm.Spec.XML)
-	if vm.Spec.XML == "" || err != nil {
-		attached = nil
-	}
-	for _, one := range attached {
-		if !one.ReadOnly && one.Source != (domxml.Source{}) && !detached(vm, model.DiskSource(one.Source)) {
-			named(model.DiskSource(one.Source))
+	for _, source := range operation.RecordedDisks(vm) {
+		if !detached(vm, source) {
+			named(source)
 		}
 	}
 	for _, edit := range vm.Drifted() {
