@@ -140,7 +140,7 @@ func test(p part, others []string, integration string) ([]suite, error) {
 	}
 	return append(
 		list,
-		tests("race", slices.Concat([]string{"-race", "-timeout", "40m", "-skip", unraced}, concurrent)...),
+		tests("race", slices.Concat([]string{"-race", "-p", "4", "-timeout", "40m", "-skip", unraced}, concurrent)...), // many of them wait
 		tests(
 			"development", "-count", "1", "-timeout", "40m",
 			"./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
