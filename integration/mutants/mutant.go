@@ -11,11 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -71,33 +69,24 @@ func (m *mutant) changed(root string) ([]byte, error) {
 // overlayIn is the path of what the go command lays over the tree.
 func overlayIn(folder string) string { return filepath.Join(folder, "overlay.json") }
 
-// compile lays mutants of different files over the tree, by way of a folder, and builds the packages of these files.
-func compile(ctx context.Context, root, folder string, some ...*mutant) error {
-	replace, packages := make(map[string]string), make(map[string]bool)
-	for i, m := range some {
-		source, err := m.changed(root)
-		if err != nil {
-			return err
-		}
-		over := filepath.Join(folder, fmt.Sprintf("changed%d.go", i))
-		if err := os.WriteFile(over, source, 0o600); err != nil {
-			return err
-		}
-		replace[filepath.Join(root, m.file)] = over
-		packages["./"+filepath.Dir(m.file)] = true
+// compile lays the mutant over the tree, by way of a folder, and builds its package.
+func (m *mutant) compile(ctx context.Context, root, folder string) error {
+	source, err := m.changed(root)
+	if err != nil {
+		return err
 	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	over := filepath.Join(folder, "changed.go")
+	if err := os.WriteFile(over, source, 0o600); err != nil {
+		return err
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.file): over}})
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(overlayIn(folder), list, 0o600); err != nil {
 		return err
 	}
-	arguments := append([]string{"build", "-overlay", overlayIn(folder)}, slices.Sorted(maps.Keys(packages))...)
-	if len(packages) == 1 {
-		arguments = slices.Insert(arguments, 1, "-o", os.DevNull)
-	}
-	if out, err := command(ctx, root, "", arguments...); err != nil {
+	if out, err := command(ctx, root, "", "build", "-o", os.DevNull, "-overlay", overlayIn(folder), "./"+filepath.Dir(m.file)); err != nil {
 		return fmt.Errorf("%w: %s", errCompile, out)
 	}
 	return nil
@@ -105,7 +94,7 @@ func compile(ctx context.Context, root, folder string, some ...*mutant) error {
 
 // try runs the suite with the bug. It reports whether the suite failed.
 func (m *mutant) try(ctx context.Context, root, folder string) (caught bool, err error) {
-	if err := compile(ctx, root, folder, m); err != nil {
+	if err := m.compile(ctx, root, folder); err != nil {
 		return false, err
 	}
 	return m.suite.fails(ctx, root, "-overlay", overlayIn(folder), "-count", "1")

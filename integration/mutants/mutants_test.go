@@ -16,11 +16,13 @@ func rootOf(t *testing.T) string {
 	return found
 }
 
-// A mutant that has come apart from the code proves nothing any more. Those of different files are built together.
+// A mutant that has come apart from the code proves nothing any more.
 func TestMutantsApplyAndCompile(t *testing.T) {
-	root := rootOf(t)
-	names, files := make(map[string]bool), make(map[string]int)
-	var rounds [][]*mutant
+	root, names := rootOf(t), make(map[string]bool)
+	var checked *typed
+	if !testing.Short() { // that the texts are still there is what breaks most often
+		checked = typedOf(t, root)
+	}
 	for i := range mutants {
 		m := &mutants[i]
 		if names[m.name] {
@@ -30,22 +32,12 @@ func TestMutantsApplyAndCompile(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, m.suite.pkg)); err != nil || !strings.HasPrefix(m.suite.pkg, "./") {
 			t.Errorf("%s: its suite is in %q: %v", m.name, m.suite.pkg, err)
 		}
-		if _, err := m.changed(root); err != nil {
+		_, err := m.changed(root)
+		if err == nil && checked != nil {
+			err = checked.check(m)
+		}
+		if err != nil {
 			t.Errorf("%s: %v", m.name, err)
-			continue
-		}
-		if files[m.file] == len(rounds) {
-			rounds = append(rounds, nil)
-		}
-		rounds[files[m.file]] = append(rounds[files[m.file]], m)
-		files[m.file]++
-	}
-	if testing.Short() {
-		rounds = nil // that the texts are still there is what breaks most often
-	}
-	for _, round := range rounds {
-		if err := compile(t.Context(), root, t.TempDir(), round...); err != nil {
-			t.Error(err)
 		}
 	}
 	if len(mutants) < wanted {
