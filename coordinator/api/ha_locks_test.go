@@ -126,3 +126,25 @@ func TestHANeedsLocksOrAWord(t *testing.T) {
 		t.Errorf("shown is %v", pool)
 	}
 }
+
+// A host that has just come back has not told its pools yet. Who asks then is not told to move disks that are where they should be.
+func TestHAOfAVMWhoseNodeHasNotToldItsPools(t *testing.T) {
+	m := newCloud(t, 1).members[0]
+	m.addNode("n1", "hv1")
+	m.addVM(model.VM{ID: "v1", Name: "web", Desired: model.Stopped, Spec: model.VMSpec{Memory: units.GiB, VCPUs: 1}, Bound: "n1"})
+	refused := func(texts ...string) {
+		t.Helper()
+		_, err := m.operator().ChangeVM(t.Context(), connect.NewRequest(&berthv1.ChangeVMRequest{
+			Vm: "web", Change: &berthv1.VMChange{Ha: new(true)},
+		}))
+		wantRefusal(t, err, rpc.Conflict, "vm/web")
+		for _, text := range texts {
+			if said := err.Error() + "; " + rpc.Detail(err).GetNextStep(); !strings.Contains(said, text) {
+				t.Errorf("%q is not in %q", text, said)
+			}
+		}
+	}
+	refused("only hv1 is known to have", "berth pool add") // nobody hears hv1
+	m.reportIdle("n1", 0)                                  // its libvirt cannot be read yet
+	refused("hv1 has not told yet which storage pools it has", "try again in half a minute", "berth node show hv1")
+}

@@ -110,7 +110,11 @@ func (p *play) begin(ctx context.Context) error {
 		}
 	}
 	if p.script.ha {
-		if _, err := p.lab.Berth(ctx, "vm", "set", p.name, "--ha=true"); err != nil {
+		err := poll(ctx, commandLimit, time.Second, func() error { // until its node has told its pools, the guest may be bound to it
+			_, err := p.lab.Berth(ctx, "vm", "set", p.name, "--ha=true")
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,11 @@ func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource)
 		return refusal.New(rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("let it through with 'berth vm accept %s'", vm.Name),
 			"VM %q has something of its host that needs %s, which its cluster does not permit: it could be restarted nowhere else", vm.Name, lacks)
 	}
+	if facts := p.Soft.Facts(vm.Bound, p.At); vm.Bound != "" && facts.Liveness == model.Up && !facts.PoolsKnown {
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("try again in half a minute; where it stays, 'berth node show %s' says what ails "+
+			"libvirt there", p.NodeName(vm.Bound)), "VM %q has run on %[2]s, and %[2]s has not told yet which storage pools it has: a disk of the VM may "+
+			"be there alone", vm.Name, p.NodeName(vm.Bound))
+	}
 	if vm.Bound != "" {
 		return refusal.New(rpc.Conflict, "vm/"+vm.Name, "move its disks into a pool that all nodes see, or declare the one that they are in: "+
 			"'berth pool add --help'", "VM %q has a disk that only %s is known to have: it could be restarted nowhere else", vm.Name,
