@@ -303,6 +303,7 @@ func FuzzTake(f *testing.F) {
 	}
 	f.Add(append(request(0, "Term", 7), request(1, "Term", 7)...), uint8(3))
 	f.Add(append(request(2, "Size", 3), 9, 9, 9, 0, 0x80), uint8(2))
+	f.Add(request(2, "Size", 0xcf, 0x3d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), uint8(1))
 	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
 		whole, cut := scan{limits: some}, scan{limits: some}
 		refused := whole.take(sent) != nil
@@ -315,7 +316,10 @@ func FuzzTake(f *testing.F) {
 		}
 		// The first message by itself.
 		one, end := scan{limits: some}, 0
-		for end < len(sent) && one.take(sent[end:end+1]) == nil {
+		for end < len(sent) {
+			if one.take(sent[end:end+1]) != nil {
+				return // and the connection ends; a snapshot that has no room is refused with its last byte
+			}
 			end++
 			if !one.middle() || one.next == content {
 				break
