@@ -12,7 +12,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+	"golang.org/x/time/rate"
 
+	"berth/coordinator/consensus/claims"
 	"berth/coordinator/model"
 	"berth/coordinator/seal"
 	"berth/coordinator/state"
@@ -257,15 +259,35 @@ func (c *Consensus) openTransport() error {
 		if err != nil {
 			return err
 		}
-		c.transport = newTransport(below, c.applied, c.follows)
+		c.transport = newTransport(c.judged(below), c.applied, c.follows)
 		return nil
 	}
 	var err error
 	if c.stream, err = listen(&c.cfg, c); err != nil {
 		return err
 	}
-	c.transport = newTransport(overNetwork(&c.cfg, c.stream), c.applied, c.follows)
+	c.transport = newTransport(c.judged(overNetwork(&c.cfg, c.stream)), c.applied, c.follows)
 	return nil
+}
+
+// judged is a link on which is looked at what the other members claim.
+func (c *Consensus) judged(below link) claims.Judged {
+	refusals := rate.Sometimes{First: 3, Interval: repeatEvery}
+	return claims.Judged{Link: below, Book: claims.New(claims.Present{
+		Term: func() (term uint64, ok bool) {
+			r := c.raft.Load()
+			if r == nil {
+				return 0, false
+			}
+			return r.CurrentTerm(), true
+		},
+		Led: c.termLed, MemberAt: c.memberAt,
+		Refused: func(err error) {
+			refusals.Do(func() {
+				c.logger.Warn("another coordinator makes a false claim; somebody has to look at it", "claim", err)
+			})
+		},
+	})}
 }
 
 // applied is the index of the last entry that was given to the state, in this term.

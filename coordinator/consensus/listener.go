@@ -239,7 +239,9 @@ func (l *listener) take(secure net.Conn, member pki.Bearer) (conn, oldest *inbou
 		l.turns[member.ID] = turn
 	}
 	l.count++
-	conn = &inbound{Conn: sieve.Requests(secure, l.limits, turn), member: member, from: l, number: l.count}
+	limits := l.limits
+	limits.Who = member.ID
+	conn = &inbound{Conn: sieve.Requests(secure, limits, turn), member: member, from: l, number: l.count}
 	others := 0
 	for one := range l.conns {
 		if one.member.ID == member.ID {

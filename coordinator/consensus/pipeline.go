@@ -13,6 +13,7 @@ import (
 // heartbeats and no entry until another member leads. So here all answers are taken, whether Raft listens or not.
 type drained struct {
 	raft.AppendPipeline
+	judge   func(answer raft.AppendFuture) error
 	answers chan raft.AppendFuture
 	closing sync.Once
 	closed  chan struct{}
@@ -20,11 +21,14 @@ type drained struct {
 
 // AppendEntriesPipeline implements raft.Transport.
 func (t *transport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	below, err := t.link.AppendEntriesPipeline(id, target)
+	below, err := t.Link.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err
 	}
-	p := &drained{AppendPipeline: below, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
+	judge := func(answer raft.AppendFuture) error {
+		return t.Book.Answer(id, answer.Response().Term, answer.Request().Term)
+	}
+	p := &drained{AppendPipeline: below, judge: judge, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
 	go p.receive()
 	return p, nil
 }
@@ -36,6 +40,9 @@ func (p *drained) receive() {
 		case answer := <-p.AppendPipeline.Consumer():
 			if !listens {
 				continue
+			}
+			if p.judge(answer) != nil { // a refusal ends the pipeline, and not the leadership
+				*answer.Response() = raft.AppendEntriesResponse{Term: answer.Request().Term}
 			}
 			listens = answer.Response().Success && answer.Response().Term <= answer.Request().Term
 			select {

@@ -22,7 +22,7 @@ func TestNothingWaitsBehindARefusal(t *testing.T) {
 			}
 		}
 	}()
-	link := newTransport(here, func() (uint64, uint64) { return 0, 2 }, nil)
+	link := newTransport(judging(here), func() (uint64, uint64) { return 0, 2 }, nil)
 	sending, err := link.AppendEntriesPipeline("m2", there.LocalAddr())
 	if err != nil {
 		t.Fatal(err)

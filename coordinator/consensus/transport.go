@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"berth/coordinator/consensus/claims"
 )
 
 const (
@@ -16,17 +18,12 @@ const (
 )
 
 // link is what carries Raft's messages.
-type link interface {
-	raft.Transport
-	raft.WithPreVote
-	raft.WithClose
-	CloseStreams()
-}
+type link = claims.Link
 
 // transport is Raft's own over TLS. It remembers what the leader's heartbeats learn of the others, and mends what the
 // leader sends to this member (see mend and heartbeat).
 type transport struct {
-	link
+	claims.Judged
 	applied func() (index, term uint64)                    // the last entry that was applied here, and the present term
 	follows func(term uint64) (lastIndex uint64, yes bool) // whether this member follows in this term, and the end of its log
 	arrived chan raft.RPC
@@ -44,9 +41,11 @@ func overNetwork(cfg *Config, stream *listener) link {
 	})
 }
 
-func newTransport(below link, applied func() (index, term uint64), follows func(term uint64) (lastIndex uint64, yes bool)) *transport {
+func newTransport(
+	below claims.Judged, applied func() (index, term uint64), follows func(term uint64) (lastIndex uint64, yes bool),
+) *transport {
 	return &transport{
-		link: below, applied: applied, follows: follows,
+		Judged: below, applied: applied, follows: follows,
 		arrived: make(chan raft.RPC), closed: make(chan struct{}),
 	}
 }
@@ -60,7 +59,10 @@ func (t *transport) Consumer() <-chan raft.RPC {
 func (t *transport) receive() {
 	for {
 		select {
-		case rpc := <-t.link.Consumer():
+		case rpc := <-t.Link.Consumer():
+			if t.Book.Refuses(rpc) {
+				continue
+			}
 			switch request := rpc.Command.(type) {
 			case *raft.AppendEntriesRequest:
 				t.mend(request)
@@ -81,7 +83,7 @@ func (t *transport) receive() {
 }
 
 // SetHeartbeatHandler implements raft.Transport. Raft's own handler is not used, see heartbeat.
-func (t *transport) SetHeartbeatHandler(func(raft.RPC)) { t.link.SetHeartbeatHandler(t.heartbeat) }
+func (t *transport) SetHeartbeatHandler(func(raft.RPC)) { t.Link.SetHeartbeatHandler(t.heartbeat) }
 
 // heartbeat is called outside Raft's main goroutine, so that a leader gets its answer while that one waits for the disk.
 // Raft's own handler (v1.8.0) changes the state and the term right there, and the main goroutine does not expect that:
@@ -89,6 +91,9 @@ func (t *transport) SetHeartbeatHandler(func(raft.RPC)) { t.link.SetHeartbeatHan
 // its last vote leads in it. So the main goroutine is given every heartbeat. Only when it has no time, and there is nothing
 // to change, the answer is given here. The term is not left before that answer, which is all that it promises.
 func (t *transport) heartbeat(rpc raft.RPC) {
+	if t.Book.Refuses(rpc) {
+		return
+	}
 	select {
 	case t.arrived <- rpc:
 		return
@@ -109,7 +114,7 @@ func (t *transport) heartbeat(rpc raft.RPC) {
 // Close implements raft.WithClose.
 func (t *transport) Close() error {
 	t.closing.Do(func() { close(t.closed) })
-	return t.link.Close()
+	return t.Link.Close()
 }
 
 // What an entry's index was applied for was committed, so every leader of this or a later term has the same entry there.
@@ -159,7 +164,7 @@ func (t *transport) outdated(rpc raft.RPC, request *raft.InstallSnapshotRequest)
 func (t *transport) AppendEntries(
 	id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse,
 ) error {
-	if err := t.link.AppendEntries(id, target, request, answer); err != nil {
+	if err := t.Judged.AppendEntries(id, target, request, answer); err != nil {
 		return err
 	}
 	t.ends.put(id, answer.LastLog)

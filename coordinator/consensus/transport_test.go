@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
+
+	"berth/coordinator/consensus/claims"
 )
 
 func entries(from, to uint64) (logs []*raft.Log) {
@@ -19,8 +21,16 @@ func entries(from, to uint64) (logs []*raft.Log) {
 	return logs
 }
 
+// judging is a link of a member in term 2, which has not led.
+func judging(below link) claims.Judged {
+	return claims.Judged{Link: below, Book: claims.New(claims.Present{
+		Term: func() (uint64, bool) { return 2, true }, Led: func() uint64 { return 0 },
+		MemberAt: func(raft.ServerAddress) string { return "" }, Refused: func(error) {},
+	})}
+}
+
 func TestALeadersRequestIsMended(t *testing.T) {
-	link := newTransport(nil, func() (uint64, uint64) { return 30, 3 }, nil)
+	link := newTransport(judging(nil), func() (uint64, uint64) { return 30, 3 }, nil)
 	for name, c := range map[string]struct{ given, want raft.AppendEntriesRequest }{
 		"a heartbeat": {},
 		"ahead of what was applied": {
@@ -56,7 +66,7 @@ func TestALeadersRequestIsMended(t *testing.T) {
 }
 
 func TestASnapshotThatIsOlderThanTheStateIsAnsweredAndNotRestored(t *testing.T) {
-	link := newTransport(nil, func() (uint64, uint64) { return 30, 3 }, nil)
+	link := newTransport(judging(nil), func() (uint64, uint64) { return 30, 3 }, nil)
 	for name, c := range map[string]struct {
 		request raft.InstallSnapshotRequest
 		takes   bool
@@ -93,12 +103,13 @@ func TestAHeartbeatIsGivenToRaftUnlessThatIsBusyAndNothingChanges(t *testing.T) 
 		answers, over = make(chan raft.RPCResponse, 1), make(chan struct{})
 		go func() {
 			defer close(over)
-			link.heartbeat(raft.RPC{Command: &raft.AppendEntriesRequest{Term: term}, RespChan: answers})
+			header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte("m1"), Addr: []byte("10.0.0.1:7422")}
+			link.heartbeat(raft.RPC{Command: &raft.AppendEntriesRequest{RPCHeader: header, Term: term}, RespChan: answers})
 		}()
 		return answers, over
 	}
 	synctest.Test(t, func(t *testing.T) {
-		link := newTransport(nil, nil, follows)
+		link := newTransport(judging(nil), nil, follows)
 		answers, over := beat(link, 3) // nobody receives
 		<-over
 		want := raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 3, LastLog: 30, Success: true}}
@@ -122,7 +133,7 @@ func TestAHeartbeatIsGivenToRaftUnlessThatIsBusyAndNothingChanges(t *testing.T) 
 		<-over
 	})
 	synctest.Test(t, func(t *testing.T) {
-		link, given := newTransport(nil, nil, follows), make(chan raft.RPC, 1)
+		link, given := newTransport(judging(nil), nil, follows), make(chan raft.RPC, 1)
 		go func() { given <- <-link.arrived }()
 		synctest.Wait()
 		answers, over := beat(link, 3)

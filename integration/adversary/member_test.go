@@ -5,12 +5,17 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"math"
 	"net"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/raft"
 
 	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -190,4 +195,75 @@ func (m *member) leads() {
 	m.Helper()
 	_, err := m.api(m.admin).CreateToken(m.Context(), connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: "agent", Name: "hv1"}))
 	m.check(err)
+}
+
+// raft asks the coordinator something with Raft's own encoding, and gives the text of the error that it is answered. What ends the
+// connection instead is an error as well.
+func (m *member) raft(kind byte, request any) string {
+	m.Helper()
+	conn := m.dial()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	var message bytes.Buffer
+	message.WriteByte(kind)
+	m.check(codec.NewEncoder(&message, &codec.MsgpackHandle{}).Encode(request))
+	_, err := conn.Write(message.Bytes())
+	m.check(err)
+	var answer string
+	if err := codec.NewDecoder(conn, &codec.MsgpackHandle{}).Decode(&answer); err != nil {
+		return "closed: " + err.Error()
+	}
+	return answer
+}
+
+// A member says that it leads, that there is the last of all terms, that the leader is to be followed by it, and that it is the leader
+// itself. None of that is believed, and the leader leads on in its term.
+func TestAHostileMemberIsNotBelieved(t *testing.T) {
+	c := coordinate(t)
+	m := c.betray()
+	text, err := os.ReadFile(m.files.Certificate)
+	c.check(err)
+	who, err := pki.BearerOfPEM(text)
+	c.check(err)
+	as := func(id string) raft.RPCHeader {
+		return raft.RPCHeader{ProtocolVersion: 3, ID: []byte(id), Addr: []byte(m.address)}
+	}
+	term := func() uint64 {
+		var vote raft.RequestVoteResponse
+		conn := m.dial()
+		var message bytes.Buffer
+		message.WriteByte(1)
+		c.check(codec.NewEncoder(&message, &codec.MsgpackHandle{}).Encode(&raft.RequestVoteRequest{RPCHeader: as(who.ID)}))
+		_, err := conn.Write(message.Bytes())
+		c.check(err)
+		decoder, refusal := codec.NewDecoder(conn, &codec.MsgpackHandle{}), ""
+		c.check(decoder.Decode(&refusal))
+		c.check(decoder.Decode(&vote))
+		if refusal != "" || vote.Granted {
+			c.Fatalf("a vote in no term: %q, granted %t", refusal, vote.Granted)
+		}
+		return vote.Term
+	}
+	now := term()
+	for what, one := range map[string]struct {
+		kind    byte
+		request any
+		want    string
+	}{
+		"leads this term":     {0, &raft.AppendEntriesRequest{RPCHeader: as(who.ID), Term: now}, "which this one leads"},
+		"leads the last term": {0, &raft.AppendEntriesRequest{RPCHeader: as(who.ID), Term: math.MaxUint64}, "claims term"},
+		"is the leader":       {0, &raft.AppendEntriesRequest{RPCHeader: as(c.id), Term: now + 1}, "closed"},
+		"follows the leader": {
+			1, &raft.RequestVoteRequest{RPCHeader: as(who.ID), Term: now + 1, LeadershipTransfer: true}, "has not asked it to",
+		},
+		"calls an election": {3, &raft.TimeoutNowRequest{RPCHeader: as(who.ID)}, "does not lead"},
+		"is nobody":         {0, &raft.AppendEntriesRequest{Term: now + 1}, "closed"},
+	} {
+		if answer := m.raft(one.kind, one.request); !strings.Contains(answer, one.want) {
+			t.Errorf("it %s, and is answered %q", what, answer)
+		}
+	}
+	if is := term(); is != now {
+		t.Errorf("the term was %d and is %d", now, is)
+	}
+	m.leads()
 }

@@ -56,7 +56,9 @@ var layers = []struct {
 	{"pure: how one authority follows another", []string{"coordinator/authorities"}},
 	{"the authorities of libvirt and QEMU in a coordinator's files", []string{"coordinator/keyring"}},
 	{"what keeps backups from being changed", []string{"coordinator/seal"}},
-	{"what coordinators may send each other, looked at before it is decoded", []string{"coordinator/consensus/sieve"}},
+	{"what coordinators may send each other, and what they may claim in it", []string{
+		"coordinator/consensus/sieve", "coordinator/consensus/claims",
+	}},
 	{"where facts come from: the log for hard ones, agents for soft ones", []string{"coordinator/consensus", "coordinator/inventory"}},
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
 	{"rooms of the leader's work: disks, images, their locks, changes beside Berth, proof that nodes are off, plans, profiles", []string{

@@ -43,6 +43,41 @@ var intakeMutants = []mutant{
 		is:    "if c.turn != nil && c.scan.large && !c.holds() {", becomes: "if c.turn == nil && c.scan.large && !c.holds() {",
 	},
 	{
+		name: "a-member-speaks-for-another", file: "coordinator/consensus/sieve/sieve.go",
+		suite: suite{pkg: "./coordinator/consensus/sieve"},
+		is:    "if string(s.kept) != s.limits.Who {", becomes: "if len(s.kept) != len(s.limits.Who) {",
+	},
+	{
+		name: "extensions-without-bytes-are-let-through", file: "coordinator/consensus/sieve/sieve.go",
+		suite: suite{pkg: "./coordinator/consensus/sieve"},
+		is:    "if isExtension(first) && time == 0 {", becomes: "if isExtension(first) && time == 0 && length != 0 {",
+	},
+	{
+		name: "a-term-has-two-leaders", file: "coordinator/consensus/claims/claims.go",
+		suite: suite{pkg: "./coordinator/consensus/claims"},
+		is:    "	if claimed == known {\n", becomes: "	if claimed == known && leader == \"\" {\n",
+	},
+	{
+		name: "who-does-not-lead-calls-elections", file: "coordinator/consensus/claims/claims.go",
+		suite: suite{pkg: "./coordinator/consensus/claims"},
+		is:    "if from != b.leader || b.term != term {", becomes: "if b.leader == \"\" || b.term != term {",
+	},
+	{
+		name: "the-last-term-is-believed", file: "coordinator/consensus/claims/claims.go",
+		suite: suite{pkg: "./coordinator/consensus/claims"},
+		is:    "if brought > term && brought-term > Farthest {", becomes: "if brought > term && brought-term == Farthest {",
+	},
+	{
+		name: "a-member-brings-any-number-of-terms", file: "coordinator/consensus/claims/claims.go",
+		suite: suite{pkg: "./coordinator/consensus/claims"},
+		is:    "	has.left--\n", becomes: "",
+	},
+	{
+		name: "answers-bring-any-term", file: "coordinator/consensus/claims/claims.go",
+		suite: suite{pkg: "./coordinator/consensus/claims"},
+		is:    "	if answered <= asked {\n", becomes: "	if answered != 0 {\n",
+	},
+	{
 		name: "a-member-has-any-number-of-connections", file: "coordinator/consensus/listener.go", suite: inConsensus.only("NewestConnections"),
 		is: "if others < connections {", becomes: "if others >= 0 {",
 	},

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"reflect"
 	"strings"
@@ -37,7 +38,9 @@ func (s streams) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Requests(pieces{conn, s.piece}, some, make(chan struct{}, 1)), nil
+	limits := some
+	limits.Who = "m1"
+	return Requests(pieces{conn, s.piece}, limits, make(chan struct{}, 1)), nil
 }
 
 func (s streams) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
@@ -185,6 +188,11 @@ var hostile = map[string][]byte{
 	"many empty entries":            append(request(0, "Entries", 0xdc, 0x10, 0), bytes.Repeat([]byte{0x80}, 0x1000)...),
 	"deep":                          append(request(0, "Entries"), bytes.Repeat([]byte{0x91}, 100)...),
 	"an extension of 4 GiB":         request(0, "Leader", long(0xc9, 1<<32-1)...),
+	"an extension of nothing":       request(0, "Leaner", 0xc7, 0, 0, 8),
+	"one of a byte":                 request(0, "Leader", 0xd4, 0xff, 1),
+	"one of 16 bytes":               append(request(0, "Leader", 0xd8, 0xff), make([]byte, 16)...),
+	"a time that is none":           request(0, "Leader", 0xd6, 1, 0, 0, 0, 0),
+	"a time of 11 bytes":            append(request(0, "Leader", 0xc7, 11, 0xff), make([]byte, 11)...),
 	"no type":                       request(0, "Leader", 0xc1),
 	"a snapshot of no size":         request(2, "Size", 0xc0),
 	"a negative snapshot":           request(2, "Size", 0xd0, 0xff),
@@ -194,6 +202,50 @@ var hostile = map[string][]byte{
 	"a snapshot of two sizes":       append(append([]byte{2, 0x82}, append(text("Size"), 1)...), append(text("Size"), 2)...),
 	"a snapshot with bytes as key":  append([]byte{2, 0x81, 0xc4, 4}, "Size\x01"...),
 	"a snapshot with a list as key": {2, 0x81, 0x91, 1, 1},
+	"a vote with bytes as key":      append([]byte{1, 0x81, 0xc4, 4}, "Term\x01"...),
+}
+
+// another are requests that m1 sends in another's name, or in a way in which that cannot be told.
+var another = map[string][]byte{
+	"another ID":             request(1, "ID", text("m2")...),
+	"a longer one":           request(0, "ID", text("m11")...),
+	"its own and another":    append(append([]byte{1, 0x82}, append(text("ID"), text("m1")...)...), append(text("ID"), text("m2")...)...),
+	"bytes":                  request(3, "ID", 0xc4, 2, 'm', '2'),
+	"no text":                request(4, "ID", 0xc0),
+	"a list of numbers":      request(1, "ID", 0x92, 'm', '2'),
+	"an empty one":           request(2, "ID", 0xa0),
+	"a number of two bytes":  request(1, "ID", 0xd1, 'm', '1'),
+	"an ID behind a list":    append([]byte{0, 0x82}, append(append(text("Entries"), 0x91, 0x80), append(text("ID"), text("m2")...)...)...),
+	"an ID of two gigabytes": request(1, "ID", long(0xdb, 1<<31)...),
+}
+
+// A member says who it is with each request, and is what its certificate says.
+func TestNobodySendsInAnothersName(t *testing.T) {
+	limits := some
+	limits.Who = "m1"
+	for what, sent := range another {
+		for _, piece := range []int{1, len(sent)} {
+			s := scan{limits: limits}
+			var err error
+			for at := 0; at < len(sent) && err == nil; at += piece {
+				err = s.take(sent[at:min(at+piece, len(sent))])
+			}
+			if !errors.Is(err, ErrBound) {
+				t.Errorf("%s, in pieces of %d: %v", what, piece, err)
+			}
+		}
+	}
+	inside := append(append([]byte{0, 0x82}, append(text("ID"), text("m1")...)...), append(text("Entries"), 0x91, 0x81)...)
+	inside = append(inside, append(text("ID"), text("m2")...)...) // which is no field of an entry, and of no header
+	for what, sent := range map[string][]byte{
+		"its own": request(1, "ID", text("m1")...), "its own as bytes": request(0, "ID", 0xc4, 2, 'm', '1'), "inside of an entry": inside,
+		"two requests": append(request(1, "ID", text("m1")...), request(4, "ID", text("m1")...)...),
+	} {
+		s := scan{limits: limits}
+		if err := s.take(sent); err != nil || s.middle() {
+			t.Errorf("%s: %v, in the middle of it: %t", what, err, s.middle())
+		}
+	}
 }
 
 func TestWhatNoCoordinatorSendsIsRefused(t *testing.T) {
@@ -301,46 +353,139 @@ func FuzzTake(f *testing.F) {
 	for _, sent := range hostile {
 		f.Add(sent, uint8(1))
 	}
-	f.Add(append(request(0, "Term", 7), request(1, "Term", 7)...), uint8(3))
+	for _, sent := range another {
+		f.Add(sent, uint8(1))
+	}
+	f.Add(append(request(0, "Term", 7), request(1, "ID", text("m1")...)...), uint8(3))
 	f.Add(append(request(2, "Size", 3), 9, 9, 9, 0, 0x80), uint8(2))
+	f.Add(append(request(0, "Leader", 0xc7, 12, 0xff), make([]byte, 13)...), uint8(5))
+	f.Add(request(0, "Leaner", 0xd7, 0xff, 1, 2, 3, 4, 5, 6, 7, 8), uint8(5))
 	f.Add(request(2, "Size", 0xcf, 0x3d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), uint8(1))
-	f.Fuzz(func(t *testing.T, sent []byte, piece uint8) {
-		whole, cut := scan{limits: some}, scan{limits: some}
-		refused := whole.take(sent) != nil
-		var err error
-		for at := 0; at < len(sent) && err == nil; at += int(piece) + 1 {
-			err = cut.take(sent[at:min(at+int(piece)+1, len(sent))])
+	f.Fuzz(agrees)
+}
+
+// agrees fails if what is let through depends on the pieces in which it comes, or if Raft's decoder finds another end of the first message,
+// another size of what follows, or another sender.
+func agrees(t *testing.T, sent []byte, piece uint8) {
+	limits := some
+	limits.Who = "m1"
+	whole, cut := scan{limits: limits}, scan{limits: limits}
+	refused := whole.take(sent) != nil
+	var err error
+	for at := 0; at < len(sent) && err == nil; at += int(piece) + 1 {
+		err = cut.take(sent[at:min(at+int(piece)+1, len(sent))])
+	}
+	if refused != (err != nil) || !refused && whole.next != cut.next {
+		t.Fatalf("whole: refused %t, in pieces: %v", refused, err)
+	}
+	// The first message by itself.
+	one, end := scan{limits: limits}, 0
+	for end < len(sent) {
+		if one.take(sent[end:end+1]) != nil {
+			return // and the connection ends; a snapshot that has no room is refused with its last byte
 		}
-		if refused != (err != nil) || !refused && whole.next != cut.next {
-			t.Fatalf("whole: refused %t, in pieces: %v", refused, err)
+		end++
+		if !one.middle() || one.next == content {
+			break
 		}
-		// The first message by itself.
-		one, end := scan{limits: some}, 0
-		for end < len(sent) {
-			if one.take(sent[end:end+1]) != nil {
-				return // and the connection ends; a snapshot that has no room is refused with its last byte
-			}
-			end++
-			if !one.middle() || one.next == content {
-				break
-			}
+	}
+	if end == 0 || one.middle() && one.next != content {
+		return
+	}
+	decoder := codec.NewDecoderBytes(sent[1:], &codec.MsgpackHandle{})
+	into := []any{
+		&raft.AppendEntriesRequest{}, &raft.RequestVoteRequest{}, &raft.InstallSnapshotRequest{}, &raft.TimeoutNowRequest{},
+		&raft.RequestPreVoteRequest{},
+	}[sent[0]]
+	if decoder.Decode(into) != nil {
+		return // and Raft closes the connection
+	}
+	if read := 1 + decoder.NumBytesRead(); read != end {
+		t.Fatalf("the message ends at %d for Raft, and at %d here: %x", read, end, sent)
+	}
+	if snapshot, is := into.(*raft.InstallSnapshotRequest); is && snapshot.Size != one.after {
+		t.Fatalf("the content has %d bytes for Raft, and %d here", snapshot.Size, one.after)
+	}
+	if who := string(into.(raft.WithRPCHeader).GetRPCHeader().ID); who != "" && who != "m1" {
+		t.Fatalf("for Raft it is from %q: %x", who, sent)
+	}
+}
+
+// fields are those of requests and entries, and some that there are not.
+var fields = []string{
+	"ProtocolVersion", "ID", "Addr", "Term", "Leader", "PrevLogEntry", "PrevLogTerm", "Entries", "LeaderCommitIndex", "Candidate",
+	"LastLogIndex", "LastLogTerm",
+	"LeadershipTransfer", "SnapshotVersion", "Peers", "Configuration", "ConfigurationIndex", "Size", "Index", "Type", "Data",
+	"Extensions", "AppendedAt", "RPCHeader", "id", "Leaner", "",
+}
+
+// value draws a value with every kind of head, most of them such as there are.
+func value(from *rand.Rand, depth int) []byte {
+	some := func(head ...byte) []byte {
+		for range from.IntN(3) {
+			head = append(head, byte(from.Uint32()))
 		}
-		if end == 0 || one.middle() && one.next != content {
-			return
+		return head
+	}
+	switch from.IntN(9) {
+	case 0:
+		return text("m1")
+	case 1:
+		return some(byte(from.Uint32()))
+	case 2:
+		n := from.IntN(20)
+		return append([]byte{[]byte{0xc4, 0xd9}[from.IntN(2)], byte(n)}, make([]byte, n)...)
+	case 3: // numbers and short extensions
+		first := 0xca + from.IntN(15)
+		return append([]byte{byte(first)}, make([]byte, []int{4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17}[first-0xca])...)
+	case 4:
+		n := from.IntN(14)
+		return append([]byte{0xc7, byte(n), byte(-from.IntN(2))}, make([]byte, n)...)
+	case 5, 6:
+		if depth == 0 {
+			return some(byte(from.IntN(0x80)))
 		}
-		decoder := codec.NewDecoderBytes(sent[1:], &codec.MsgpackHandle{})
-		into := []any{
-			&raft.AppendEntriesRequest{}, &raft.RequestVoteRequest{}, &raft.InstallSnapshotRequest{}, &raft.TimeoutNowRequest{},
-			&raft.RequestPreVoteRequest{},
-		}[sent[0]]
-		if decoder.Decode(into) != nil {
-			return // and Raft closes the connection
+		n := from.IntN(4)
+		made := []byte{0x90 | byte(n)}
+		for range n {
+			made = append(made, value(from, depth-1)...)
 		}
-		if read := 1 + decoder.NumBytesRead(); read != end {
-			t.Fatalf("the message ends at %d for Raft, and at %d here: %x", read, end, sent)
+		return made
+	case 7:
+		if depth == 0 {
+			return []byte{0xc0}
 		}
-		if snapshot, is := into.(*raft.InstallSnapshotRequest); is && snapshot.Size != one.after {
-			t.Fatalf("the content has %d bytes for Raft, and %d here", snapshot.Size, one.after)
+		return document(from, depth-1)
+	}
+	return []byte{byte(from.IntN(0x80))}
+}
+
+// document draws a map.
+func document(from *rand.Rand, depth int) []byte {
+	n := from.IntN(5)
+	made := []byte{0x80 | byte(n)}
+	for range n {
+		made = append(append(made, text(fields[from.IntN(len(fields))])...), value(from, depth)...)
+	}
+	return made
+}
+
+// Requests that are drawn field by field come further than bytes that are drawn.
+func TestRandomRequestsEndWhereRaftEndsThem(t *testing.T) {
+	through := 0
+	for seed := range uint64(20_000) {
+		from := rand.New(rand.NewPCG(seed, 15))
+		sent := append([]byte{byte(from.IntN(kinds))}, document(from, 3)...)
+		if s := (scan{limits: some}); s.take(sent) == nil {
+			through++
 		}
-	})
+		sent = append(sent, byte(from.IntN(kinds)), 0x80)
+		agrees(t, sent, uint8(from.IntN(9)))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if through < 4_000 {
+		t.Errorf("only %d of them are let through", through)
+	}
 }
