@@ -190,11 +190,19 @@ func TestBinariesSayTheVersionOfTheirPackage(t *testing.T) {
 	}
 }
 
-// Two of ten is what systemd calls OK. Whoever opens the units further has to say so here.
+// Two and a half of ten is the goal, and two is what systemd calls OK. Whoever opens the units further has to say so here.
 func TestUnitsExposeLittle(t *testing.T) {
-	for _, unit := range []string{"berth-coordinator.service", "berth-fence@.service", "berth-agent.service", "berth-status-files.service"} {
+	units, err := filepath.Glob("../systemd/*.service")
+	if err != nil || len(units) < 5 {
+		t.Fatalf("units: %q, %v", units, err)
+	}
+	for _, unit := range units {
+		most := "20"
+		if filepath.Base(unit) == "berth-libvirt-tls.service" {
+			most = "25" // root's, because what libvirt and QEMU trust is root's; it runs for a moment
+		}
 		out, err := exec.Command(
-			"systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "../systemd/"+unit,
+			"systemd-analyze", "security", "--offline=true", "--threshold="+most, "--no-pager", unit,
 		).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", unit, err, out)

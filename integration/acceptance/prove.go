@@ -57,7 +57,8 @@ func installByHand(ctx context.Context, s *site, packages string) error {
 		"rpm -Uvh --nodeps "+name, // Debian's rpm does not know what dpkg has installed
 		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-agent.service",
 		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-status-files.socket",
-		"systemd-analyze security --offline=true --threshold=25 --no-pager /usr/lib/systemd/system/berth-agent.service",
+		"for unit in /usr/lib/systemd/system/berth-*.service; do"+
+			" systemd-analyze security --offline=true --threshold=25 --no-pager $unit || exit 1; done", // of the agent's package, and of the coordinator's
 		"systemctl start berth-agent && ! systemctl is-failed berth-agent",
 		"id berth-agent | grep libvirt",
 		"rpm -e berth-agent && test ! -e /usr/bin/berth-agent",
