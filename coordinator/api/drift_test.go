@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"berth/coordinator/model"
+	"berth/coordinator/state"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -204,15 +205,36 @@ func TestASmallerDiskIsAccepted(t *testing.T) {
 		_, err := d.client.AcceptDrift(t.Context(), connect.NewRequest(&berthv1.AcceptDriftRequest{Vm: "web", RequestId: id}))
 		return err
 	}
+	d.m.control.shrunk = []string{"v1", "gone"}
+	tells := func() string {
+		status, err := d.client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(status.Msg.GetProblems(), "\n")
+	}
+	const told = "VM web: somebody has made disk web-root smaller beside Berth: it has 6 GiB, and had 10 GiB; 'berth disk grow web-root " +
+		"10737418240' makes it as large again, without what was lost; 'berth vm accept web' keeps it as small"
 	for _, size := range []units.Bytes{0, 10 * units.GiB} {
 		if disk := shows(size); disk.GetShrunkBytes() != 0 || disk.GetCapacityBytes() != 10<<30 {
 			t.Errorf("of %v it shows %v", size, disk)
+		}
+		if status := tells(); strings.Contains(status, "web-root") {
+			t.Errorf("of %v the status says %q", size, status)
 		}
 		wantRefusal(t, accept(fmt.Sprint("of ", size)), rpc.Conflict, "vm/web")
 	}
 	if disk := shows(6 * units.GiB); disk.GetShrunkBytes() != 6<<30 || disk.GetCapacityBytes() != 10<<30 {
 		t.Errorf("it shows %v", disk)
 	}
+	if status := tells(); !strings.Contains(status, told) {
+		t.Errorf("the status says %q", status)
+	}
+	d.m.propose(state.Command{Kind: "restore", Meta: map[string]string{state.MetaQuarantine: "restored"}})
+	if status := tells(); strings.Contains(status, "web-root") {
+		t.Errorf("while no record counts the status says %q", status)
+	}
+	d.m.propose(state.Command{Kind: "end", Meta: map[string]string{state.MetaQuarantine: ""}})
 	if err := accept("smaller"); err != nil {
 		t.Fatal(err)
 	}
@@ -222,5 +244,8 @@ func TestASmallerDiskIsAccepted(t *testing.T) {
 	}
 	if disk := shows(6 * units.GiB); disk.GetShrunkBytes() != 0 || disk.GetCapacityBytes() != 6<<30 {
 		t.Errorf("accepted, it shows %v", disk)
+	}
+	if status := tells(); strings.Contains(status, "web-root") {
+		t.Errorf("accepted, the status says %q", status)
 	}
 }

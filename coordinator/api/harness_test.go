@@ -429,6 +429,7 @@ type fakeControl struct {
 	unprovable map[string]string // by node name: why nothing would prove that it is off
 	nowhere    map[string]string // by VM name: why no other node would take it
 	found      map[string]string // by VM ID, as the leader has found it last
+	shrunk     []string          // VM IDs
 
 	batch   func(lifecycle.StartVMs) ([]lifecycle.StartedVM, error)
 	drain   func(plans.DrainNode) (plans.Drained, error)
@@ -505,6 +506,8 @@ func (f *fakeControl) PowerTried(node *model.Node) string {
 	}
 	return "asked for the power state at noon, and it answered"
 }
+
+func (f *fakeControl) ShrunkVMs() []string { return f.shrunk }
 
 func (f *fakeControl) Nowhere() map[string]string { return f.found }
 

@@ -62,6 +62,7 @@ type Control interface {
 	FenceHeld(node string) (evidence.FenceVerdict, bool)
 	Contradicted(node string) string
 	guests.Readiness
+	guests.Shrinking
 	profiles.Asking
 	// PoolLocks is what is known of the locks of files in a shared pool.
 	PoolLocks(snapshot *state.Snapshot, pool *model.Resource) evidence.Locks

@@ -53,7 +53,8 @@ func (s *queryCalls) Status(
 	removed := problems{p}.removedNodes(s.Removed())
 	locks := estates.LockProblems(p, s.Control.PoolLocks)
 	status.Problems = slices.Concat(
-		s.fenceProblems(p), s.authorityProblems(p.At), removed, locks, problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
+		s.fenceProblems(p), s.authorityProblems(p.At), removed, locks, guests.ShrunkProblems(p, s.Control),
+		problems{p}.all(coordinators), guests.ReadinessProblems(p, s.Control),
 	)
 	return connect.NewResponse(status), nil
 }

@@ -87,6 +87,9 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 // Nowhere are the VMs that are to be highly available and that no other node would take, with the reason, by ID, as they were found last.
 func (c *Control) Nowhere() map[string]string { return c.recovery.Nowhere() }
 
+// ShrunkVMs are the VMs, by ID, of which a disk was smaller than its record when somebody looked last.
+func (c *Control) ShrunkVMs() []string { return c.drifts.ShrunkVMs() }
+
 // takeUpEvery is between two looks for work that nobody does.
 const takeUpEvery = 5 * time.Second
 

@@ -52,11 +52,15 @@ func TestTheRecordHasTheSizeThatADiskHas(t *testing.T) {
 		before := w.guest(vm.ID)
 		for _, c := range []struct{ told, want units.Bytes }{
 			{10 * units.GiB, 10 * units.GiB}, {0, 10 * units.GiB}, {30 * units.GiB, 30 * units.GiB}, {5 * units.GiB, 30 * units.GiB},
+			{30 * units.GiB, 30 * units.GiB},
 		} {
 			shown.Capacity = c.told
 			w.changedTo(vm, shown)
 			if disk := w.disk("web1-root"); disk.Volume.Capacity != c.want || estate.SizeWanted(&disk) != c.want {
 				t.Errorf("told %v, its record has %v and asks for %v, want %v", c.told, disk.Volume.Capacity, estate.SizeWanted(&disk), c.want)
+			}
+			if small := w.ShrunkVMs(); (len(small) == 1 && small[0] == vm.ID) != (c.told > 0 && c.told < c.want) || len(small) > 1 {
+				t.Errorf("told %v, smaller than in their records are disks of %v", c.told, small)
 			}
 		}
 		told := w.told("disk.changed-beside")

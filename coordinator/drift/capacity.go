@@ -33,6 +33,12 @@ func (r *Resized) Text() string {
 		exactly(had, r.Is))
 }
 
+// Next says what somebody may do about one that was made smaller. VM is the one that runs with it.
+func (r *Resized) Next(vm *model.VM) string {
+	return fmt.Sprintf("'berth disk grow %s %d' makes it as large again, without what was lost; 'berth vm accept %s' keeps it as small",
+		r.Disk.Name, r.Disk.Volume.Capacity, model.Argument(vm.Name))
+}
+
 // exactly is a size for people that can be told from another one.
 func exactly(size, other units.Bytes) string {
 	if size.String() == other.String() {

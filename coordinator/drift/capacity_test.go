@@ -77,6 +77,11 @@ func TestWhatIsSaidOfAResizedDisk(t *testing.T) {
 			t.Errorf("taken over it is %+v with %+v", taken.Volume, taken.Settings)
 		}
 	}
+	small := Resized{Disk: disk, Is: 5 * units.GiB}
+	if next, want := small.Next(&model.VM{Name: "web"}), "'berth disk grow root 10737418240' makes it as large again, without what was lost; "+
+		"'berth vm accept web' keeps it as small"; next != want {
+		t.Errorf("the next step is %q, want %q", next, want)
+	}
 	at := time.Unix(5, 0)
 	one := Resized{Disk: disk, Is: 20 * units.GiB}
 	if e := one.Event(&model.VM{Name: "web"}, at, "berth"); e.Subject != "disk/root" || e.Kind != "disk.changed-beside" || !e.At.Equal(at) {

@@ -185,4 +185,16 @@ var driftMutants = []mutant{
 		is:      "xml, err = domxml.EditDevices(xml, edits(j.command.GetStart()))",
 		becomes: "_, err = domxml.EditDevices(xml, edits(j.command.GetStart()))",
 	},
+	{
+		name: "a-smaller-disk-is-no-news", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("TheSizeThatADiskHas"),
+		is: "		d.note(told.VM, found.Disks)\n", becomes: "",
+	},
+	{
+		name: "a-disk-stays-smaller", file: "coordinator/control/drifts/sizes.go", suite: inControl.only("TheSizeThatADiskHas"),
+		is: "		delete(d.shrunk, vm)\n", becomes: "",
+	},
+	{
+		name: "nobody-tells-of-a-smaller-disk", file: "coordinator/api/guests/shrunk.go", suite: inAPI.only("ASmallerDisk"),
+		is: "return !r.Shrunk() })", becomes: "return !r.Shrunk() })[:0]",
+	},
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"berth/shared/units"
@@ -40,7 +41,11 @@ func TestADiskThatSomebodyHasResizedGoesAlongAsItIs(t *testing.T) {
 		}
 		return nil
 	})
+	s.berth(0, []string{"status"}, "VM web: somebody has made disk web-root smaller", "48 MiB", "56 MiB", "'berth disk grow web-root 58720256'")
 	s.does("vm", "accept", "web")
+	if said := s.does("status"); strings.Contains(said, "web-root") {
+		t.Errorf("accepted, the status says\n%s", said)
+	}
 	if root := s.root("web"); root.GetShrunkBytes() != 0 || root.GetCapacityBytes() != 48<<20 {
 		t.Errorf("accepted, it shows %v", root)
 	}

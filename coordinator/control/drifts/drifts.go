@@ -7,6 +7,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"berth/coordinator/control/lead"
@@ -31,13 +32,19 @@ const (
 )
 
 // Drifts follows them. It is safe for concurrent use.
-type Drifts struct{ *lead.Leader }
+type Drifts struct {
+	*lead.Leader
+
+	mu     sync.Mutex
+	shrunk map[string]bool // by ID, VMs with a disk that was smaller than its record when somebody looked last
+}
 
 // New makes a Drifts that follows nothing before Follow is called.
-func New(leader *lead.Leader) *Drifts { return &Drifts{Leader: leader} }
+func New(leader *lead.Leader) *Drifts { return &Drifts{Leader: leader, shrunk: map[string]bool{}} }
 
 // Follow writes down what has changed, until the context ends.
 func (d *Drifts) Follow(ctx context.Context) {
+	d.forget()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	var due []string // IDs of VMs
@@ -104,6 +111,9 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told mode
 	}
 	before, after := &found.Before, &found.VM
 	grown := found.Grown()
+	if !found.Again {
+		d.note(told.VM, found.Disks)
+	}
 	if found.Again || reflect.DeepEqual(*after, *before) && len(grown) == 0 {
 		return !found.Again && !found.Unsure
 	}

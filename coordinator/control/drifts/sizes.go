@@ -3,11 +3,12 @@ package drifts
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"berth/coordinator/control/lead"
 	"berth/coordinator/drift"
-	"berth/coordinator/model"
 	"berth/coordinator/state"
 )
 
@@ -34,6 +35,7 @@ func (d *Drifts) Shrunk(ctx context.Context, id string) (shrunk []drift.Resized)
 		}
 	}
 	resized := drift.ResizedBeside(snapshot, &vm, vm.Holder, live)
+	d.note(vm.ID, resized)
 	if command := d.resized(&vm, resized); len(command.Resources) > 0 {
 		d.Try(ctx, command) // if somebody changes them now, it is looked at again soon
 	}
@@ -53,10 +55,35 @@ func (d *Drifts) NotShrunk(ctx context.Context, id string) error {
 		return nil
 	}
 	vm, _ := d.Store.Snapshot().VM(id)
-	one, name := &shrunk[0], model.Argument(vm.Name)
+	one := &shrunk[0]
 	return &lead.Error{
 		Code: lead.Conflict, Subject: "vm/" + vm.Name, Message: fmt.Sprintf("the disks of VM %q cannot be copied: %s", vm.Name, one.Text()),
-		NextStep: fmt.Sprintf("'berth disk grow %s %d' makes it as large again, without what was lost; 'berth vm accept %s' keeps it as small",
-			one.Disk.Name, one.Disk.Volume.Capacity, name),
+		NextStep: one.Next(&vm),
 	}
+}
+
+// ShrunkVMs are the VMs, by ID, of which a disk was smaller than its record when somebody looked last: nobody writes that down, so whoever
+// tells of it asks for these alone and looks at what their nodes show now.
+func (d *Drifts) ShrunkVMs() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.shrunk))
+}
+
+// note keeps in mind whether one of the disks of a VM that were resized beside Berth was made smaller.
+func (d *Drifts) note(vm string, resized []drift.Resized) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.ContainsFunc(resized, func(r drift.Resized) bool { return r.Shrunk() }) {
+		d.shrunk[vm] = true
+	} else {
+		delete(d.shrunk, vm)
+	}
+}
+
+// forget begins anew: the nodes tell a new leader of all disks.
+func (d *Drifts) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.shrunk)
 }
