@@ -1,12 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/disksizes"
 	"berth/agent/session"
 	"berth/agent/telemetry"
 	"berth/integration/bench/report"
@@ -52,65 +60,149 @@ func liveXML(number int) string {
 		number+1, number, number, disk("vda", 1), disk("vdb", 3), controllers.String(), nic(0), nic(1))
 }
 
-// measureDevices is A5: what the agent spends on telling of guests' devices, and of what keeps them where they are.
-func measureDevices(_ context.Context, b *bench) ([]report.Row, error) {
-	domains := make([]hypervisor.Domain, fullHost)
-	texts := make([]string, fullHost)
-	var known hypervisor.Documents
-	for i := range domains {
-		texts[i] = liveXML(i)
-		attached, err := known.AttachedIn(texts[i])
+// asksASample is how many guests are asked in the time of a sample how large their disks are: each of them every so often.
+const asksASample = float64(fullHost) * 10 / float64(disksizes.Fresh/time.Second)
+
+// spent is the CPU time that this process has had.
+func spent() (time.Duration, error) {
+	var used unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), err
+}
+
+// spends is what a piece of work spends.
+func spends(work func() error) (time.Duration, error) {
+	before, err := spent()
+	if err == nil {
+		err = work()
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := spent()
+	return after - before, err
+}
+
+// fullInventory is what the agent of a full host knows of its guests.
+type fullInventory struct {
+	texts   []string
+	domains []hypervisor.Domain
+	known   hypervisor.Documents
+	sizes   disksizes.Kept
+}
+
+func newFullInventory() (*fullInventory, error) {
+	f := &fullInventory{texts: make([]string, fullHost), domains: make([]hypervisor.Domain, fullHost)}
+	for i := range f.domains {
+		f.texts[i] = liveXML(i)
+		attached, err := f.known.AttachedIn(f.texts[i])
 		if err != nil {
 			return nil, err
 		}
-		domains[i] = hypervisor.Domain{
+		f.domains[i] = hypervisor.Domain{
 			UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Name: fmt.Sprintf("guest-%d", i), State: hypervisor.Running, Managed: true,
 			MemoryBytes: 2 << 30, VCPUs: 2, Sources: attached.Written, Devices: attached.Devices, Bindings: attached.Bindings,
 		}
 	}
-	listing := func(devices bool) time.Duration {
-		begun := time.Now()
-		told := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{}}
-		for _, domain := range domains {
-			if !devices {
-				domain.Devices, domain.Bindings = nil, nil
-			}
-			told.Domains = append(told.Domains, telemetry.Domain(domain))
+	f.sizes.Take(f.domains)
+	return f, f.ask(fullHost, time.Now())
+}
+
+// ask has so many guests tell how large their disks are, but for libvirt's part.
+func (f *fullInventory) ask(guests int, now time.Time) error {
+	for range guests {
+		one, due := f.sizes.Due(now)
+		if !due {
+			return errors.New("no guest is to be asked how large its disks are")
 		}
-		told.Digest = session.DigestOf(told)
-		return time.Since(begun)
+		told := make(map[string]int64, len(one.Disks))
+		for _, target := range one.Disks {
+			told[target] = 20 << 30
+		}
+		f.sizes.Told(one.UUID, told)
 	}
-	reading := func(read func(string) (hypervisor.Attached, error)) (time.Duration, error) {
-		begun := time.Now()
-		for _, text := range texts {
+	return nil
+}
+
+// list makes the report of all guests, with or without their devices, and those with or without their sizes.
+func (f *fullInventory) list(devices, sizes bool) *berthv1.InventoryReport {
+	domains := slices.Clone(f.domains)
+	if sizes {
+		f.sizes.Take(domains)
+	}
+	told := &berthv1.InventoryReport{Node: &berthv1.NodeInventory{}}
+	for _, domain := range domains {
+		if !devices {
+			domain.Devices, domain.Bindings = nil, nil
+		}
+		told.Domains = append(told.Domains, telemetry.Domain(domain))
+	}
+	told.Digest = session.DigestOf(told)
+	return told
+}
+
+// listing is what that spends.
+func (f *fullInventory) listing(devices, sizes bool) (time.Duration, error) {
+	return spends(func() error { f.list(devices, sizes); return nil })
+}
+
+func (f *fullInventory) reading(read func(string) (hypervisor.Attached, error)) (time.Duration, error) {
+	return spends(func() error {
+		for _, text := range f.texts {
 			if _, err := read(text); err != nil {
-				return 0, err
+				return err
 			}
 		}
-		return time.Since(begun), nil
+		return nil
+	})
+}
+
+// measureDevices is A5: what the agent spends on telling of guests' devices, how large their disks are, and what keeps them where they
+// are.
+func measureDevices(_ context.Context, b *bench) ([]report.Row, error) {
+	f, err := newFullInventory()
+	if err != nil {
+		return nil, err
 	}
-	var with, without, unread report.Figures
-	for range b.rounds(5, 25) {
-		bare, whole := listing(false), listing(true)
-		again, err := reading(known.AttachedIn)
-		if err != nil {
+	var with, without, unread, unsized, asked report.Figures
+	for round := range b.rounds(5, 25) {
+		bare, err := f.listing(false, false)
+		plain, plainErr := f.listing(true, false)
+		whole, wholeErr := f.listing(true, true)
+		again, againErr := f.reading(f.known.AttachedIn)
+		anew, anewErr := f.reading(hypervisor.AttachedIn)
+		asking, askErr := spends(func() error { return f.ask(fullHost, time.Now().Add(time.Duration(round+1)*disksizes.Fresh)) })
+		if err := errors.Join(err, plainErr, wholeErr, againErr, anewErr, askErr); err != nil {
 			return nil, err
 		}
-		anew, err := reading(hypervisor.AttachedIn)
-		if err != nil {
-			return nil, err
-		}
+		share := time.Duration(float64(asking) * asksASample / fullHost)
+		asked.Add(share)
 		without.Add(bare / samplesAListing)
-		with.Add(whole/samplesAListing + again/samplesAReading)
-		unread.Add(whole/samplesAListing + anew/samplesAReading)
+		unsized.Add(plain/samplesAListing + again/samplesAReading)
+		with.Add(whole/samplesAListing + again/samplesAReading + share)
+		unread.Add(whole/samplesAListing + anew/samplesAReading + share)
 	}
-	more := with.Less(without)
+	before := f.list(true, true)
+	still := f.list(true, true)
+	if !bytes.Equal(before.GetDigest(), still.GetDigest()) {
+		return nil, errors.New("nothing has changed, and the report has another digest")
+	}
+	digest := &berthv1.SessionRequest{Message: &berthv1.SessionRequest_InventoryDigest{InventoryDigest: &berthv1.InventoryDigest{
+		Digest: still.GetDigest(), CollectedAt: timestamppb.Now(),
+	}}}
+	more, sized := with.Less(without), with.Less(unsized)
 	return []report.Row{{
 		Goal: "A5",
-		What: fmt.Sprintf("CPU a sample that devices and bindings of %d guests add in the agent", fullHost),
-		Measured: fmt.Sprintf("%s; with them %s\nif each document were read anew: %s", more.Spread(report.Seconds), with.Spread(report.Seconds),
-			unread.Less(without).Spread(report.Seconds)),
+		What: fmt.Sprintf("CPU a sample that devices, sizes of disks and bindings of %d guests add in the agent", fullHost),
+		Measured: fmt.Sprintf("%s; with them %s\nof that sizes of disks: %s; %s guests asked a sample: %s\nif each document were read anew: %s",
+			more.Spread(report.Seconds), with.Spread(report.Seconds), sized.Spread(report.Seconds), report.Digits(asksASample),
+			asked.Spread(report.Seconds), unread.Less(without).Spread(report.Seconds)),
 		Against: "the report without them: " + without.Spread(report.Seconds),
 		Wanted:  "<= 1 ms", Verdict: report.Judge(more.Median(), 0.001),
+	}, {
+		Goal: "A5", What: fmt.Sprintf("what the agent says of its %d guests at a listing when nothing has changed", fullHost),
+		Measured: fmt.Sprintf("%d bytes: a digest", proto.Size(digest)),
+		Against:  fmt.Sprintf("the whole: %d bytes", proto.Size(still)),
+		Wanted:   "nothing of the guests", Verdict: report.Judge(float64(proto.Size(digest)), 100),
 	}}, nil
 }
