@@ -19,6 +19,7 @@ import (
 	"berth/agent/hostpki"
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/processes"
 	"berth/agent/hypervisor/statusfiles"
 	"berth/agent/tasks"
 	"berth/agent/watchdog"
@@ -348,6 +349,16 @@ func examineWatchdog(host watchdog.Host, unsafe bool) finding {
 	return finding{"watchdog", err.Error(), "remove 'watchdog', or set watchdog_unsafe", bad}
 }
 
+// examineGroups tells whether what a guest waits for can be told from what its host waits for.
+func examineGroups(mount string) finding {
+	if mount == "" {
+		return finding{
+			"pressure of each VM", "there are no control groups of cgroup v2", "boot with systemd.unified_cgroup_hierarchy=1", warning,
+		}
+	}
+	return finding{"pressure of each VM", "where libvirt makes control groups: in " + mount, "", good}
+}
+
 func examineHost(ctx context.Context) []finding {
 	sample := hoststat.New().Read(ctx)
 	var findings []finding
@@ -358,9 +369,10 @@ func examineHost(ctx context.Context) []finding {
 		findings = append(findings, finding{"reading " + failure.Reading, failure.Err.Error(), "decisions on this node lack it", warning})
 	}
 	if sample.CPUPressure == nil {
-		findings = append(findings, finding{"pressure (PSI)", "the kernel has none", "boot with psi=1 for better load figures", warning})
+		findings = append(findings,
+			finding{"pressure (PSI)", "the kernel has none", "boot with psi=1 for better load figures, and those of each VM", warning})
 	} else {
-		findings = append(findings, finding{"pressure (PSI)", "there", "", good})
+		findings = append(findings, finding{"pressure (PSI)", "there", "", good}, examineGroups(processes.Groups()))
 	}
 	return findings
 }

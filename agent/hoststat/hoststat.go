@@ -5,7 +5,6 @@
 package hoststat
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +13,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v3/cpu"
 	"github.com/shirou/gopsutil/v3/host"
 	"github.com/shirou/gopsutil/v3/load"
 	"github.com/shirou/gopsutil/v3/mem"
+
+	"berth/agent/psi"
 )
 
 // Sample is one look at the operating system. A nil field could not be read; Errors says why.
@@ -34,20 +34,15 @@ type Sample struct {
 	Load5          *float64
 	Load15         *float64
 	CPU            *CPUTimes
-	CPUPressure    *Pressure // nil without an error where the kernel has no PSI
-	MemoryPressure *Pressure
-	IOPressure     *Pressure
+	CPUPressure    *psi.Pressure // nil without an error where the kernel has no PSI
+	MemoryPressure *psi.Pressure
+	IOPressure     *psi.Pressure
 	Errors         []ReadingError
 }
 
 // CPUTimes are seconds since boot, summed over all CPUs. They only grow.
 type CPUTimes struct {
 	Total, Idle, Steal float64
-}
-
-// Pressure is the share of time, 0 to 100, in which some or all tasks stalled over the last 10 s.
-type Pressure struct {
-	SomeAvg10, FullAvg10 float64
 }
 
 // ReadingError says which reading failed.
@@ -142,10 +137,10 @@ func (r *Reader) Read(ctx context.Context) Sample {
 	}
 	for _, pressure := range []struct {
 		name string
-		into **Pressure
+		into **psi.Pressure
 	}{{"cpu", &sample.CPUPressure}, {"memory", &sample.MemoryPressure}, {"io", &sample.IOPressure}} {
 		var err error
-		if *pressure.into, err = r.pressure(pressure.name); err != nil {
+		if *pressure.into, err = psi.Read(filepath.Join(r.Proc, "pressure", pressure.name)); err != nil {
 			failed("pressure."+pressure.name, err)
 		}
 	}
@@ -191,43 +186,6 @@ func (r *Reader) ksmSaved() (*int64, error) {
 		return nil, err
 	}
 	return amount(pages * uint64(os.Getpagesize())), nil
-}
-
-// pressure reads one PSI file. A kernel without PSI has no file, or one that cannot be read: that is not an error.
-func (r *Reader) pressure(resource string) (*Pressure, error) {
-	file, err := os.Open(filepath.Join(r.Proc, "pressure", resource))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	pressure := &Pressure{}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 2 {
-			return nil, fmt.Errorf("line %q is not of the known form", lines.Text())
-		}
-		value, err := strconv.ParseFloat(strings.TrimPrefix(fields[1], "avg10="), 64)
-		if err != nil {
-			return nil, fmt.Errorf("line %q: %w", lines.Text(), err)
-		}
-		switch fields[0] {
-		case "some":
-			pressure.SomeAvg10 = value
-		case "full":
-			pressure.FullAvg10 = value
-		}
-	}
-	if err := lines.Err(); err != nil {
-		if errors.Is(err, syscall.EOPNOTSUPP) { // built in, switched off at boot
-			return nil, nil
-		}
-		return nil, err
-	}
-	return pressure, nil
 }
 
 // Busy is the share of CPU time, 0 to 1, that was neither idle nor stolen between two samples, and the share stolen.

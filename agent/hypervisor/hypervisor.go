@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"berth/agent/psi"
 	"berth/shared/domxml"
 	"berth/shared/units"
 )
@@ -93,9 +94,10 @@ type DomainStats struct {
 	MaximumBytes *int64
 	VCPUs        *int
 
-	// The delay may be older than the rest, because it costs more to read.
+	// The delay and the pressure may be older than the rest, because they cost more to read.
 	DelayAt   time.Time
 	VCPUDelay *time.Duration // sum over vCPUs of the time they waited for a CPU; grows
+	Pressure  *psi.All       // on the guest's own control group; nil also where there is none, or the kernel does not tell
 }
 
 // MemoryStats is the node's memory as the hypervisor reads it.

@@ -47,6 +47,7 @@ func full() *measured {
 			CollectSeconds: 0.012, Domains: []*berthv1.DomainTelemetry{{
 				Uuid: "u1", CpuRatio: new(0.5), RssBytes: new(int64(6 << 30)), BalloonBytes: new(int64(8 << 30)),
 				MaximumMemoryBytes: new(int64(8 << 30)), Vcpus: new(int32(4)), VcpuDelayRatio: new(0.02),
+				Pressure: &berthv1.DomainPressure{CpuSome: 20, CpuFull: 15, MemorySome: 1, IoSome: 5, IoFull: 4},
 			}, {Uuid: "u2"}},
 		},
 		report: &berthv1.InventoryReport{Domains: []*berthv1.Domain{

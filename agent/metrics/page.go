@@ -16,6 +16,10 @@ var (
 	pressures = gauge("berth_host_pressure_ratio",
 		"Share of the last ten seconds in which some or all work waited for a CPU, for memory or for disks (PSI)", "resource", "kind")
 
+	guestPressures = gauge("berth_guest_pressure_ratio",
+		"Share of the last ten seconds in which some or all of a guest's threads waited for a CPU, for memory or for disks (PSI)",
+		"uuid", "resource", "kind")
+
 	guestInfo = gauge("berth_guest_info", "1; what a guest is called. The other figures of guests have the UUID alone", "uuid", "guest")
 )
 
@@ -97,7 +101,7 @@ var guestFigures = []guestFigure{
 
 // Families are all that Collect may write.
 func Families() []*exposition.Family {
-	families := []*exposition.Family{&connected, &orders, &contact, &sampleAge, &pressures, &guestInfo}
+	families := []*exposition.Family{&connected, &orders, &contact, &sampleAge, &pressures, &guestPressures, &guestInfo}
 	for i := range hostFigures {
 		families = append(families, &hostFigures[i].family)
 	}
@@ -154,6 +158,25 @@ func (h *Host) Collect(page *exposition.Page) {
 	for i := range guestFigures {
 		for _, guest := range k.sample.GetDomains() {
 			page.Known(&guestFigures[i].family, guestFigures[i].of(guest), guest.GetUuid())
+		}
+	}
+	writeGuestPressures(page, k.sample.GetDomains())
+}
+
+func writeGuestPressures(page *exposition.Page, guests []*berthv1.DomainTelemetry) {
+	for _, guest := range guests {
+		of := guest.GetPressure()
+		if of == nil {
+			continue
+		}
+		for _, one := range []struct {
+			resource   string
+			some, full float64
+		}{
+			{"cpu", of.CpuSome, of.CpuFull}, {"memory", of.MemorySome, of.MemoryFull}, {"io", of.IoSome, of.IoFull},
+		} {
+			page.Sample(&guestPressures, one.some/100, guest.GetUuid(), one.resource, "some")
+			page.Sample(&guestPressures, one.full/100, guest.GetUuid(), one.resource, "full")
 		}
 	}
 }

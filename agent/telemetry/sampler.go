@@ -11,6 +11,7 @@ import (
 
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
+	"berth/agent/psi"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -133,6 +134,7 @@ func (s *Sampler) readGuests(ctx context.Context, out *berthv1.NodeTelemetry) {
 func (s *Sampler) guest(now hypervisor.DomainStats, before guestTimes) *berthv1.DomainTelemetry {
 	out := &berthv1.DomainTelemetry{
 		Uuid: now.UUID, RssBytes: now.RSSBytes, BalloonBytes: now.BalloonBytes, MaximumMemoryBytes: now.MaximumBytes,
+		Pressure: groupPressure(now.Pressure),
 	}
 	if now.VCPUs != nil {
 		vcpus := int32(*now.VCPUs)
@@ -158,9 +160,19 @@ func rate(before, after *time.Duration, over time.Duration, parts int) *float64 
 	return &value
 }
 
-func pressure(p *hoststat.Pressure) *berthv1.Pressure {
+func pressure(p *psi.Pressure) *berthv1.Pressure {
 	if p == nil {
 		return nil
 	}
 	return &berthv1.Pressure{SomeAvg10: p.SomeAvg10, FullAvg10: p.FullAvg10}
+}
+
+func groupPressure(p *psi.All) *berthv1.DomainPressure {
+	if p == nil {
+		return nil
+	}
+	return &berthv1.DomainPressure{
+		CpuSome: p.CPU.SomeAvg10, CpuFull: p.CPU.FullAvg10, MemorySome: p.Memory.SomeAvg10, MemoryFull: p.Memory.FullAvg10,
+		IoSome: p.IO.SomeAvg10, IoFull: p.IO.FullAvg10,
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"berth/agent/hoststat"
 	"berth/agent/hypervisor"
 	"berth/agent/hypervisor/fake"
+	"berth/agent/psi"
 	"berth/shared/domxml"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -34,7 +35,7 @@ func healthy() *host {
 	return &host{hoststat.Sample{
 		TotalBytes: amount(16 << 30), FreeBytes: amount(2 << 30), AvailableBytes: amount(9 << 30), KSMSavedBytes: amount(1 << 20),
 		Load1: share(1), Load5: share(2), Load15: share(3), CPU: &hoststat.CPUTimes{Total: 100, Idle: 50, Steal: 1},
-		CPUPressure: &hoststat.Pressure{SomeAvg10: 7},
+		CPUPressure: &psi.Pressure{SomeAvg10: 7},
 	}}
 }
 
@@ -62,7 +63,10 @@ func TestSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node, os := fake.NewWire().Host("n1"), healthy()
 		boot(t, node, uuid, "web-1", 5)
-		node.SetGuest(uuid, fake.Guest{CPUShare: 0.5})
+		node.SetGuest(uuid, fake.Guest{CPUShare: 0.5, Pressure: &psi.All{
+			CPU: psi.Pressure{SomeAvg10: 1, FullAvg10: 2}, Memory: psi.Pressure{SomeAvg10: 3, FullAvg10: 4},
+			IO: psi.Pressure{SomeAvg10: 5, FullAvg10: 6},
+		}})
 		s := NewSampler(node, os)
 		first := s.Sample(t.Context())
 		if first.CpuBusyRatio != nil || first.GetDomains()[0].CpuRatio != nil {
@@ -80,6 +84,7 @@ func TestSample(t *testing.T) {
 			Domains: []*berthv1.DomainTelemetry{{
 				Uuid: uuid, CpuRatio: share(0.5), RssBytes: amount(1 << 30), BalloonBytes: amount(1 << 30),
 				MaximumMemoryBytes: amount(1 << 30), Vcpus: new(int32(2)), VcpuDelayRatio: share(0),
+				Pressure: &berthv1.DomainPressure{CpuSome: 1, CpuFull: 2, MemorySome: 3, MemoryFull: 4, IoSome: 5, IoFull: 6},
 			}},
 		}
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {

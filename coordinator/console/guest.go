@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -86,6 +87,8 @@ type guestPage struct {
 	EventsNot string
 	Keys      []*berthv1.CompiledKey // in force; system keys first
 	KeysNot   string
+	Use       string // what it has of its node now; empty: nothing tells
+	Waits     string // what its threads wait for; empty: nothing tells
 	Console   string // command that opens its serial console
 	Runs      bool
 	Stopped   bool
@@ -103,6 +106,7 @@ func showGuest(v *visit) (*page, error) {
 	}
 	vm := answer.Msg.GetVm()
 	shown := guestPage{
+		Use: useOf(vm.GetTelemetry()), Waits: guestWaits(vm.GetTelemetry()),
 		VM: vm, Operation: answer.Msg.GetOperation(), Refused: answer.Msg.GetNextStartRefused(), Gaps: answer.Msg.GetHaGaps(),
 		Console: "berth vm console " + quoted(vm.GetName()),
 		Stopped: vm.GetState() == berthv1.VMState_VM_STATE_STOPPED,
@@ -143,6 +147,35 @@ func showGuest(v *visit) (*page, error) {
 		name: "guest", Title: "VM " + vm.GetName(), Here: "vms", Body: shown,
 		Command: "berth vm show " + called + "; berth vm why " + called + "; berth vm history " + called,
 	}, nil
+}
+
+// useOf is what a VM has of its node now.
+func useOf(told *berthv1.DomainTelemetry) string {
+	var parts []string
+	if told.GetRssBytes() > 0 {
+		parts = append(parts, size(told.GetRssBytes())+" of memory")
+	}
+	if told != nil && told.CpuRatio != nil {
+		parts = append(parts, fmt.Sprintf("%.2f CPUs", told.GetCpuRatio()))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// guestWaits is what a VM waits for: its vCPUs for a CPU, and each of its threads.
+func guestWaits(told *berthv1.DomainTelemetry) string {
+	var parts []string
+	if told != nil && told.VcpuDelayRatio != nil {
+		parts = append(parts, fmt.Sprintf("its vCPUs for a CPU %.1f %% of the time", 100*told.GetVcpuDelayRatio()))
+	}
+	if of := told.GetPressure(); of != nil {
+		parts = append(parts, "a thread of it "+pressures(of.GetCpuSome(), of.GetMemorySome(), of.GetIoSome()))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// pressures says for what part of the last ten seconds something waited, in percent.
+func pressures(cpu, memory, io float64) string {
+	return fmt.Sprintf("for a CPU %.1f %%, for memory %.1f %%, for disks %.1f %% of the last 10 s", cpu, memory, io)
 }
 
 // lastGuestPage shows one VM as it was last known. Why it is there, and where it was, only a leader tells.

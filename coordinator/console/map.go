@@ -30,6 +30,7 @@ type nodeView struct {
 	VMs     string
 	VCPUs   string
 	Waiting string // pressure on memory
+	Waits   string // pressure on everything
 }
 
 // clusterView is one cluster with its nodes.
@@ -191,6 +192,8 @@ func viewNode(node *berthv1.Node) nodeView {
 	}
 	if pressure := node.GetTelemetry().GetMemoryPressure(); pressure != nil {
 		one.Waiting = fmt.Sprintf("%.1f %%", pressure.GetSomeAvg10())
+		one.Waits = "some work " + pressures(node.GetTelemetry().GetCpuPressure().GetSomeAvg10(), pressure.GetSomeAvg10(),
+			node.GetTelemetry().GetIoPressure().GetSomeAvg10())
 	}
 	return one
 }

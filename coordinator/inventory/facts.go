@@ -242,8 +242,20 @@ func domainOf(one domain, sample *berthv1.DomainTelemetry) model.Domain {
 	if sample != nil {
 		shown.Resident, shown.CPU = amount(sample.RssBytes), figure(sample.CpuRatio)
 		shown.Balloon, shown.Delay = amount(sample.BalloonBytes), figure(sample.VcpuDelayRatio)
+		if told := sample.GetPressure(); told != nil {
+			shown.Pressure = pressureOf(told)
+		}
 	}
 	return shown
+}
+
+// pressureOf takes over what a domain waits for. What cannot be a percentage makes it unknown.
+func pressureOf(told *berthv1.DomainPressure) *model.DomainPressure {
+	cpu, memory, io := figure(&told.CpuSome), figure(&told.MemorySome), figure(&told.IoSome)
+	if cpu == nil || memory == nil || io == nil {
+		return nil
+	}
+	return &model.DomainPressure{CPU: *cpu, Memory: *memory, IO: *io}
 }
 
 // mostEpoch is far above any that a VM can come to have, and as far below the end of the numbers: the next one has to be higher.

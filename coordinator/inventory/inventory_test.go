@@ -337,14 +337,19 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
 		a := connect(t, store, "n1")
-		a.inventory(running("u1"))
+		a.inventory(running("u1"), running("u2"))
 		ptr := func(n int64) *int64 { return &n }
 		float := func(f float64) *float64 { return &f }
 		a.telemetry(&berthv1.NodeTelemetry{
 			MemoryAvailableBytes: ptr(-1), KsmSavedBytes: ptr(5), Load1: float(math.NaN()), CpuBusyRatio: float(math.Inf(1)),
 			CpuPressure: &berthv1.Pressure{SomeAvg10: math.NaN()},
 			Domains: []*berthv1.DomainTelemetry{
-				{Uuid: "u1", RssBytes: ptr(7), CpuRatio: float(0.5), BalloonBytes: ptr(6)}, {Uuid: "not listed", RssBytes: ptr(1)},
+				{
+					Uuid: "u1", RssBytes: ptr(7), CpuRatio: float(0.5), BalloonBytes: ptr(6),
+					Pressure: &berthv1.DomainPressure{CpuSome: 3, MemorySome: 2, IoSome: 1},
+				},
+				{Uuid: "u2", Pressure: &berthv1.DomainPressure{CpuSome: 3, MemorySome: math.NaN()}},
+				{Uuid: "not listed", RssBytes: ptr(1)},
 			},
 			CollectSeconds: 1.5,
 		})
@@ -358,9 +363,15 @@ func TestTelemetryThatCannotBeIsUnknown(t *testing.T) {
 		if age := time.Since(facts.TelemetryAt); age != 1500*time.Millisecond {
 			t.Errorf("the sample is %v old, want as old as its collection was long", age)
 		}
-		if d := facts.Domains[0]; len(facts.Domains) != 1 || d.Resident == nil || *d.Resident != 7 || *d.CPU != 0.5 ||
+		if d := facts.Domains[0]; len(facts.Domains) != 2 || d.Resident == nil || *d.Resident != 7 || *d.CPU != 0.5 ||
 			d.Balloon == nil || *d.Balloon != 6 {
-			t.Errorf("domains are %+v, want u1 with its figures only", facts.Domains)
+			t.Errorf("domains are %+v, want u1 with its figures, and u2", facts.Domains)
+		}
+		if got := facts.Domains[0].Pressure; got == nil || *got != (model.DomainPressure{CPU: 3, Memory: 2, IO: 1}) {
+			t.Errorf("what u1 waits for is %+v", got)
+		}
+		if got := facts.Domains[1].Pressure; got != nil {
+			t.Errorf("what u2 waits for cannot be, and is %+v", got)
 		}
 		a.telemetry(&berthv1.NodeTelemetry{MemoryFreeBytes: ptr(3)})
 		if facts := store.Facts("n1", time.Now()); facts.Available == nil || *facts.Available != 3 {

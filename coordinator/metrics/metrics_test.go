@@ -34,6 +34,7 @@ func busy() model.NodeFacts {
 		Release: "0.1.0", DomainsKnown: true, Domains: []model.Domain{{
 			UUID: "u1", Name: "web1", State: model.DomainRunning, Memory: 8 * units.GiB, VCPUs: 4, Managed: true, Since: noon.Add(-time.Hour),
 			Resident: new(6 * units.GiB), CPU: new(1.5), Delay: new(0.02),
+			Pressure: &model.DomainPressure{CPU: 12.5, IO: 3},
 		}},
 		Telemetry: true, TelemetryAt: noon.Add(-time.Second), Available: new(40 * units.GiB), KSMSaved: new(units.GiB), Load1: new(4.0),
 		CPUBusy: new(0.25), CPUSteal: new(0.01), CPUPressure: new(12.5), MemoryPressure: new(0.5), IOPressure: new(3.0), VCPUDelay: new(2.0),

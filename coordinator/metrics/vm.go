@@ -11,12 +11,14 @@ var (
 	vmInfo    = gauge("berth_vm_info", "1; what a VM is and which node has it. The other figures of VMs have the UUID alone",
 		"uuid", "vm", "node", "cluster", "state")
 	vmDelay    = gauge("berth_vm_vcpu_delay_ratio", "Share of the time in which a vCPU of the VM waited for a CPU", "uuid")
+	vmPressure = gauge("berth_vm_pressure_ratio",
+		"Share of the last ten seconds in which a thread of the VM waited for a CPU, for memory or for disks (PSI, some)", "uuid", "resource")
 	vmCPU      = gauge("berth_vm_cpus_used", "CPUs that the VM used over the last interval; 1 is one whole CPU", "uuid")
 	vmVCPUs    = gauge("berth_vm_vcpus", "vCPUs that the VM runs with", "uuid")
 	vmResident = gauge("berth_vm_memory_resident_bytes", "Memory of its node that the VM has now", "uuid")
 	vmPromised = gauge("berth_vm_memory_promised_bytes", "Memory that the VM runs with", "uuid")
 
-	vmFamilies = []*exposition.Family{&vmsFamily, &vmInfo, &vmDelay, &vmCPU, &vmVCPUs, &vmResident, &vmPromised}
+	vmFamilies = []*exposition.Family{&vmsFamily, &vmInfo, &vmDelay, &vmPressure, &vmCPU, &vmVCPUs, &vmResident, &vmPromised}
 )
 
 // vmSeen is a VM and what its node shows of it; nil: nothing.
@@ -70,5 +72,14 @@ func writeVMs(page *exposition.Page, s *Site) {
 				page.Sample(figure.family, value, seen[i].vm.ID)
 			}
 		}
+	}
+	for i := range seen {
+		if seen[i].domain == nil || seen[i].domain.Pressure == nil {
+			continue
+		}
+		of := seen[i].domain.Pressure
+		page.Sample(&vmPressure, of.CPU/100, seen[i].vm.ID, "cpu")
+		page.Sample(&vmPressure, of.Memory/100, seen[i].vm.ID, "memory")
+		page.Sample(&vmPressure, of.IO/100, seen[i].vm.ID, "io")
 	}
 }

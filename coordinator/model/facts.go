@@ -129,12 +129,16 @@ type Domain struct {
 	// Bindings are what keeps it on its node while it runs; nil: not known. Shared between readers, never changed.
 	Bindings []Binding
 
-	Since    time.Time    // first seen in this state here; the coordinator's time
-	Resident *units.Bytes // memory of the node that it has now; nil when it could not be read
-	CPU      *float64     // CPUs that it used over the last interval; nil when that could not be read
-	Balloon  *units.Bytes // memory that its balloon leaves it now; nil when that could not be read
-	Delay    *float64     // share of the time, 0 to 1, in which one of its vCPUs waited for a CPU; nil where nothing tells
+	Since    time.Time       // first seen in this state here; the coordinator's time
+	Resident *units.Bytes    // memory of the node that it has now; nil when it could not be read
+	CPU      *float64        // CPUs that it used over the last interval; nil when that could not be read
+	Balloon  *units.Bytes    // memory that its balloon leaves it now; nil when that could not be read
+	Delay    *float64        // share of the time, 0 to 1, in which one of its vCPUs waited for a CPU; nil where nothing tells
+	Pressure *DomainPressure // nil where nothing tells
 }
+
+// DomainPressure is the percent of the last ten seconds in which a thread of a domain waited.
+type DomainPressure struct{ CPU, Memory, IO float64 }
 
 // DiskSource is what is behind a disk of a domain: a path on its node, or a volume by libvirt's names.
 type DiskSource struct {

@@ -171,6 +171,7 @@ func TestVMIsWhole(t *testing.T) {
 		Telemetry: &berthv1.DomainTelemetry{
 			Uuid: "v1", CpuRatio: new(0.5), RssBytes: new(int64(1)), BalloonBytes: new(int64(1)), MaximumMemoryBytes: new(int64(1)),
 			Vcpus: new(int32(1)), VcpuDelayRatio: new(0.1),
+			Pressure: &berthv1.DomainPressure{CpuSome: 1, CpuFull: 1, MemorySome: 1, MemoryFull: 1, IoSome: 1, IoFull: 1},
 		},
 	}
 	message := VM(report)

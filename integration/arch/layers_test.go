@@ -83,6 +83,7 @@ var layers = []struct {
 	{"what the host shows of guests without being asked through libvirtd", []string{
 		"agent/hypervisor/guestlog", "agent/hypervisor/imagelock", "agent/hypervisor/processes",
 		"agent/hypervisor/departures", "agent/hypervisor/statusfiles",
+	{"what the kernel tells of work that waits", []string{"agent/psi"}},
 	}},
 	{"what is known of the jobs and disks of guests", []string{"agent/hypervisor/domainjobs", "agent/hypervisor/disksizes"}},
 	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"berth/agent/hypervisor"
+	"berth/agent/psi"
 	"berth/shared/domxml"
 )
 
@@ -45,7 +46,8 @@ type Guest struct {
 	IgnoresShutdown bool
 	DirtyBPS        int64 // bytes written a second, all of them to be copied again
 	CPUShare        float64
-	Agent           bool // there is one in it that freezes its file systems
+	Pressure        *psi.All // what it waits for; nil: nothing tells
+	Agent           bool     // there is one in it that freezes its file systems
 }
 
 // Hypervisor is one host. Its fields are set before it is used.
@@ -224,7 +226,7 @@ func (h *domains) Stats(ctx context.Context) ([]hypervisor.DomainStats, []hyperv
 		memory, balloon, vcpus, delay := d.MemoryBytes, d.balloon, d.VCPUs, time.Duration(0)
 		stats = append(stats, hypervisor.DomainStats{
 			UUID: uuid, At: now, CPUTime: &cpu, RSSBytes: &balloon, BalloonBytes: &balloon, MaximumBytes: &memory, VCPUs: &vcpus,
-			DelayAt: now, VCPUDelay: &delay,
+			DelayAt: now, VCPUDelay: &delay, Pressure: h.guests[uuid].Pressure,
 		})
 	}
 	slices.SortFunc(stats, func(a, b hypervisor.DomainStats) int { return cmp.Compare(a.UUID, b.UUID) })

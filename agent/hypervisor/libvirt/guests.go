@@ -31,8 +31,7 @@ type guest struct {
 
 	process *processes.Process // nil: not to be seen, and not looked for again
 
-	delayAt time.Time
-	delay   *time.Duration
+	waits processes.Waits
 }
 
 // guests are the active domains by UUID. The lock is held while libvirtd is asked: libvirt's event loop must never wait
@@ -107,17 +106,6 @@ func (one *guest) drop() {
 	if one.process != nil {
 		one.process.Close()
 		one.process = nil
-	}
-}
-
-// readDelay reads the delay of the vCPUs if it is time.
-func (one *guest) readDelay(now time.Time) {
-	if now.Sub(one.delayAt) < delayEvery {
-		return
-	}
-	one.delayAt, one.delay = now, nil
-	if delay, err := one.process.Delay(one.vcpus); err == nil {
-		one.delay = &delay
 	}
 }
 

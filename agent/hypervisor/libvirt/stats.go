@@ -12,10 +12,7 @@ import (
 	"berth/agent/hypervisor"
 )
 
-// delayEvery is how old the delay of a guest's vCPUs may be: it takes a file a vCPU.
-const delayEvery = 9 * time.Second
-
-// Stats implements hypervisor.Hypervisor. CPU time, resident memory and delay come from the guests' processes, where
+// Stats implements hypervisor.Hypervisor. CPU time, resident memory, delay and pressure come from the guests' processes, where
 // libvirtd itself would read them: asking it takes a round trip a guest, also in bulk as the Go binding does it, and for
 // resident memory one to QEMU. Sizes are asked for when a guest appears and when libvirt tells that they changed. So a
 // sample costs libvirtd one call, however many guests there are, and none of them can hold it up.
@@ -80,8 +77,8 @@ func (h *domains) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.Doma
 	if one.process != nil {
 		if cpu, rss, err := one.process.Usage(buffer); err == nil {
 			stats.CPUTime, stats.RSSBytes = &cpu, &rss
-			one.readDelay(now)
-			stats.DelayAt, stats.VCPUDelay = one.delayAt, one.delay
+			one.waits.Read(one.process, one.vcpus, now)
+			stats.DelayAt, stats.VCPUDelay, stats.Pressure = one.waits.At, one.waits.Delay, one.waits.Pressure
 			return stats, nil
 		}
 		one.drop()

@@ -22,6 +22,7 @@ type Process struct {
 	stat  *os.File
 	tasks string   // folder of its threads
 	vcpus []string // schedstat files of the threads that are vCPUs
+	group string   // folder of its control group; empty: none was found yet
 }
 
 // ErrNotHere means that the guest's process cannot be seen from here: it is in another namespace, hidden, or gone.

@@ -230,8 +230,11 @@ func cannedVMs() []*berthv1.VM {
 			},
 			Epoch: 3, Discards: []*berthv1.Discard{{Node: "node3", Epoch: 2}}, LastNode: "node2", LastDecisionId: "3nqk7d2m0d1ab",
 			CreatedAt: Ago(26 * time.Hour), StartedAt: Ago(5*time.Hour + 7*time.Minute),
-			Telemetry: &berthv1.DomainTelemetry{CpuRatio: proto.Float64(0.42), RssBytes: proto.Int64(300 << 20), BalloonBytes: proto.Int64(Gib / 2)},
-			Within:    "pod/fra-1", Cpu: "EPYC-Rome", Volumes: []*berthv1.VMDisk{
+			Telemetry: &berthv1.DomainTelemetry{
+				CpuRatio: proto.Float64(0.42), RssBytes: proto.Int64(300 << 20), BalloonBytes: proto.Int64(Gib / 2),
+				Pressure: &berthv1.DomainPressure{CpuSome: 1.25, CpuFull: 1, IoSome: 7.5, IoFull: 6},
+			},
+			Within: "pod/fra-1", Cpu: "EPYC-Rome", Volumes: []*berthv1.VMDisk{
 				{Disk: "web1-root", Pool: "fast", Node: "node1", Volume: "berth-1.qcow2", CapacityBytes: 20 << 30, Image: "debian", Keep: true},
 				{Disk: "web1-data", CapacityBytes: 100 << 30},
 			},

@@ -188,6 +188,7 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		rows = append(rows, [2]string{"in use", fmt.Sprintf("CPU %s, resident memory %s, balloon %s",
 			term.Percent(telemetry.CpuRatio), term.Known(telemetry.RssBytes), term.Known(telemetry.BalloonBytes))})
 	}
+	rows = append(rows, pressureRows(telemetry.GetPressure())...)
 	rows = append(rows,
 		[2]string{"created", a.At(vm.GetCreatedAt())},
 		[2]string{"adopted", adopted(vm)},
@@ -205,6 +206,24 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 		p.Blank()
 		follow.WriteOperation(a, p, op, wide)
 	}
+}
+
+// pressureRows are what a VM's threads wait for, as 'berth node show' tells it of a node.
+func pressureRows(told *berthv1.DomainPressure) (rows [][2]string) {
+	if told == nil {
+		return nil
+	}
+	for _, one := range []struct {
+		name       string
+		some, full float64
+	}{
+		{"CPU pressure", told.CpuSome, told.CpuFull}, {"memory pressure", told.MemorySome, told.MemoryFull},
+		{"I/O pressure", told.IoSome, told.IoFull},
+	} {
+		rows = append(rows, [2]string{one.name, fmt.Sprintf("some %s%%, full %s%% of the last 10 s",
+			units.Figure(one.some), units.Figure(one.full))})
+	}
+	return rows
 }
 
 // bound says why a VM starts on one node alone.

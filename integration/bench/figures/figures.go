@@ -81,6 +81,7 @@ func site() *metrics.Scrape {
 			domains = append(domains, model.Domain{
 				UUID: uuid, Name: "vm-" + uuid, State: model.DomainRunning, Memory: 8 * units.GiB, VCPUs: 4, Managed: true,
 				Resident: new(6*units.GiB + units.Bytes(i)), CPU: new(0.5 + float64(k)/7), Delay: new(0.0123),
+				Pressure: &model.DomainPressure{CPU: 1.25, IO: 0.37},
 			})
 			vms = append(vms, model.VM{ID: uuid, Name: "vm-" + uuid, Holder: id, Desired: model.Running})
 		}

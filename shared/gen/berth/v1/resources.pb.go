@@ -1987,6 +1987,7 @@ type DomainTelemetry struct {
 	MaximumMemoryBytes *int64                 `protobuf:"varint,5,opt,name=maximum_memory_bytes,json=maximumMemoryBytes,proto3,oneof" json:"maximum_memory_bytes,omitempty"`
 	Vcpus              *int32                 `protobuf:"varint,6,opt,name=vcpus,proto3,oneof" json:"vcpus,omitempty"`
 	VcpuDelayRatio     *float64               `protobuf:"fixed64,7,opt,name=vcpu_delay_ratio,json=vcpuDelayRatio,proto3,oneof" json:"vcpu_delay_ratio,omitempty"` // time waited for a CPU, per vCPU and second
+	Pressure           *DomainPressure        `protobuf:"bytes,8,opt,name=pressure,proto3" json:"pressure,omitempty"`                                             // absent where it has no control group of its own in cgroup v2, or the kernel has no PSI
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -2070,6 +2071,99 @@ func (x *DomainTelemetry) GetVcpuDelayRatio() float64 {
 	return 0
 }
 
+func (x *DomainTelemetry) GetPressure() *DomainPressure {
+	if x != nil {
+		return x.Pressure
+	}
+	return nil
+}
+
+// DomainPressure is what a domain's control group waits for: shares of time in which some or all of its threads stalled, 0 to 100, over
+// 10 s. It is not older than 10 s.
+type DomainPressure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CpuSome       float64                `protobuf:"fixed64,1,opt,name=cpu_some,json=cpuSome,proto3" json:"cpu_some,omitempty"`
+	CpuFull       float64                `protobuf:"fixed64,2,opt,name=cpu_full,json=cpuFull,proto3" json:"cpu_full,omitempty"`
+	MemorySome    float64                `protobuf:"fixed64,3,opt,name=memory_some,json=memorySome,proto3" json:"memory_some,omitempty"`
+	MemoryFull    float64                `protobuf:"fixed64,4,opt,name=memory_full,json=memoryFull,proto3" json:"memory_full,omitempty"`
+	IoSome        float64                `protobuf:"fixed64,5,opt,name=io_some,json=ioSome,proto3" json:"io_some,omitempty"`
+	IoFull        float64                `protobuf:"fixed64,6,opt,name=io_full,json=ioFull,proto3" json:"io_full,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DomainPressure) Reset() {
+	*x = DomainPressure{}
+	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DomainPressure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DomainPressure) ProtoMessage() {}
+
+func (x *DomainPressure) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DomainPressure.ProtoReflect.Descriptor instead.
+func (*DomainPressure) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DomainPressure) GetCpuSome() float64 {
+	if x != nil {
+		return x.CpuSome
+	}
+	return 0
+}
+
+func (x *DomainPressure) GetCpuFull() float64 {
+	if x != nil {
+		return x.CpuFull
+	}
+	return 0
+}
+
+func (x *DomainPressure) GetMemorySome() float64 {
+	if x != nil {
+		return x.MemorySome
+	}
+	return 0
+}
+
+func (x *DomainPressure) GetMemoryFull() float64 {
+	if x != nil {
+		return x.MemoryFull
+	}
+	return 0
+}
+
+func (x *DomainPressure) GetIoSome() float64 {
+	if x != nil {
+		return x.IoSome
+	}
+	return 0
+}
+
+func (x *DomainPressure) GetIoFull() float64 {
+	if x != nil {
+		return x.IoFull
+	}
+	return 0
+}
+
 // ProfileHour is what was used in one hour: figures below which it was for 95 % of the time, off by 2.5 % at most. What was not measured
 // for 45 minutes of the hour is not set.
 type ProfileHour struct {
@@ -2085,7 +2179,7 @@ type ProfileHour struct {
 
 func (x *ProfileHour) Reset() {
 	*x = ProfileHour{}
-	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2191,7 @@ func (x *ProfileHour) String() string {
 func (*ProfileHour) ProtoMessage() {}
 
 func (x *ProfileHour) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[12]
+	mi := &file_berth_v1_resources_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2204,7 @@ func (x *ProfileHour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileHour.ProtoReflect.Descriptor instead.
 func (*ProfileHour) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{12}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ProfileHour) GetBeganAt() *timestamppb.Timestamp {
@@ -2183,7 +2277,7 @@ type Domain struct {
 
 func (x *Domain) Reset() {
 	*x = Domain{}
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2289,7 @@ func (x *Domain) String() string {
 func (*Domain) ProtoMessage() {}
 
 func (x *Domain) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[13]
+	mi := &file_berth_v1_resources_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2302,7 @@ func (x *Domain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Domain.ProtoReflect.Descriptor instead.
 func (*Domain) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{13}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Domain) GetUuid() string {
@@ -2383,7 +2477,7 @@ type LastRun struct {
 
 func (x *LastRun) Reset() {
 	*x = LastRun{}
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2489,7 @@ func (x *LastRun) String() string {
 func (*LastRun) ProtoMessage() {}
 
 func (x *LastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[14]
+	mi := &file_berth_v1_resources_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2502,7 @@ func (x *LastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastRun.ProtoReflect.Descriptor instead.
 func (*LastRun) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{14}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LastRun) GetEpoch() uint64 {
@@ -2435,7 +2529,7 @@ type Bindings struct {
 
 func (x *Bindings) Reset() {
 	*x = Bindings{}
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2541,7 @@ func (x *Bindings) String() string {
 func (*Bindings) ProtoMessage() {}
 
 func (x *Bindings) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[15]
+	mi := &file_berth_v1_resources_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2554,7 @@ func (x *Bindings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bindings.ProtoReflect.Descriptor instead.
 func (*Bindings) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{15}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Bindings) GetBindings() []*Binding {
@@ -2485,7 +2579,7 @@ type Binding struct {
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2591,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[16]
+	mi := &file_berth_v1_resources_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2604,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{16}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Binding) GetKind() BindingKind {
@@ -2565,7 +2659,7 @@ type Devices struct {
 
 func (x *Devices) Reset() {
 	*x = Devices{}
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2671,7 @@ func (x *Devices) String() string {
 func (*Devices) ProtoMessage() {}
 
 func (x *Devices) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[17]
+	mi := &file_berth_v1_resources_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2684,7 @@ func (x *Devices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Devices.ProtoReflect.Descriptor instead.
 func (*Devices) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{17}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Devices) GetDevices() []*Device {
@@ -2617,7 +2711,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2723,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[18]
+	mi := &file_berth_v1_resources_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2736,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{18}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Device) GetKind() string {
@@ -2713,7 +2807,7 @@ type DiskSource struct {
 
 func (x *DiskSource) Reset() {
 	*x = DiskSource{}
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2819,7 @@ func (x *DiskSource) String() string {
 func (*DiskSource) ProtoMessage() {}
 
 func (x *DiskSource) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[19]
+	mi := &file_berth_v1_resources_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2832,7 @@ func (x *DiskSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiskSource.ProtoReflect.Descriptor instead.
 func (*DiskSource) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{19}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DiskSource) GetPath() string {
@@ -2775,7 +2869,7 @@ type Ending struct {
 
 func (x *Ending) Reset() {
 	*x = Ending{}
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2881,7 @@ func (x *Ending) String() string {
 func (*Ending) ProtoMessage() {}
 
 func (x *Ending) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[20]
+	mi := &file_berth_v1_resources_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2894,7 @@ func (x *Ending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ending.ProtoReflect.Descriptor instead.
 func (*Ending) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{20}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Ending) GetWatchedSeconds() float64 {
@@ -2896,7 +2990,7 @@ type VM struct {
 
 func (x *VM) Reset() {
 	*x = VM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3002,7 @@ func (x *VM) String() string {
 func (*VM) ProtoMessage() {}
 
 func (x *VM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[21]
+	mi := &file_berth_v1_resources_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3015,7 @@ func (x *VM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VM.ProtoReflect.Descriptor instead.
 func (*VM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{21}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VM) GetId() string {
@@ -3320,7 +3414,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3332,7 +3426,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[22]
+	mi := &file_berth_v1_resources_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3345,7 +3439,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{22}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Snapshot) GetName() string {
@@ -3415,7 +3509,7 @@ type SnapshotDisk struct {
 
 func (x *SnapshotDisk) Reset() {
 	*x = SnapshotDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3427,7 +3521,7 @@ func (x *SnapshotDisk) String() string {
 func (*SnapshotDisk) ProtoMessage() {}
 
 func (x *SnapshotDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[23]
+	mi := &file_berth_v1_resources_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3440,7 +3534,7 @@ func (x *SnapshotDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotDisk.ProtoReflect.Descriptor instead.
 func (*SnapshotDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{23}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SnapshotDisk) GetTarget() string {
@@ -3468,7 +3562,7 @@ type VMSize struct {
 
 func (x *VMSize) Reset() {
 	*x = VMSize{}
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3480,7 +3574,7 @@ func (x *VMSize) String() string {
 func (*VMSize) ProtoMessage() {}
 
 func (x *VMSize) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[24]
+	mi := &file_berth_v1_resources_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3493,7 +3587,7 @@ func (x *VMSize) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSize.ProtoReflect.Descriptor instead.
 func (*VMSize) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{24}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *VMSize) GetMemoryBytes() int64 {
@@ -3524,7 +3618,7 @@ type PendingChange struct {
 
 func (x *PendingChange) Reset() {
 	*x = PendingChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3630,7 @@ func (x *PendingChange) String() string {
 func (*PendingChange) ProtoMessage() {}
 
 func (x *PendingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[25]
+	mi := &file_berth_v1_resources_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3643,7 @@ func (x *PendingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingChange.ProtoReflect.Descriptor instead.
 func (*PendingChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{25}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PendingChange) GetField() string {
@@ -3601,7 +3695,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3613,7 +3707,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[26]
+	mi := &file_berth_v1_resources_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3626,7 +3720,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{26}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Drift) GetNode() string {
@@ -3681,7 +3775,7 @@ type DriftedDevice struct {
 
 func (x *DriftedDevice) Reset() {
 	*x = DriftedDevice{}
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3693,7 +3787,7 @@ func (x *DriftedDevice) String() string {
 func (*DriftedDevice) ProtoMessage() {}
 
 func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[27]
+	mi := &file_berth_v1_resources_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3706,7 +3800,7 @@ func (x *DriftedDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedDevice.ProtoReflect.Descriptor instead.
 func (*DriftedDevice) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{27}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DriftedDevice) GetKind() string {
@@ -3776,7 +3870,7 @@ type Discard struct {
 
 func (x *Discard) Reset() {
 	*x = Discard{}
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3788,7 +3882,7 @@ func (x *Discard) String() string {
 func (*Discard) ProtoMessage() {}
 
 func (x *Discard) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[28]
+	mi := &file_berth_v1_resources_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3801,7 +3895,7 @@ func (x *Discard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Discard.ProtoReflect.Descriptor instead.
 func (*Discard) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{28}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Discard) GetNode() string {
@@ -3836,7 +3930,7 @@ type CopyView struct {
 
 func (x *CopyView) Reset() {
 	*x = CopyView{}
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3848,7 +3942,7 @@ func (x *CopyView) String() string {
 func (*CopyView) ProtoMessage() {}
 
 func (x *CopyView) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[29]
+	mi := &file_berth_v1_resources_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3861,7 +3955,7 @@ func (x *CopyView) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyView.ProtoReflect.Descriptor instead.
 func (*CopyView) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{29}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CopyView) GetNode() string {
@@ -3944,7 +4038,7 @@ type VMDisk struct {
 
 func (x *VMDisk) Reset() {
 	*x = VMDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4050,7 @@ func (x *VMDisk) String() string {
 func (*VMDisk) ProtoMessage() {}
 
 func (x *VMDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[30]
+	mi := &file_berth_v1_resources_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4063,7 @@ func (x *VMDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMDisk.ProtoReflect.Descriptor instead.
 func (*VMDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{30}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *VMDisk) GetDisk() string {
@@ -4054,7 +4148,7 @@ type NewVM struct {
 
 func (x *NewVM) Reset() {
 	*x = NewVM{}
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4160,7 @@ func (x *NewVM) String() string {
 func (*NewVM) ProtoMessage() {}
 
 func (x *NewVM) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[31]
+	mi := &file_berth_v1_resources_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4173,7 @@ func (x *NewVM) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewVM.ProtoReflect.Descriptor instead.
 func (*NewVM) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{31}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NewVM) GetSpec() *VMSpec {
@@ -4228,7 +4322,7 @@ type VMChange struct {
 
 func (x *VMChange) Reset() {
 	*x = VMChange{}
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4334,7 @@ func (x *VMChange) String() string {
 func (*VMChange) ProtoMessage() {}
 
 func (x *VMChange) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[32]
+	mi := &file_berth_v1_resources_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4347,7 @@ func (x *VMChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMChange.ProtoReflect.Descriptor instead.
 func (*VMChange) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{32}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *VMChange) GetVdc() string {
@@ -4392,7 +4486,7 @@ type Names struct {
 
 func (x *Names) Reset() {
 	*x = Names{}
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4404,7 +4498,7 @@ func (x *Names) String() string {
 func (*Names) ProtoMessage() {}
 
 func (x *Names) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[33]
+	mi := &file_berth_v1_resources_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4417,7 +4511,7 @@ func (x *Names) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Names.ProtoReflect.Descriptor instead.
 func (*Names) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{33}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Names) GetNames() []string {
@@ -4441,7 +4535,7 @@ type RootDisk struct {
 
 func (x *RootDisk) Reset() {
 	*x = RootDisk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4453,7 +4547,7 @@ func (x *RootDisk) String() string {
 func (*RootDisk) ProtoMessage() {}
 
 func (x *RootDisk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[34]
+	mi := &file_berth_v1_resources_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4466,7 +4560,7 @@ func (x *RootDisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RootDisk.ProtoReflect.Descriptor instead.
 func (*RootDisk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{34}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RootDisk) GetImage() string {
@@ -4526,7 +4620,7 @@ type VMSpec struct {
 
 func (x *VMSpec) Reset() {
 	*x = VMSpec{}
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4538,7 +4632,7 @@ func (x *VMSpec) String() string {
 func (*VMSpec) ProtoMessage() {}
 
 func (x *VMSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[35]
+	mi := &file_berth_v1_resources_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4551,7 +4645,7 @@ func (x *VMSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VMSpec.ProtoReflect.Descriptor instead.
 func (*VMSpec) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{35}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *VMSpec) GetMemoryBytes() int64 {
@@ -4666,7 +4760,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4678,7 +4772,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[36]
+	mi := &file_berth_v1_resources_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4691,7 +4785,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{36}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Disk) GetPath() string {
@@ -4770,7 +4864,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4782,7 +4876,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[37]
+	mi := &file_berth_v1_resources_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4795,7 +4889,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{37}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Operation) GetId() string {
@@ -5002,7 +5096,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5108,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[38]
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5121,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{38}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -5156,7 +5250,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5168,7 +5262,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5181,7 +5275,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Decision) GetId() string {
@@ -5434,7 +5528,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5540,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +5553,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -5542,7 +5636,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5554,7 +5648,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5567,7 +5661,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -5597,7 +5691,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5609,7 +5703,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5622,7 +5716,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -5663,7 +5757,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5675,7 +5769,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5688,7 +5782,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -5726,7 +5820,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5738,7 +5832,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5751,7 +5845,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -5866,7 +5960,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[45]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5878,7 +5972,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[45]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5891,7 +5985,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -6001,7 +6095,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[46]
+	mi := &file_berth_v1_resources_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6013,7 +6107,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[46]
+	mi := &file_berth_v1_resources_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6026,7 +6120,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -6104,7 +6198,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[47]
+	mi := &file_berth_v1_resources_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6116,7 +6210,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[47]
+	mi := &file_berth_v1_resources_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6129,7 +6223,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -6226,7 +6320,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[48]
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6238,7 +6332,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[48]
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6251,7 +6345,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -6348,7 +6442,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	mi := &file_berth_v1_resources_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6360,7 +6454,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	mi := &file_berth_v1_resources_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6373,7 +6467,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Member) GetId() string {
@@ -6548,7 +6642,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_berth_v1_resources_proto_msgTypes[50]
+	mi := &file_berth_v1_resources_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6560,7 +6654,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[50]
+	mi := &file_berth_v1_resources_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6573,7 +6667,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Token) GetId() string {
@@ -6655,7 +6749,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[51]
+	mi := &file_berth_v1_resources_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6667,7 +6761,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[51]
+	mi := &file_berth_v1_resources_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6680,7 +6774,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -6759,7 +6853,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_berth_v1_resources_proto_msgTypes[52]
+	mi := &file_berth_v1_resources_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6771,7 +6865,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[52]
+	mi := &file_berth_v1_resources_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6784,7 +6878,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Webhook) GetName() string {
@@ -6923,7 +7017,7 @@ type DeadDelivery struct {
 
 func (x *DeadDelivery) Reset() {
 	*x = DeadDelivery{}
-	mi := &file_berth_v1_resources_proto_msgTypes[53]
+	mi := &file_berth_v1_resources_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6935,7 +7029,7 @@ func (x *DeadDelivery) String() string {
 func (*DeadDelivery) ProtoMessage() {}
 
 func (x *DeadDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[53]
+	mi := &file_berth_v1_resources_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6948,7 +7042,7 @@ func (x *DeadDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadDelivery.ProtoReflect.Descriptor instead.
 func (*DeadDelivery) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeadDelivery) GetId() string {
@@ -7199,7 +7293,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
 	"some_avg10\x18\x01 \x01(\x01R\tsomeAvg10\x12\x1d\n" +
 	"\n" +
-	"full_avg10\x18\x02 \x01(\x01R\tfullAvg10\"\xfa\x02\n" +
+	"full_avg10\x18\x02 \x01(\x01R\tfullAvg10\"\xb0\x03\n" +
 	"\x0fDomainTelemetry\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12 \n" +
 	"\tcpu_ratio\x18\x02 \x01(\x01H\x00R\bcpuRatio\x88\x01\x01\x12 \n" +
@@ -7207,7 +7301,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\rballoon_bytes\x18\x04 \x01(\x03H\x02R\fballoonBytes\x88\x01\x01\x125\n" +
 	"\x14maximum_memory_bytes\x18\x05 \x01(\x03H\x03R\x12maximumMemoryBytes\x88\x01\x01\x12\x19\n" +
 	"\x05vcpus\x18\x06 \x01(\x05H\x04R\x05vcpus\x88\x01\x01\x12-\n" +
-	"\x10vcpu_delay_ratio\x18\a \x01(\x01H\x05R\x0evcpuDelayRatio\x88\x01\x01B\f\n" +
+	"\x10vcpu_delay_ratio\x18\a \x01(\x01H\x05R\x0evcpuDelayRatio\x88\x01\x01\x124\n" +
+	"\bpressure\x18\b \x01(\v2\x18.berth.v1.DomainPressureR\bpressureB\f\n" +
 	"\n" +
 	"_cpu_ratioB\f\n" +
 	"\n" +
@@ -7215,7 +7310,16 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0e_balloon_bytesB\x17\n" +
 	"\x15_maximum_memory_bytesB\b\n" +
 	"\x06_vcpusB\x13\n" +
-	"\x11_vcpu_delay_ratio\"\x85\x02\n" +
+	"\x11_vcpu_delay_ratio\"\xba\x01\n" +
+	"\x0eDomainPressure\x12\x19\n" +
+	"\bcpu_some\x18\x01 \x01(\x01R\acpuSome\x12\x19\n" +
+	"\bcpu_full\x18\x02 \x01(\x01R\acpuFull\x12\x1f\n" +
+	"\vmemory_some\x18\x03 \x01(\x01R\n" +
+	"memorySome\x12\x1f\n" +
+	"\vmemory_full\x18\x04 \x01(\x01R\n" +
+	"memoryFull\x12\x17\n" +
+	"\aio_some\x18\x05 \x01(\x01R\x06ioSome\x12\x17\n" +
+	"\aio_full\x18\x06 \x01(\x01R\x06ioFull\"\x85\x02\n" +
 	"\vProfileHour\x125\n" +
 	"\bbegan_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\abeganAt\x12 \n" +
 	"\tcpu_ratio\x18\x02 \x01(\x01H\x00R\bcpuRatio\x88\x01\x01\x12&\n" +
@@ -7860,7 +7964,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(BindingKind)(0),              // 1: berth.v1.BindingKind
@@ -7882,54 +7986,55 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*NodeTelemetry)(nil),         // 17: berth.v1.NodeTelemetry
 	(*Pressure)(nil),              // 18: berth.v1.Pressure
 	(*DomainTelemetry)(nil),       // 19: berth.v1.DomainTelemetry
-	(*ProfileHour)(nil),           // 20: berth.v1.ProfileHour
-	(*Domain)(nil),                // 21: berth.v1.Domain
-	(*LastRun)(nil),               // 22: berth.v1.LastRun
-	(*Bindings)(nil),              // 23: berth.v1.Bindings
-	(*Binding)(nil),               // 24: berth.v1.Binding
-	(*Devices)(nil),               // 25: berth.v1.Devices
-	(*Device)(nil),                // 26: berth.v1.Device
-	(*DiskSource)(nil),            // 27: berth.v1.DiskSource
-	(*Ending)(nil),                // 28: berth.v1.Ending
-	(*VM)(nil),                    // 29: berth.v1.VM
-	(*Snapshot)(nil),              // 30: berth.v1.Snapshot
-	(*SnapshotDisk)(nil),          // 31: berth.v1.SnapshotDisk
-	(*VMSize)(nil),                // 32: berth.v1.VMSize
-	(*PendingChange)(nil),         // 33: berth.v1.PendingChange
-	(*Drift)(nil),                 // 34: berth.v1.Drift
-	(*DriftedDevice)(nil),         // 35: berth.v1.DriftedDevice
-	(*Discard)(nil),               // 36: berth.v1.Discard
-	(*CopyView)(nil),              // 37: berth.v1.CopyView
-	(*VMDisk)(nil),                // 38: berth.v1.VMDisk
-	(*NewVM)(nil),                 // 39: berth.v1.NewVM
-	(*VMChange)(nil),              // 40: berth.v1.VMChange
-	(*Names)(nil),                 // 41: berth.v1.Names
-	(*RootDisk)(nil),              // 42: berth.v1.RootDisk
-	(*VMSpec)(nil),                // 43: berth.v1.VMSpec
-	(*Disk)(nil),                  // 44: berth.v1.Disk
-	(*Operation)(nil),             // 45: berth.v1.Operation
-	(*MigrationStats)(nil),        // 46: berth.v1.MigrationStats
-	(*Decision)(nil),              // 47: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 48: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 49: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 50: berth.v1.RankRow
-	(*RankCell)(nil),              // 51: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 52: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 53: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 54: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 55: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 56: berth.v1.Event
-	(*Member)(nil),                // 57: berth.v1.Member
-	(*Token)(nil),                 // 58: berth.v1.Token
-	(*ErrorDetail)(nil),           // 59: berth.v1.ErrorDetail
-	(*Webhook)(nil),               // 60: berth.v1.Webhook
-	(*DeadDelivery)(nil),          // 61: berth.v1.DeadDelivery
-	nil,                           // 62: berth.v1.Node.KeysEntry
-	nil,                           // 63: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
-	(*Key)(nil),                   // 65: berth.v1.Key
-	(*CompiledKey)(nil),           // 66: berth.v1.CompiledKey
-	(*Problem)(nil),               // 67: berth.v1.Problem
+	(*DomainPressure)(nil),        // 20: berth.v1.DomainPressure
+	(*ProfileHour)(nil),           // 21: berth.v1.ProfileHour
+	(*Domain)(nil),                // 22: berth.v1.Domain
+	(*LastRun)(nil),               // 23: berth.v1.LastRun
+	(*Bindings)(nil),              // 24: berth.v1.Bindings
+	(*Binding)(nil),               // 25: berth.v1.Binding
+	(*Devices)(nil),               // 26: berth.v1.Devices
+	(*Device)(nil),                // 27: berth.v1.Device
+	(*DiskSource)(nil),            // 28: berth.v1.DiskSource
+	(*Ending)(nil),                // 29: berth.v1.Ending
+	(*VM)(nil),                    // 30: berth.v1.VM
+	(*Snapshot)(nil),              // 31: berth.v1.Snapshot
+	(*SnapshotDisk)(nil),          // 32: berth.v1.SnapshotDisk
+	(*VMSize)(nil),                // 33: berth.v1.VMSize
+	(*PendingChange)(nil),         // 34: berth.v1.PendingChange
+	(*Drift)(nil),                 // 35: berth.v1.Drift
+	(*DriftedDevice)(nil),         // 36: berth.v1.DriftedDevice
+	(*Discard)(nil),               // 37: berth.v1.Discard
+	(*CopyView)(nil),              // 38: berth.v1.CopyView
+	(*VMDisk)(nil),                // 39: berth.v1.VMDisk
+	(*NewVM)(nil),                 // 40: berth.v1.NewVM
+	(*VMChange)(nil),              // 41: berth.v1.VMChange
+	(*Names)(nil),                 // 42: berth.v1.Names
+	(*RootDisk)(nil),              // 43: berth.v1.RootDisk
+	(*VMSpec)(nil),                // 44: berth.v1.VMSpec
+	(*Disk)(nil),                  // 45: berth.v1.Disk
+	(*Operation)(nil),             // 46: berth.v1.Operation
+	(*MigrationStats)(nil),        // 47: berth.v1.MigrationStats
+	(*Decision)(nil),              // 48: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 49: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 50: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 51: berth.v1.RankRow
+	(*RankCell)(nil),              // 52: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 53: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 54: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 55: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 56: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 57: berth.v1.Event
+	(*Member)(nil),                // 58: berth.v1.Member
+	(*Token)(nil),                 // 59: berth.v1.Token
+	(*ErrorDetail)(nil),           // 60: berth.v1.ErrorDetail
+	(*Webhook)(nil),               // 61: berth.v1.Webhook
+	(*DeadDelivery)(nil),          // 62: berth.v1.DeadDelivery
+	nil,                           // 63: berth.v1.Node.KeysEntry
+	nil,                           // 64: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 65: google.protobuf.Timestamp
+	(*Key)(nil),                   // 66: berth.v1.Key
+	(*CompiledKey)(nil),           // 67: berth.v1.CompiledKey
+	(*Problem)(nil),               // 68: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,   // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -7938,107 +8043,108 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	13,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	17,  // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	12,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	64,  // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	62,  // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	65,  // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	63,  // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	9,   // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	10,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	63,  // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	64,  // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
 	9,   // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	64,  // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	64,  // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	65,  // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	65,  // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	14,  // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	15,  // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	64,  // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	65,  // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	16,  // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	64,  // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	65,  // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	18,  // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	18,  // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	18,  // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	19,  // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	16,  // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
-	64,  // 24: berth.v1.ProfileHour.began_at:type_name -> google.protobuf.Timestamp
-	3,   // 25: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	64,  // 26: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
-	28,  // 27: berth.v1.Domain.ending:type_name -> berth.v1.Ending
-	27,  // 28: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
-	25,  // 29: berth.v1.Domain.devices:type_name -> berth.v1.Devices
-	23,  // 30: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
-	22,  // 31: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
-	25,  // 32: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
-	24,  // 33: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
-	1,   // 34: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
-	27,  // 35: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
-	64,  // 36: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
-	26,  // 37: berth.v1.Devices.devices:type_name -> berth.v1.Device
-	27,  // 38: berth.v1.Device.source:type_name -> berth.v1.DiskSource
-	2,   // 39: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
-	43,  // 40: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
-	5,   // 41: berth.v1.VM.state:type_name -> berth.v1.VMState
-	64,  // 42: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	64,  // 43: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
-	19,  // 44: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	65,  // 45: berth.v1.VM.keys:type_name -> berth.v1.Key
-	65,  // 46: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	64,  // 47: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
-	38,  // 48: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
-	36,  // 49: berth.v1.VM.discards:type_name -> berth.v1.Discard
-	4,   // 50: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
-	34,  // 51: berth.v1.VM.drift:type_name -> berth.v1.Drift
-	32,  // 52: berth.v1.VM.running:type_name -> berth.v1.VMSize
-	33,  // 53: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	64,  // 54: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
-	33,  // 55: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
-	30,  // 56: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
-	64,  // 57: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
-	31,  // 58: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
-	64,  // 59: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	64,  // 60: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
-	35,  // 61: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	64,  // 62: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
-	3,   // 63: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
-	0,   // 64: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
-	43,  // 65: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	65,  // 66: berth.v1.NewVM.keys:type_name -> berth.v1.Key
-	42,  // 67: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
-	41,  // 68: berth.v1.VMChange.disks:type_name -> berth.v1.Names
-	41,  // 69: berth.v1.VMChange.nics:type_name -> berth.v1.Names
-	41,  // 70: berth.v1.VMChange.labels:type_name -> berth.v1.Names
-	41,  // 71: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
-	41,  // 72: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
-	44,  // 73: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
-	6,   // 74: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	64,  // 75: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	64,  // 76: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	64,  // 77: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	46,  // 78: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
-	37,  // 79: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	46,  // 80: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
-	64,  // 81: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	7,   // 82: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	52,  // 83: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	53,  // 84: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	50,  // 85: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	48,  // 86: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	49,  // 87: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	7,   // 88: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	51,  // 89: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	66,  // 90: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	66,  // 91: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	54,  // 92: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	55,  // 93: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	64,  // 94: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	64,  // 95: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	64,  // 96: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	47,  // 97: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	67,  // 98: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	64,  // 99: berth.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
-	64,  // 100: berth.v1.Webhook.failing_since:type_name -> google.protobuf.Timestamp
-	64,  // 101: berth.v1.DeadDelivery.at:type_name -> google.protobuf.Timestamp
-	102, // [102:102] is the sub-list for method output_type
-	102, // [102:102] is the sub-list for method input_type
-	102, // [102:102] is the sub-list for extension type_name
-	102, // [102:102] is the sub-list for extension extendee
-	0,   // [0:102] is the sub-list for field type_name
+	20,  // 24: berth.v1.DomainTelemetry.pressure:type_name -> berth.v1.DomainPressure
+	65,  // 25: berth.v1.ProfileHour.began_at:type_name -> google.protobuf.Timestamp
+	3,   // 26: berth.v1.Domain.state:type_name -> berth.v1.DomainState
+	65,  // 27: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	29,  // 28: berth.v1.Domain.ending:type_name -> berth.v1.Ending
+	28,  // 29: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
+	26,  // 30: berth.v1.Domain.devices:type_name -> berth.v1.Devices
+	24,  // 31: berth.v1.Domain.bindings:type_name -> berth.v1.Bindings
+	23,  // 32: berth.v1.Domain.last_run:type_name -> berth.v1.LastRun
+	26,  // 33: berth.v1.LastRun.devices:type_name -> berth.v1.Devices
+	25,  // 34: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
+	1,   // 35: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
+	28,  // 36: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
+	65,  // 37: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	27,  // 38: berth.v1.Devices.devices:type_name -> berth.v1.Device
+	28,  // 39: berth.v1.Device.source:type_name -> berth.v1.DiskSource
+	2,   // 40: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
+	44,  // 41: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
+	5,   // 42: berth.v1.VM.state:type_name -> berth.v1.VMState
+	65,  // 43: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	65,  // 44: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	19,  // 45: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
+	66,  // 46: berth.v1.VM.keys:type_name -> berth.v1.Key
+	66,  // 47: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	65,  // 48: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	39,  // 49: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
+	37,  // 50: berth.v1.VM.discards:type_name -> berth.v1.Discard
+	4,   // 51: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
+	35,  // 52: berth.v1.VM.drift:type_name -> berth.v1.Drift
+	33,  // 53: berth.v1.VM.running:type_name -> berth.v1.VMSize
+	34,  // 54: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
+	65,  // 55: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
+	34,  // 56: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
+	31,  // 57: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
+	65,  // 58: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
+	32,  // 59: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
+	65,  // 60: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	65,  // 61: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	36,  // 62: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
+	65,  // 63: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
+	3,   // 64: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
+	0,   // 65: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
+	44,  // 66: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
+	66,  // 67: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	43,  // 68: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
+	42,  // 69: berth.v1.VMChange.disks:type_name -> berth.v1.Names
+	42,  // 70: berth.v1.VMChange.nics:type_name -> berth.v1.Names
+	42,  // 71: berth.v1.VMChange.labels:type_name -> berth.v1.Names
+	42,  // 72: berth.v1.VMChange.preferred:type_name -> berth.v1.Names
+	42,  // 73: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
+	45,  // 74: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
+	6,   // 75: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
+	65,  // 76: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	65,  // 77: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	65,  // 78: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	47,  // 79: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	38,  // 80: berth.v1.Operation.views:type_name -> berth.v1.CopyView
+	47,  // 81: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
+	65,  // 82: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	7,   // 83: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	53,  // 84: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	54,  // 85: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	51,  // 86: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	49,  // 87: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	50,  // 88: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	7,   // 89: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	52,  // 90: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	67,  // 91: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	67,  // 92: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	55,  // 93: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	56,  // 94: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	65,  // 95: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	65,  // 96: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	65,  // 97: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	48,  // 98: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	68,  // 99: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	65,  // 100: berth.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
+	65,  // 101: berth.v1.Webhook.failing_since:type_name -> google.protobuf.Timestamp
+	65,  // 102: berth.v1.DeadDelivery.at:type_name -> google.protobuf.Timestamp
+	103, // [103:103] is the sub-list for method output_type
+	103, // [103:103] is the sub-list for method input_type
+	103, // [103:103] is the sub-list for extension type_name
+	103, // [103:103] is the sub-list for extension extendee
+	0,   // [0:103] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -8052,19 +8158,19 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[4].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[9].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[12].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[32].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[38].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[46].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[13].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[33].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[39].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[47].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[49].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[48].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
