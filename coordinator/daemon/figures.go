@@ -11,6 +11,7 @@ import (
 	"berth/coordinator/metrics"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/targets"
 	"berth/coordinator/view"
 	"berth/shared/exposition"
 	"berth/shared/pause"
@@ -25,7 +26,9 @@ func (d *daemon) figures() *scrape.Server {
 	return &scrape.Server{
 		Config: d.config.Metrics, Large: true, Log: d.log.Named("metrics"),
 		Collect: func(page *exposition.Page) { metrics.Write(page, d.scrape(time.Now())) },
-		Also:    map[string]http.Handler{discoveryPath: http.HandlerFunc(d.discover)},
+		Also: map[string]http.Handler{targets.Path: &targets.Handler{
+			Consensus: d.consensus, Store: d.store, Inventory: d.inventory, Peers: d.peers,
+		}},
 	}
 }
 

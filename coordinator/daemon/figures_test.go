@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"berth/coordinator/targets"
 	"berth/shared/config"
 	berthv1 "berth/shared/gen/berth/v1"
 )
@@ -22,7 +23,7 @@ func TestFiguresAreServed(t *testing.T) {
 	m.init()
 	m.run()
 	m.status("", led)
-	answer, err := http.Get("http://" + c.Metrics.Listen + discoveryPath)
+	answer, err := http.Get("http://" + c.Metrics.Listen + targets.Path)
 	m.check(err)
 	listed, err := io.ReadAll(answer.Body)
 	m.check(err)

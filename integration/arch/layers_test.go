@@ -70,7 +70,10 @@ var layers = []struct {
 	{"the room that follows what somebody else has done to VMs", []string{"coordinator/control/outofband"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
 	{"what the coordinator knows as messages, and messages as what it knows: one place for both edges", []string{"coordinator/wire"}},
-	{"what other programs are sent of what was applied", []string{"coordinator/webhook", "coordinator/tracing"}},
+	{
+		"what other programs are sent of what was applied, and whose figures they read",
+		[]string{"coordinator/webhook", "coordinator/tracing", "coordinator/targets"},
+	},
 	{
 		"edges: the agents' streams and the API drive control, programs reach machines for it; none is known to it",
 		[]string{"coordinator/agents", "coordinator/api/...", "coordinator/fence"},

@@ -39,7 +39,7 @@ node is silent has no status.`,
 				ask = append(ask, ansibleInventory)
 			}
 			if prometheus {
-				ask = append(ask, targets)
+				ask = append(ask, prometheusTargets)
 			}
 			if netbox {
 				ask = append(ask, netboxMachines)
