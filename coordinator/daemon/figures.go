@@ -94,7 +94,11 @@ func (d *daemon) member() metrics.Member {
 
 // keepTotals counts what is decided and done, as it comes out of the log.
 func (d *daemon) keepTotals(ctx context.Context) {
-	last := d.store.Snapshot().Index()
+	before := d.store.Snapshot()
+	for op := range before.EndedSince(0) {
+		d.totals.Learn(op)
+	}
+	last := before.Index()
 	for pause.For(ctx, countEvery) {
 		snapshot := d.store.Snapshot()
 		if snapshot.Index() == last {

@@ -104,9 +104,15 @@ func history(totals *Totals, seen *view.View) {
 	decide(units.GiB, noon, true)
 	decide(units.GiB, noon.Add(-2*time.Hour), false)
 	decide(500*units.GiB, noon, false)
+	earlier := &operation.Operation{ // by which 10 GiB in 50 s are expected of the next one, and a downtime of 100 ms
+		Kind: operation.Migrate, Result: operation.Done, Memory: 8 * units.GiB, EndedAt: noon.Add(-2 * time.Hour),
+		Migration: &operation.MigrationStats{DataProcessed: 10 * units.GiB, Elapsed: 50 * time.Second, Downtime: new(100 * time.Millisecond)},
+	}
+	totals.Learn(earlier)
 	migrated := &operation.Operation{
-		Kind: operation.Migrate, Result: operation.Done, CreatedAt: noon.Add(-40 * time.Second), EndedAt: noon,
+		Kind: operation.Migrate, Result: operation.Done, CreatedAt: noon.Add(-40 * time.Second), EndedAt: noon, Memory: 8 * units.GiB,
 		Migration: &operation.MigrationStats{
+			Elapsed:       40 * time.Second,
 			DataProcessed: 9 * units.GiB, Downtime: new(80 * time.Millisecond), Handover: new(5 * time.Millisecond),
 		},
 	}

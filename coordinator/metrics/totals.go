@@ -3,12 +3,14 @@ package metrics
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
+	"berth/coordinator/prediction"
 	"berth/shared/exposition"
 )
 
@@ -25,6 +27,8 @@ type Totals struct {
 	downtime   *exposition.Distribution
 	handover   *exposition.Distribution
 	moved      float64 // bytes
+	past       prediction.Past
+	off        [3]*exposition.Distribution // by how much predictions were off; of offFamilies
 }
 
 // NewTotals counts what is decided and done from a moment on. What is older, a member reads when it starts and reads its log.
@@ -34,7 +38,13 @@ func NewTotals(since time.Time) *Totals {
 		duration: exposition.NewDistribution(1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600),
 		downtime: exposition.NewDistribution(0.01, 0.03, 0.1, 0.3, 1, 3, 10),
 		handover: exposition.NewDistribution(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
+		off:      [3]*exposition.Distribution{offBy(), offBy(), offBy()},
 	}
+}
+
+// offBy counts errors as shares of what was measured.
+func offBy() *exposition.Distribution {
+	return exposition.NewDistribution(0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 }
 
 var (
@@ -50,8 +60,18 @@ var (
 	migrationHandover = histogram("berth_migration_handover_seconds", "Time that Berth's own hand-over added to that")
 	migrationBytes    = counter("berth_migration_bytes_total", "Bytes that live migrations have sent")
 
+	offFamilies = [3]exposition.Family{
+		histogram("berth_migration_copy_prediction_error_ratio",
+			"Error of the time that a live migration was expected to copy for, as a share of what it took; 0 is exact"),
+		histogram("berth_migration_bytes_prediction_error_ratio",
+			"Error of the bytes that a live migration was expected to send, as a share of what it sent; 0 is exact"),
+		histogram("berth_migration_downtime_prediction_error_ratio",
+			"Error of the downtime that was expected of a live migration, as a share of what it was; 0 is exact"),
+	}
+
 	totalFamilies = []*exposition.Family{
 		&decisions, &refusals, &endedOperations, &migrationSeconds, &migrationDowntime, &migrationHandover, &migrationBytes,
+		&offFamilies[0], &offFamilies[1], &offFamilies[2],
 	}
 )
 
@@ -86,13 +106,21 @@ func refusing(d *placement.Decision) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Ended counts an operation that has ended.
+// Learn takes note of an operation that ended before there were totals: predictions follow from it, and it does not count.
+func (t *Totals) Learn(op *operation.Operation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.past.Add(op)
+}
+
+// Ended counts an operation that has ended. One from before the totals began does not count, and is only learned from.
 func (t *Totals) Ended(op *operation.Operation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.past.Add(op)
 	if op.EndedAt.Before(t.since) {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.operations[[2]string{string(op.Kind), op.Outcome()}]++
 	if op.Kind != operation.Migrate || op.Migration == nil {
 		return
@@ -107,6 +135,22 @@ func (t *Totals) Ended(op *operation.Operation) {
 	}
 	if op.Migration.Handover != nil {
 		t.handover.Observe(op.Migration.Handover.Seconds())
+	}
+	t.compare(op)
+}
+
+// compare counts by how much what was expected of a migration was off. The totals are locked. It was expected by what had ended before this
+// one ended: that is hardly more than what had ended when it began.
+func (t *Totals) compare(op *operation.Operation) {
+	expected, known := t.past.Of(op)
+	if !known {
+		return
+	}
+	off := expected.Off(op.Migration)
+	for i, share := range [...]float64{off.Copy, off.Sent, off.Downtime} {
+		if !math.IsNaN(share) {
+			t.off[i].Observe(share)
+		}
 	}
 }
 
@@ -130,4 +174,7 @@ func (t *Totals) write(page *exposition.Page) {
 	page.Distribution(&migrationDowntime, t.downtime)
 	page.Distribution(&migrationHandover, t.handover)
 	page.Sample(&migrationBytes, t.moved)
+	for i := range t.off {
+		page.Distribution(&offFamilies[i], t.off[i])
+	}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -284,6 +285,24 @@ func TestOperationIsWhole(t *testing.T) {
 	view.Holder = true // the record's, as the views are: whoever answers adds both
 	message.Views = []*berthv1.CopyView{view}
 	message.Progress = message.GetMigration() // whoever answers adds what the node tells of one that runs
+	earlier := &operation.Operation{
+		Kind: operation.Migrate, Result: operation.Done, Memory: units.GiB, EndedAt: noon.Add(-time.Hour),
+		Migration: &operation.MigrationStats{Elapsed: 8 * time.Second, DataProcessed: units.GiB, Downtime: new(time.Second)},
+	}
+	later := *earlier
+	later.EndedAt = noon.Add(time.Hour)
+	begun := operation.Operation{Kind: operation.Migrate, Memory: 2 * units.GiB, CreatedAt: noon}
+	if told := Predicted(&begun, slices.Values([]*operation.Operation{&later})); told != nil {
+		t.Errorf("predicted by what came later: %v", told)
+	}
+	message.Predicted = Predicted(&begun, slices.Values([]*operation.Operation{earlier, &later}))
+	if told := message.GetPredicted(); told.GetElapsedSeconds() != 16 || told.GetOf() != 1 || told.GetDataProcessedBytes() != 2<<30 {
+		t.Errorf("predicted %v", told)
+	}
+	begun.Kind = operation.Start
+	if told := Predicted(&begun, slices.Values([]*operation.Operation{earlier})); told != nil {
+		t.Errorf("predicted of a start: %v", told)
+	}
 	if message.GetCancelled() || Operation(operation.Operation{Cancel: true}).GetCancelled() {
 		t.Error("what is done, or still runs, is shown as cancelled")
 	}

@@ -69,6 +69,7 @@ var layers = []struct {
 	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},
 	{"the room that follows what somebody else has done to VMs", []string{"coordinator/control/outofband"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
+	{"what a migration will take, by those before it", []string{"coordinator/prediction"}},
 	{"what the coordinator knows as messages, and messages as what it knows: one place for both edges", []string{"coordinator/wire"}},
 	{
 		"what other programs are sent of what was applied, and whose figures they read",
@@ -82,11 +83,11 @@ var layers = []struct {
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
 
+	{"what the kernel tells of work that waits", []string{"agent/psi"}},
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what the host shows of guests without being asked through libvirtd", []string{
 		"agent/hypervisor/guestlog", "agent/hypervisor/imagelock", "agent/hypervisor/processes",
 		"agent/hypervisor/departures", "agent/hypervisor/statusfiles",
-	{"what the kernel tells of work that waits", []string{"agent/psi"}},
 	}},
 	{"what is known of the jobs and disks of guests", []string{"agent/hypervisor/domainjobs", "agent/hypervisor/disksizes"}},
 	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},

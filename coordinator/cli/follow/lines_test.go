@@ -53,3 +53,10 @@ func TestTheProgressOfCopiedDisks(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestPredictionPhrase(t *testing.T) {
+	got := PredictionPhrase(&berthv1.MigrationPrediction{ElapsedSeconds: 12, DataProcessedBytes: 3 << 30, DowntimeSeconds: 0.08, Of: 2})
+	if want := "3 GiB sent in 12s, downtime 80ms, as by 2 migrations before"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -43,6 +43,9 @@ func WriteOperation(a *term.App, p *term.Page, op *berthv1.Operation, _ bool) {
 	if op.GetMigration() != nil {
 		rows = append(rows, [2]string{"migration", MigrationPhrase(op.GetMigration())})
 	}
+	if expected := op.GetPredicted(); expected != nil {
+		rows = append(rows, [2]string{"expected", PredictionPhrase(expected)})
+	}
 	p.Fields("  ", rows...)
 	viewTable(p, op)
 	if len(op.GetEvidence()) > 0 {
@@ -112,6 +115,13 @@ func Took(op *berthv1.Operation) string {
 		return term.None
 	}
 	return term.Span(op.GetEndedAt().AsTime().Sub(op.GetCreatedAt().AsTime()))
+}
+
+// PredictionPhrase says what a migration was expected to take.
+func PredictionPhrase(expected *berthv1.MigrationPrediction) string {
+	return fmt.Sprintf("%v sent in %s, downtime %s, as by %s before", units.Bytes(expected.GetDataProcessedBytes()),
+		term.Span(term.Seconds(expected.GetElapsedSeconds())), term.Span(term.Seconds(expected.GetDowntimeSeconds())),
+		term.Count(int(expected.GetOf()), "migration"))
 }
 
 // MigrationPhrase sums a finished migration up.

@@ -4831,33 +4831,36 @@ func (x *Disk) GetVolume() string {
 }
 
 type Operation struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // start, stop, migrate ...
-	Vm            string                 `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
-	VmId          string                 `protobuf:"bytes,4,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
-	Caller        string                 `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
-	Source        string                 `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"` // node names
-	Target        string                 `protobuf:"bytes,7,opt,name=target,proto3" json:"target,omitempty"`
-	Phase         string                 `protobuf:"bytes,8,opt,name=phase,proto3" json:"phase,omitempty"`
-	Result        OperationResult        `protobuf:"varint,9,opt,name=result,proto3,enum=berth.v1.OperationResult" json:"result,omitempty"`
-	Message       string                 `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"` // why it failed, or what it waits for
-	Attempt       uint32                 `protobuf:"varint,11,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,12,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	DecisionId    string                 `protobuf:"bytes,13,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
-	Migration     *MigrationStats        `protobuf:"bytes,17,opt,name=migration,proto3" json:"migration,omitempty"`                         // of a finished migration
-	Evidence      []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`                           // what each step was decided on, oldest first
-	PlanId        string                 `protobuf:"bytes,19,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"`                 // of the plan that the move is of
-	CopyStorage   bool                   `protobuf:"varint,20,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"` // disks go along
-	Views         []*CopyView            `protobuf:"bytes,21,rep,name=views,proto3" json:"views,omitempty"`                                 // of a parked one, and of any one that is asked for by itself: what the nodes show now
-	Resolution    string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
-	ResolvedBy    string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
-	Doing         string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"`          // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
-	Progress      *MigrationStats        `protobuf:"bytes,26,opt,name=progress,proto3" json:"progress,omitempty"`    // of a running migration, as its node has last told; absent: it has told nothing yet
-	Cancelled     bool                   `protobuf:"varint,25,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // somebody has cancelled it, and it ended because of that: the result is FAILED
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind        string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // start, stop, migrate ...
+	Vm          string                 `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
+	VmId        string                 `protobuf:"bytes,4,opt,name=vm_id,json=vmId,proto3" json:"vm_id,omitempty"`
+	Caller      string                 `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	Source      string                 `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"` // node names
+	Target      string                 `protobuf:"bytes,7,opt,name=target,proto3" json:"target,omitempty"`
+	Phase       string                 `protobuf:"bytes,8,opt,name=phase,proto3" json:"phase,omitempty"`
+	Result      OperationResult        `protobuf:"varint,9,opt,name=result,proto3,enum=berth.v1.OperationResult" json:"result,omitempty"`
+	Message     string                 `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"` // why it failed, or what it waits for
+	Attempt     uint32                 `protobuf:"varint,11,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Epoch       uint64                 `protobuf:"varint,12,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	DecisionId  string                 `protobuf:"bytes,13,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
+	CreatedAt   *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	UpdatedAt   *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	EndedAt     *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	Migration   *MigrationStats        `protobuf:"bytes,17,opt,name=migration,proto3" json:"migration,omitempty"`                         // of a finished migration
+	Evidence    []string               `protobuf:"bytes,18,rep,name=evidence,proto3" json:"evidence,omitempty"`                           // what each step was decided on, oldest first
+	PlanId      string                 `protobuf:"bytes,19,opt,name=plan_id,json=planId,proto3" json:"plan_id,omitempty"`                 // of the plan that the move is of
+	CopyStorage bool                   `protobuf:"varint,20,opt,name=copy_storage,json=copyStorage,proto3" json:"copy_storage,omitempty"` // disks go along
+	Views       []*CopyView            `protobuf:"bytes,21,rep,name=views,proto3" json:"views,omitempty"`                                 // of a parked one, and of any one that is asked for by itself: what the nodes show now
+	Resolution  string                 `protobuf:"bytes,22,opt,name=resolution,proto3" json:"resolution,omitempty"`                       // source, target or none: what somebody decided when no rule could
+	ResolvedBy  string                 `protobuf:"bytes,23,opt,name=resolved_by,json=resolvedBy,proto3" json:"resolved_by,omitempty"`
+	Doing       string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"`          // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
+	Progress    *MigrationStats        `protobuf:"bytes,26,opt,name=progress,proto3" json:"progress,omitempty"`    // of a running migration, as its node has last told; absent: it has told nothing yet
+	Cancelled   bool                   `protobuf:"varint,25,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // somebody has cancelled it, and it ended because of that: the result is FAILED
+	// What a live migration was expected to take when it began, by those before it; only where one is asked for by itself. Absent: none has
+	// ended before, or it takes disks along.
+	Predicted     *MigrationPrediction `protobuf:"bytes,27,opt,name=predicted,proto3" json:"predicted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5074,6 +5077,82 @@ func (x *Operation) GetCancelled() bool {
 	return false
 }
 
+func (x *Operation) GetPredicted() *MigrationPrediction {
+	if x != nil {
+		return x.Predicted
+	}
+	return nil
+}
+
+// MigrationPrediction is what a live migration is expected to take. MigrationStats has what it took, by the same names.
+type MigrationPrediction struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	ElapsedSeconds     float64                `protobuf:"fixed64,1,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
+	DataProcessedBytes int64                  `protobuf:"varint,2,opt,name=data_processed_bytes,json=dataProcessedBytes,proto3" json:"data_processed_bytes,omitempty"`
+	DowntimeSeconds    float64                `protobuf:"fixed64,3,opt,name=downtime_seconds,json=downtimeSeconds,proto3" json:"downtime_seconds,omitempty"`
+	Of                 int32                  `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"` // how many earlier migrations it follows from
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *MigrationPrediction) Reset() {
+	*x = MigrationPrediction{}
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MigrationPrediction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MigrationPrediction) ProtoMessage() {}
+
+func (x *MigrationPrediction) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MigrationPrediction.ProtoReflect.Descriptor instead.
+func (*MigrationPrediction) Descriptor() ([]byte, []int) {
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *MigrationPrediction) GetElapsedSeconds() float64 {
+	if x != nil {
+		return x.ElapsedSeconds
+	}
+	return 0
+}
+
+func (x *MigrationPrediction) GetDataProcessedBytes() int64 {
+	if x != nil {
+		return x.DataProcessedBytes
+	}
+	return 0
+}
+
+func (x *MigrationPrediction) GetDowntimeSeconds() float64 {
+	if x != nil {
+		return x.DowntimeSeconds
+	}
+	return 0
+}
+
+func (x *MigrationPrediction) GetOf() int32 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
 // MigrationStats are libvirt's figures of a job, running or complete.
 type MigrationStats struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
@@ -5096,7 +5175,7 @@ type MigrationStats struct {
 
 func (x *MigrationStats) Reset() {
 	*x = MigrationStats{}
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5187,7 @@ func (x *MigrationStats) String() string {
 func (*MigrationStats) ProtoMessage() {}
 
 func (x *MigrationStats) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[39]
+	mi := &file_berth_v1_resources_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5200,7 @@ func (x *MigrationStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MigrationStats.ProtoReflect.Descriptor instead.
 func (*MigrationStats) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{39}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MigrationStats) GetElapsedSeconds() float64 {
@@ -5250,7 +5329,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5262,7 +5341,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[40]
+	mi := &file_berth_v1_resources_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5275,7 +5354,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{40}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Decision) GetId() string {
@@ -5528,7 +5607,7 @@ type DecisionCluster struct {
 
 func (x *DecisionCluster) Reset() {
 	*x = DecisionCluster{}
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5540,7 +5619,7 @@ func (x *DecisionCluster) String() string {
 func (*DecisionCluster) ProtoMessage() {}
 
 func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[41]
+	mi := &file_berth_v1_resources_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5553,7 +5632,7 @@ func (x *DecisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionCluster.ProtoReflect.Descriptor instead.
 func (*DecisionCluster) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{41}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DecisionCluster) GetCluster() string {
@@ -5636,7 +5715,7 @@ type DecisionPool struct {
 
 func (x *DecisionPool) Reset() {
 	*x = DecisionPool{}
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5648,7 +5727,7 @@ func (x *DecisionPool) String() string {
 func (*DecisionPool) ProtoMessage() {}
 
 func (x *DecisionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[42]
+	mi := &file_berth_v1_resources_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5661,7 +5740,7 @@ func (x *DecisionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionPool.ProtoReflect.Descriptor instead.
 func (*DecisionPool) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{42}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DecisionPool) GetDisk() string {
@@ -5691,7 +5770,7 @@ type RankRow struct {
 
 func (x *RankRow) Reset() {
 	*x = RankRow{}
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5703,7 +5782,7 @@ func (x *RankRow) String() string {
 func (*RankRow) ProtoMessage() {}
 
 func (x *RankRow) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[43]
+	mi := &file_berth_v1_resources_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5716,7 +5795,7 @@ func (x *RankRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankRow.ProtoReflect.Descriptor instead.
 func (*RankRow) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{43}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RankRow) GetWeigher() string {
@@ -5757,7 +5836,7 @@ type RankCell struct {
 
 func (x *RankCell) Reset() {
 	*x = RankCell{}
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5769,7 +5848,7 @@ func (x *RankCell) String() string {
 func (*RankCell) ProtoMessage() {}
 
 func (x *RankCell) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[44]
+	mi := &file_berth_v1_resources_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5782,7 +5861,7 @@ func (x *RankCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankCell.ProtoReflect.Descriptor instead.
 func (*RankCell) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{44}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RankCell) GetRank() float64 {
@@ -5820,7 +5899,7 @@ type DecisionRequest struct {
 
 func (x *DecisionRequest) Reset() {
 	*x = DecisionRequest{}
-	mi := &file_berth_v1_resources_proto_msgTypes[45]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5832,7 +5911,7 @@ func (x *DecisionRequest) String() string {
 func (*DecisionRequest) ProtoMessage() {}
 
 func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[45]
+	mi := &file_berth_v1_resources_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5845,7 +5924,7 @@ func (x *DecisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionRequest.ProtoReflect.Descriptor instead.
 func (*DecisionRequest) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{45}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DecisionRequest) GetMemoryBytes() int64 {
@@ -5960,7 +6039,7 @@ type DecisionNode struct {
 
 func (x *DecisionNode) Reset() {
 	*x = DecisionNode{}
-	mi := &file_berth_v1_resources_proto_msgTypes[46]
+	mi := &file_berth_v1_resources_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5972,7 +6051,7 @@ func (x *DecisionNode) String() string {
 func (*DecisionNode) ProtoMessage() {}
 
 func (x *DecisionNode) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[46]
+	mi := &file_berth_v1_resources_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5985,7 +6064,7 @@ func (x *DecisionNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionNode.ProtoReflect.Descriptor instead.
 func (*DecisionNode) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{46}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DecisionNode) GetNode() string {
@@ -6095,7 +6174,7 @@ type ConstraintResult struct {
 
 func (x *ConstraintResult) Reset() {
 	*x = ConstraintResult{}
-	mi := &file_berth_v1_resources_proto_msgTypes[47]
+	mi := &file_berth_v1_resources_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6107,7 +6186,7 @@ func (x *ConstraintResult) String() string {
 func (*ConstraintResult) ProtoMessage() {}
 
 func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[47]
+	mi := &file_berth_v1_resources_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6120,7 +6199,7 @@ func (x *ConstraintResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstraintResult.ProtoReflect.Descriptor instead.
 func (*ConstraintResult) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{47}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ConstraintResult) GetConstraint() string {
@@ -6198,7 +6277,7 @@ type ScoreTerm struct {
 
 func (x *ScoreTerm) Reset() {
 	*x = ScoreTerm{}
-	mi := &file_berth_v1_resources_proto_msgTypes[48]
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6210,7 +6289,7 @@ func (x *ScoreTerm) String() string {
 func (*ScoreTerm) ProtoMessage() {}
 
 func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[48]
+	mi := &file_berth_v1_resources_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6223,7 +6302,7 @@ func (x *ScoreTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreTerm.ProtoReflect.Descriptor instead.
 func (*ScoreTerm) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{48}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ScoreTerm) GetWeigher() string {
@@ -6320,7 +6399,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	mi := &file_berth_v1_resources_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6332,7 +6411,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[49]
+	mi := &file_berth_v1_resources_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6345,7 +6424,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{49}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Event) GetIndex() uint64 {
@@ -6442,7 +6521,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_berth_v1_resources_proto_msgTypes[50]
+	mi := &file_berth_v1_resources_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6454,7 +6533,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[50]
+	mi := &file_berth_v1_resources_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6467,7 +6546,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{50}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Member) GetId() string {
@@ -6642,7 +6721,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_berth_v1_resources_proto_msgTypes[51]
+	mi := &file_berth_v1_resources_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6654,7 +6733,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[51]
+	mi := &file_berth_v1_resources_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6667,7 +6746,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{51}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Token) GetId() string {
@@ -6749,7 +6828,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_berth_v1_resources_proto_msgTypes[52]
+	mi := &file_berth_v1_resources_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6761,7 +6840,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[52]
+	mi := &file_berth_v1_resources_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6774,7 +6853,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{52}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -6853,7 +6932,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_berth_v1_resources_proto_msgTypes[53]
+	mi := &file_berth_v1_resources_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6865,7 +6944,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[53]
+	mi := &file_berth_v1_resources_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6878,7 +6957,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{53}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Webhook) GetName() string {
@@ -7017,7 +7096,7 @@ type DeadDelivery struct {
 
 func (x *DeadDelivery) Reset() {
 	*x = DeadDelivery{}
-	mi := &file_berth_v1_resources_proto_msgTypes[54]
+	mi := &file_berth_v1_resources_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7029,7 +7108,7 @@ func (x *DeadDelivery) String() string {
 func (*DeadDelivery) ProtoMessage() {}
 
 func (x *DeadDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_v1_resources_proto_msgTypes[54]
+	mi := &file_berth_v1_resources_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7042,7 +7121,7 @@ func (x *DeadDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadDelivery.ProtoReflect.Descriptor instead.
 func (*DeadDelivery) Descriptor() ([]byte, []int) {
-	return file_berth_v1_resources_proto_rawDescGZIP(), []int{54}
+	return file_berth_v1_resources_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeadDelivery) GetId() string {
@@ -7602,7 +7681,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xe2\x06\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x9f\a\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -7636,7 +7715,13 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"resolvedBy\x12\x14\n" +
 	"\x05doing\x18\x18 \x01(\tR\x05doing\x124\n" +
 	"\bprogress\x18\x1a \x01(\v2\x18.berth.v1.MigrationStatsR\bprogress\x12\x1c\n" +
-	"\tcancelled\x18\x19 \x01(\bR\tcancelled\"\xc6\x04\n" +
+	"\tcancelled\x18\x19 \x01(\bR\tcancelled\x12;\n" +
+	"\tpredicted\x18\x1b \x01(\v2\x1d.berth.v1.MigrationPredictionR\tpredicted\"\xab\x01\n" +
+	"\x13MigrationPrediction\x12'\n" +
+	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x120\n" +
+	"\x14data_processed_bytes\x18\x02 \x01(\x03R\x12dataProcessedBytes\x12)\n" +
+	"\x10downtime_seconds\x18\x03 \x01(\x01R\x0fdowntimeSeconds\x12\x0e\n" +
+	"\x02of\x18\x04 \x01(\x05R\x02of\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
@@ -7964,7 +8049,7 @@ func file_berth_v1_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_v1_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_berth_v1_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_berth_v1_resources_proto_goTypes = []any{
 	(NodeState)(0),                // 0: berth.v1.NodeState
 	(BindingKind)(0),              // 1: berth.v1.BindingKind
@@ -8013,28 +8098,29 @@ var file_berth_v1_resources_proto_goTypes = []any{
 	(*VMSpec)(nil),                // 44: berth.v1.VMSpec
 	(*Disk)(nil),                  // 45: berth.v1.Disk
 	(*Operation)(nil),             // 46: berth.v1.Operation
-	(*MigrationStats)(nil),        // 47: berth.v1.MigrationStats
-	(*Decision)(nil),              // 48: berth.v1.Decision
-	(*DecisionCluster)(nil),       // 49: berth.v1.DecisionCluster
-	(*DecisionPool)(nil),          // 50: berth.v1.DecisionPool
-	(*RankRow)(nil),               // 51: berth.v1.RankRow
-	(*RankCell)(nil),              // 52: berth.v1.RankCell
-	(*DecisionRequest)(nil),       // 53: berth.v1.DecisionRequest
-	(*DecisionNode)(nil),          // 54: berth.v1.DecisionNode
-	(*ConstraintResult)(nil),      // 55: berth.v1.ConstraintResult
-	(*ScoreTerm)(nil),             // 56: berth.v1.ScoreTerm
-	(*Event)(nil),                 // 57: berth.v1.Event
-	(*Member)(nil),                // 58: berth.v1.Member
-	(*Token)(nil),                 // 59: berth.v1.Token
-	(*ErrorDetail)(nil),           // 60: berth.v1.ErrorDetail
-	(*Webhook)(nil),               // 61: berth.v1.Webhook
-	(*DeadDelivery)(nil),          // 62: berth.v1.DeadDelivery
-	nil,                           // 63: berth.v1.Node.KeysEntry
-	nil,                           // 64: berth.v1.FenceDevice.ArgumentsEntry
-	(*timestamppb.Timestamp)(nil), // 65: google.protobuf.Timestamp
-	(*Key)(nil),                   // 66: berth.v1.Key
-	(*CompiledKey)(nil),           // 67: berth.v1.CompiledKey
-	(*Problem)(nil),               // 68: berth.v1.Problem
+	(*MigrationPrediction)(nil),   // 47: berth.v1.MigrationPrediction
+	(*MigrationStats)(nil),        // 48: berth.v1.MigrationStats
+	(*Decision)(nil),              // 49: berth.v1.Decision
+	(*DecisionCluster)(nil),       // 50: berth.v1.DecisionCluster
+	(*DecisionPool)(nil),          // 51: berth.v1.DecisionPool
+	(*RankRow)(nil),               // 52: berth.v1.RankRow
+	(*RankCell)(nil),              // 53: berth.v1.RankCell
+	(*DecisionRequest)(nil),       // 54: berth.v1.DecisionRequest
+	(*DecisionNode)(nil),          // 55: berth.v1.DecisionNode
+	(*ConstraintResult)(nil),      // 56: berth.v1.ConstraintResult
+	(*ScoreTerm)(nil),             // 57: berth.v1.ScoreTerm
+	(*Event)(nil),                 // 58: berth.v1.Event
+	(*Member)(nil),                // 59: berth.v1.Member
+	(*Token)(nil),                 // 60: berth.v1.Token
+	(*ErrorDetail)(nil),           // 61: berth.v1.ErrorDetail
+	(*Webhook)(nil),               // 62: berth.v1.Webhook
+	(*DeadDelivery)(nil),          // 63: berth.v1.DeadDelivery
+	nil,                           // 64: berth.v1.Node.KeysEntry
+	nil,                           // 65: berth.v1.FenceDevice.ArgumentsEntry
+	(*timestamppb.Timestamp)(nil), // 66: google.protobuf.Timestamp
+	(*Key)(nil),                   // 67: berth.v1.Key
+	(*CompiledKey)(nil),           // 68: berth.v1.CompiledKey
+	(*Problem)(nil),               // 69: berth.v1.Problem
 }
 var file_berth_v1_resources_proto_depIdxs = []int32{
 	0,   // 0: berth.v1.Node.state:type_name -> berth.v1.NodeState
@@ -8043,28 +8129,28 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	13,  // 3: berth.v1.Node.inventory:type_name -> berth.v1.NodeInventory
 	17,  // 4: berth.v1.Node.telemetry:type_name -> berth.v1.NodeTelemetry
 	12,  // 5: berth.v1.Node.ledgers:type_name -> berth.v1.NodeLedgers
-	65,  // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
-	63,  // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
+	66,  // 6: berth.v1.Node.enrolled_at:type_name -> google.protobuf.Timestamp
+	64,  // 7: berth.v1.Node.keys:type_name -> berth.v1.Node.KeysEntry
 	9,   // 8: berth.v1.Node.fence:type_name -> berth.v1.FenceDevice
 	10,  // 9: berth.v1.Node.fencing:type_name -> berth.v1.Fencing
-	64,  // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
+	65,  // 10: berth.v1.FenceDevice.arguments:type_name -> berth.v1.FenceDevice.ArgumentsEntry
 	9,   // 11: berth.v1.FenceDevice.also:type_name -> berth.v1.FenceDevice
-	65,  // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
-	65,  // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
+	66,  // 12: berth.v1.Fencing.asked_at:type_name -> google.protobuf.Timestamp
+	66,  // 13: berth.v1.Fencing.ended_at:type_name -> google.protobuf.Timestamp
 	14,  // 14: berth.v1.NodeInventory.storage_pools:type_name -> berth.v1.StoragePool
 	15,  // 15: berth.v1.NodeInventory.networks:type_name -> berth.v1.Network
-	65,  // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
+	66,  // 16: berth.v1.NodeInventory.collected_at:type_name -> google.protobuf.Timestamp
 	16,  // 17: berth.v1.NodeInventory.errors:type_name -> berth.v1.ReadingError
-	65,  // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
+	66,  // 18: berth.v1.NodeTelemetry.sampled_at:type_name -> google.protobuf.Timestamp
 	18,  // 19: berth.v1.NodeTelemetry.cpu_pressure:type_name -> berth.v1.Pressure
 	18,  // 20: berth.v1.NodeTelemetry.memory_pressure:type_name -> berth.v1.Pressure
 	18,  // 21: berth.v1.NodeTelemetry.io_pressure:type_name -> berth.v1.Pressure
 	19,  // 22: berth.v1.NodeTelemetry.domains:type_name -> berth.v1.DomainTelemetry
 	16,  // 23: berth.v1.NodeTelemetry.errors:type_name -> berth.v1.ReadingError
 	20,  // 24: berth.v1.DomainTelemetry.pressure:type_name -> berth.v1.DomainPressure
-	65,  // 25: berth.v1.ProfileHour.began_at:type_name -> google.protobuf.Timestamp
+	66,  // 25: berth.v1.ProfileHour.began_at:type_name -> google.protobuf.Timestamp
 	3,   // 26: berth.v1.Domain.state:type_name -> berth.v1.DomainState
-	65,  // 27: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
+	66,  // 27: berth.v1.Domain.started_at:type_name -> google.protobuf.Timestamp
 	29,  // 28: berth.v1.Domain.ending:type_name -> berth.v1.Ending
 	28,  // 29: berth.v1.Domain.sources:type_name -> berth.v1.DiskSource
 	26,  // 30: berth.v1.Domain.devices:type_name -> berth.v1.Devices
@@ -8074,37 +8160,37 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	25,  // 34: berth.v1.Bindings.bindings:type_name -> berth.v1.Binding
 	1,   // 35: berth.v1.Binding.kind:type_name -> berth.v1.BindingKind
 	28,  // 36: berth.v1.Binding.source:type_name -> berth.v1.DiskSource
-	65,  // 37: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
+	66,  // 37: berth.v1.Binding.since:type_name -> google.protobuf.Timestamp
 	27,  // 38: berth.v1.Devices.devices:type_name -> berth.v1.Device
 	28,  // 39: berth.v1.Device.source:type_name -> berth.v1.DiskSource
 	2,   // 40: berth.v1.Ending.cause:type_name -> berth.v1.EndingCause
 	44,  // 41: berth.v1.VM.spec:type_name -> berth.v1.VMSpec
 	5,   // 42: berth.v1.VM.state:type_name -> berth.v1.VMState
-	65,  // 43: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
-	65,  // 44: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
+	66,  // 43: berth.v1.VM.created_at:type_name -> google.protobuf.Timestamp
+	66,  // 44: berth.v1.VM.started_at:type_name -> google.protobuf.Timestamp
 	19,  // 45: berth.v1.VM.telemetry:type_name -> berth.v1.DomainTelemetry
-	66,  // 46: berth.v1.VM.keys:type_name -> berth.v1.Key
-	66,  // 47: berth.v1.VM.sticky:type_name -> berth.v1.Key
-	65,  // 48: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
+	67,  // 46: berth.v1.VM.keys:type_name -> berth.v1.Key
+	67,  // 47: berth.v1.VM.sticky:type_name -> berth.v1.Key
+	66,  // 48: berth.v1.VM.moved_at:type_name -> google.protobuf.Timestamp
 	39,  // 49: berth.v1.VM.volumes:type_name -> berth.v1.VMDisk
 	37,  // 50: berth.v1.VM.discards:type_name -> berth.v1.Discard
 	4,   // 51: berth.v1.VM.condition_kind:type_name -> berth.v1.ConditionKind
 	35,  // 52: berth.v1.VM.drift:type_name -> berth.v1.Drift
 	33,  // 53: berth.v1.VM.running:type_name -> berth.v1.VMSize
 	34,  // 54: berth.v1.VM.next_start:type_name -> berth.v1.PendingChange
-	65,  // 55: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
+	66,  // 55: berth.v1.VM.paused_at:type_name -> google.protobuf.Timestamp
 	34,  // 56: berth.v1.VM.changed_live:type_name -> berth.v1.PendingChange
 	31,  // 57: berth.v1.VM.snapshots:type_name -> berth.v1.Snapshot
-	65,  // 58: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
+	66,  // 58: berth.v1.Snapshot.taken_at:type_name -> google.protobuf.Timestamp
 	32,  // 59: berth.v1.Snapshot.disks:type_name -> berth.v1.SnapshotDisk
-	65,  // 60: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
-	65,  // 61: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
+	66,  // 60: berth.v1.PendingChange.set_at:type_name -> google.protobuf.Timestamp
+	66,  // 61: berth.v1.Drift.since:type_name -> google.protobuf.Timestamp
 	36,  // 62: berth.v1.Drift.devices:type_name -> berth.v1.DriftedDevice
-	65,  // 63: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
+	66,  // 63: berth.v1.DriftedDevice.at:type_name -> google.protobuf.Timestamp
 	3,   // 64: berth.v1.CopyView.state:type_name -> berth.v1.DomainState
 	0,   // 65: berth.v1.CopyView.node_state:type_name -> berth.v1.NodeState
 	44,  // 66: berth.v1.NewVM.spec:type_name -> berth.v1.VMSpec
-	66,  // 67: berth.v1.NewVM.keys:type_name -> berth.v1.Key
+	67,  // 67: berth.v1.NewVM.keys:type_name -> berth.v1.Key
 	43,  // 68: berth.v1.NewVM.root:type_name -> berth.v1.RootDisk
 	42,  // 69: berth.v1.VMChange.disks:type_name -> berth.v1.Names
 	42,  // 70: berth.v1.VMChange.nics:type_name -> berth.v1.Names
@@ -8113,38 +8199,39 @@ var file_berth_v1_resources_proto_depIdxs = []int32{
 	42,  // 73: berth.v1.VMChange.restart_after:type_name -> berth.v1.Names
 	45,  // 74: berth.v1.VMSpec.disks:type_name -> berth.v1.Disk
 	6,   // 75: berth.v1.Operation.result:type_name -> berth.v1.OperationResult
-	65,  // 76: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	65,  // 77: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	65,  // 78: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	47,  // 79: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
+	66,  // 76: berth.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	66,  // 77: berth.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	66,  // 78: berth.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	48,  // 79: berth.v1.Operation.migration:type_name -> berth.v1.MigrationStats
 	38,  // 80: berth.v1.Operation.views:type_name -> berth.v1.CopyView
-	47,  // 81: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
-	65,  // 82: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
-	7,   // 83: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
-	53,  // 84: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
-	54,  // 85: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
-	51,  // 86: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
-	49,  // 87: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
-	50,  // 88: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
-	7,   // 89: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
-	52,  // 90: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
-	67,  // 91: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
-	67,  // 92: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
-	55,  // 93: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
-	56,  // 94: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
-	65,  // 95: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
-	65,  // 96: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
-	65,  // 97: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	48,  // 98: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
-	68,  // 99: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
-	65,  // 100: berth.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
-	65,  // 101: berth.v1.Webhook.failing_since:type_name -> google.protobuf.Timestamp
-	65,  // 102: berth.v1.DeadDelivery.at:type_name -> google.protobuf.Timestamp
-	103, // [103:103] is the sub-list for method output_type
-	103, // [103:103] is the sub-list for method input_type
-	103, // [103:103] is the sub-list for extension type_name
-	103, // [103:103] is the sub-list for extension extendee
-	0,   // [0:103] is the sub-list for field type_name
+	48,  // 81: berth.v1.Operation.progress:type_name -> berth.v1.MigrationStats
+	47,  // 82: berth.v1.Operation.predicted:type_name -> berth.v1.MigrationPrediction
+	66,  // 83: berth.v1.Decision.made_at:type_name -> google.protobuf.Timestamp
+	7,   // 84: berth.v1.Decision.outcome:type_name -> berth.v1.DecisionOutcome
+	54,  // 85: berth.v1.Decision.request:type_name -> berth.v1.DecisionRequest
+	55,  // 86: berth.v1.Decision.nodes:type_name -> berth.v1.DecisionNode
+	52,  // 87: berth.v1.Decision.ranks:type_name -> berth.v1.RankRow
+	50,  // 88: berth.v1.Decision.clusters:type_name -> berth.v1.DecisionCluster
+	51,  // 89: berth.v1.Decision.pools:type_name -> berth.v1.DecisionPool
+	7,   // 90: berth.v1.DecisionCluster.outcome:type_name -> berth.v1.DecisionOutcome
+	53,  // 91: berth.v1.RankRow.cells:type_name -> berth.v1.RankCell
+	68,  // 92: berth.v1.DecisionRequest.system_keys:type_name -> berth.v1.CompiledKey
+	68,  // 93: berth.v1.DecisionRequest.customer_keys:type_name -> berth.v1.CompiledKey
+	56,  // 94: berth.v1.DecisionNode.constraints:type_name -> berth.v1.ConstraintResult
+	57,  // 95: berth.v1.DecisionNode.terms:type_name -> berth.v1.ScoreTerm
+	66,  // 96: berth.v1.Event.at:type_name -> google.protobuf.Timestamp
+	66,  // 97: berth.v1.Member.backup_at:type_name -> google.protobuf.Timestamp
+	66,  // 98: berth.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	49,  // 99: berth.v1.ErrorDetail.decision:type_name -> berth.v1.Decision
+	69,  // 100: berth.v1.ErrorDetail.problems:type_name -> berth.v1.Problem
+	66,  // 101: berth.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
+	66,  // 102: berth.v1.Webhook.failing_since:type_name -> google.protobuf.Timestamp
+	66,  // 103: berth.v1.DeadDelivery.at:type_name -> google.protobuf.Timestamp
+	104, // [104:104] is the sub-list for method output_type
+	104, // [104:104] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_resources_proto_init() }
@@ -8160,17 +8247,17 @@ func file_berth_v1_resources_proto_init() {
 	file_berth_v1_resources_proto_msgTypes[11].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[13].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[33].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[39].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[47].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[40].OneofWrappers = []any{}
 	file_berth_v1_resources_proto_msgTypes[48].OneofWrappers = []any{}
-	file_berth_v1_resources_proto_msgTypes[50].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[49].OneofWrappers = []any{}
+	file_berth_v1_resources_proto_msgTypes[51].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_v1_resources_proto_rawDesc), len(file_berth_v1_resources_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
