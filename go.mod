@@ -25,6 +25,7 @@ require (
 	github.com/tidwall/btree v1.8.2
 	github.com/vbauerster/mpb/v8 v8.14.0
 	go.etcd.io/bbolt v1.5.0
+	go.opentelemetry.io/proto/otlp v1.11.1
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sync v0.24.0

@@ -146,7 +146,7 @@ func test(p part, others []string, integration string) ([]suite, error) {
 			"./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
 			"./integration/fuzz", "./integration/goals", "./integration/hostkeys", "./integration/loopback", "./integration/manual",
 			"./integration/mutants", "./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites",
-			"./integration/writer", "./packaging/...",
+			"./integration/traces", "./integration/writer", "./packaging/...",
 		),
 		tests("faults", "-timeout", "40m", "./integration/faults").with(p.seeds("SEEDS", seeds)...),
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(p.seeds("SCHEDULES", schedules)...),

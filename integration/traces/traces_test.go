@@ -1,0 +1,210 @@
+package traces
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"berth/agent/session"
+	agenttracing "berth/agent/tracing"
+	"berth/coordinator/model"
+	"berth/coordinator/operation"
+	"berth/coordinator/state"
+	"berth/coordinator/state/statetest"
+	"berth/coordinator/tracing"
+	berthv1 "berth/shared/gen/berth/v1"
+	sent "berth/shared/tracing"
+)
+
+// collector takes what is sent by OTLP over HTTP. It reads it strictly: a field that OpenTelemetry does not know is an error.
+type collector struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	spans map[string][]*tracepb.Span // by the name of the service
+}
+
+func newCollector(t *testing.T) *collector {
+	t.Helper()
+	c := &collector{spans: map[string][]*tracepb.Span{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %v: %v", r.URL, r.Header, err)
+		}
+		message, err := decode(body)
+		if err != nil {
+			t.Errorf("%s: %v", body, err)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, from := range message.GetResourceSpans() {
+			service := ""
+			for _, about := range from.GetResource().GetAttributes() {
+				if about.GetKey() == "service.name" {
+					service = about.GetValue().GetStringValue()
+				}
+			}
+			for _, scope := range from.GetScopeSpans() {
+				c.spans[service] = append(c.spans[service], scope.GetSpans()...)
+			}
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// decode reads a message as OTLP says: JSON of its protocol buffers, but with IDs in hexadecimal.
+func decode(body []byte) (*tracepb.TracesData, error) {
+	var read any
+	if err := json.Unmarshal(body, &read); err != nil {
+		return nil, err
+	}
+	if err := plainIDs(read); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(read)
+	if err != nil {
+		return nil, err
+	}
+	message := &tracepb.TracesData{}
+	return message, protojson.Unmarshal(text, message)
+}
+
+func plainIDs(read any) error {
+	switch read := read.(type) {
+	case []any:
+		for _, one := range read {
+			if err := plainIDs(one); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, one := range read {
+			if text, is := one.(string); is && slices.Contains([]string{"traceId", "spanId", "parentSpanId"}, key) {
+				id, err := hex.DecodeString(text)
+				if err != nil {
+					return fmt.Errorf("%s: %w", key, err)
+				}
+				read[key] = base64.StdEncoding.EncodeToString(id)
+			} else if err := plainIDs(one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// of are the spans of a service, and how many there are.
+func (c *collector) of(service string) []*tracepb.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans[service])
+}
+
+// work is what carries orders out: each is done at once.
+type work struct {
+	session.Jobs // nothing else is asked of it
+
+	results chan *berthv1.CommandResult
+}
+
+func (w *work) Do(_ context.Context, command *berthv1.Command) {
+	w.results <- &berthv1.CommandResult{
+		OperationId: command.GetOperationId(), Step: command.GetStep(), Outcome: berthv1.CommandOutcome_COMMAND_OUTCOME_DONE,
+	}
+}
+func (w *work) Results() <-chan *berthv1.CommandResult { return w.results }
+
+// A start is one trace: what its coordinator tells, and what the agent tells of its orders, which never talk about traces to each other.
+func TestAStartIsOneTrace(t *testing.T) {
+	c := newCollector(t)
+	config := sent.Config{Endpoint: c.URL}
+	if err := config.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	site := statetest.New(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer stop()
+	var looked atomic.Bool
+	ended.Go(func() {
+		tracing.Run(ctx, tracing.Config{
+			Traces: config, Member: "c1", Leads: func() bool { return true }, Log: hclog.NewNullLogger(),
+			State: func() *state.Snapshot { defer looked.Store(true); return site.Snapshot() },
+		})
+	})
+	await(t, "the coordinator to follow its state", looked.Load)
+	at := func(seconds int) time.Time { return statetest.Noon.Add(time.Duration(seconds) * time.Second) }
+	site.Apply(state.Command{
+		Kind: "operation", VMs: []model.VM{{ID: "v1", Name: "web"}},
+		Operations: []operation.Operation{{
+			ID: "op1", Kind: operation.Start, VM: "v1", VMName: "web", Phase: operation.Ended, Result: operation.Done, Step: 1,
+			CreatedAt: at(1), UpdatedAt: at(3), EndedAt: at(3),
+		}},
+		Expect: []state.Expectation{{Table: state.Operations, ID: "op1"}, {Table: state.VMs, ID: "v1"}},
+	})
+
+	exporter, err := sent.New(config, "berth-agent", "hv1", hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended.Go(func() { exporter.Run(ctx) })
+	jobs := agenttracing.Traced(&work{results: make(chan *berthv1.CommandResult, 1)}, "hv1", exporter)
+	ended.Go(func() { jobs.Run(ctx) })
+	jobs.Do(ctx, &berthv1.Command{OperationId: "op1", Step: 1, Action: &berthv1.Command_Start{Start: &berthv1.StartCommand{}}})
+	if result := <-jobs.Results(); result.GetOperationId() != "op1" {
+		t.Errorf("passed on %v", result)
+	}
+	await(t, "both to tell", func() bool { return len(c.of("berth-coordinator")) > 0 && len(c.of("berth-agent")) > 0 })
+
+	var whole *tracepb.Span
+	all := slices.Concat(c.of("berth-coordinator"), c.of("berth-agent"))
+	for _, span := range all {
+		if len(span.GetParentSpanId()) == 0 {
+			if whole != nil {
+				t.Errorf("two spans have no parent: %v and %v", whole, span)
+			}
+			whole = span
+		}
+	}
+	if whole.GetName() != "start" || hex.EncodeToString(whole.GetTraceId()) != sent.TraceID("op1") || len(whole.GetSpanId()) != 8 ||
+		whole.GetStartTimeUnixNano() != uint64(at(1).UnixNano()) || whole.GetEndTimeUnixNano() != uint64(at(3).UnixNano()) {
+		t.Fatalf("the whole is %v", whole)
+	}
+	for _, span := range all {
+		if string(span.GetTraceId()) != string(whole.GetTraceId()) ||
+			span != whole && string(span.GetParentSpanId()) != string(whole.GetSpanId()) {
+			t.Errorf("not a part of the whole: %v", span)
+		}
+	}
+	if order := c.of("berth-agent")[0]; !strings.HasPrefix(order.GetName(), "order ") || order.GetKind() != tracepb.Span_SPAN_KIND_INTERNAL {
+		t.Errorf("the agent tells %v", order)
+	}
+}
+
+func await(t *testing.T, what string, come func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !come(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain for ", what)
+		}
+	}
+}
