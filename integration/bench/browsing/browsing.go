@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"berth/integration/bench/report"
 	"berth/integration/bench/testbed"
 	"berth/integration/browser"
+	"berth/integration/simagent/crew"
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
@@ -25,6 +27,9 @@ var Goals = []string{"W4"}
 
 // most is how long people may wait, in seconds.
 const most = 1.0
+
+// patience is how long the leader may take to hear all agents.
+const patience = 5 * time.Minute
 
 // Size is what is raised, and how often something is repeated.
 type Size struct {
@@ -54,11 +59,11 @@ func Measure(ctx context.Context, program, folder string, size Size) (rows []rep
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, coordinators.Close()) }()
-	fleet, err := testbed.EnrolFleet(ctx, coordinators, size.Nodes)
+	agents, err := raise(ctx, folder, coordinators, size.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	defer fleet.Close()
+	defer func() { err = errors.Join(err, agents.Close()) }()
 	chromium, end, err := browser.Launch(ctx, filepath.Join(folder, "profile"))
 	if err != nil {
 		return nil, err
@@ -85,6 +90,32 @@ func Measure(ctx context.Context, program, folder string, size Size) (rows []rep
 			took.update.Latency()),
 		Wanted: "<= " + report.Seconds(most), Verdict: report.Judge(took.usable.Median(), most),
 	}}, nil
+}
+
+// raise has so many nodes heard. Their agents are other processes, and all are enrolled before the first of them reports.
+func raise(ctx context.Context, folder string, coordinators *testbed.Coordinators, nodes int) (_ *crew.Crew, err error) {
+	folder = filepath.Join(folder, "agents")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	agents, err := crew.Raise(ctx, folder, nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, agents.Close())
+		}
+	}()
+	if err := agents.Enrol(ctx, coordinators); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	if err := agents.Run(); err != nil {
+		return nil, err
+	}
+	_, err = agents.AwaitBack(ctx, begun, patience)
+	return agents, err
 }
 
 // visits are what several visits took: in seconds, and in bytes.
