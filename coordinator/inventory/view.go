@@ -104,8 +104,7 @@ func (v *views) anew(snapshot *state.Snapshot, now time.Time) *cached {
 	return made
 }
 
-// later makes a view of an earlier one. It is nil where that cannot be: where a node has come or gone, a cluster has changed, or too
-// much was heard.
+// later makes a view of an earlier one. It is nil where that cannot be: where a cluster has changed, or too much was heard.
 func (v *views) later(base *cached, changed []state.Change, snapshot *state.Snapshot, now time.Time) *cached {
 	changes := view.Changes{Nodes: make(map[string]model.NodeFacts)}
 	records := view.Records{Reservations: snapshot.Reservations()}
@@ -114,13 +113,12 @@ func (v *views) later(base *cached, changed []state.Change, snapshot *state.Snap
 		case state.VMs:
 			changes.VMs = append(changes.VMs, one.ID)
 		case state.Nodes:
-			was := base.view.Node(one.ID)
-			record, is := snapshot.Node(one.ID)
-			if was == nil || !is || was.Node.Cluster != record.Cluster {
-				return nil
+			if record, is := snapshot.Node(one.ID); is {
+				changes.Nodes[one.ID] = model.NodeFacts{}
+				records.Nodes = append(records.Nodes, record)
+			} else if base.view.Node(one.ID) != nil && !slices.Contains(changes.Gone, one.ID) {
+				changes.Gone = append(changes.Gone, one.ID)
 			}
-			changes.Nodes[one.ID] = model.NodeFacts{}
-			records.Nodes = append(records.Nodes, record)
 		case state.Resources:
 			for _, x := range []*state.Snapshot{base.snapshot, snapshot} {
 				resource, there := x.Resource(one.ID)

@@ -202,7 +202,7 @@ func often[T comparable](at func(*Figures) *Column[T], of func(*NodeView) T) fig
 	return figure{
 		gather: func(into *Figures, nodes []*NodeView) { *at(into) = ColumnOf(valuesOf(nodes, of)...) },
 		revise: func(figures *Figures, rows []int, nodes []*NodeView) { revise(at(figures), rows, nodes, of) },
-		choose: func(into, from *Figures, nodes []int) { *at(into) = at(from).choose(nodes) },
+		choose: func(into, from *Figures, nodes []int) { *at(into) = at(from).Choose(nodes) },
 		copy:   func(figures *Figures) { *at(figures) = at(figures).Clone() },
 	}
 }
@@ -223,7 +223,7 @@ func (f *Figures) Select(nodes []int) Figures {
 		column.choose(&picked, f, nodes)
 	}
 	for _, key := range f.NodeKeys {
-		key.Values = key.Values.choose(nodes)
+		key.Values = key.Values.Choose(nodes)
 		picked.NodeKeys = append(picked.NodeKeys, key)
 	}
 	f.selectAround(&picked, nodes)

@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"berth/coordinator/model"
-	"berth/shared/units"
+	"berth/coordinator/view/column"
 )
 
 // Changes are what may differ between the moments of two views.
 type Changes struct {
-	Nodes map[string]model.NodeFacts // of the nodes whose record or facts may differ, by ID
+	Nodes map[string]model.NodeFacts // of the nodes whose record or facts may differ, by ID, and of those that have come
+	Gone  []string                   // IDs of nodes that are gone
 	VMs   []string                   // IDs of VMs whose records may differ
 	// Groups and Storage tell that those records are given anew, with the clusters: groups; pools, pods, disks and images.
 	Groups, Storage bool
 }
 
 // Later is the view of a later moment: the one that would be made anew, for the price of what has changed. Records have the
-// reservations, and of the rest what has changed. Clusters are the same, and so is which node is in which; v is no what-if.
+// reservations, and of the rest what has changed. Clusters are the same; v is no what-if.
 func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, changed Changes) *View {
 	next := &View{
 		At: at, Index: index, clusters: v.clusters,
@@ -34,10 +35,12 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 		given[records.Nodes[i].ID] = &records.Nodes[i]
 	}
 	fresh, among, modelled := make(map[int]*NodeView, len(touched)), make(map[string][]string), false
+	come, regrouped := membersOf(next, v, given, &changed)
+	moved, modelled = moved || len(regrouped) > 0, len(regrouped) > 0
 	for id := range touched {
 		at, found := v.search(id)
-		if !found {
-			continue // a VM may name a node that is gone
+		if !found || slices.Contains(changed.Gone, id) {
+			continue // it has come, or a VM names a node that is gone
 		}
 		old := v.Nodes.At(at)
 		node, facts := old.Node, old.Facts
@@ -57,16 +60,42 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 		moved = moved || !slices.Equal(old.Node.Labels, node.Labels) || domainsDiffer(is.strays, &old.Facts, &facts)
 		modelled = modelled || !sameModels(old, is)
 	}
-	next.Nodes = v.Nodes.with(fresh)
+	if next.Nodes = v.Nodes.with(fresh); len(come)+len(changed.Gone) > 0 {
+		next.Nodes = next.Nodes.joined(come, changed.Gone)
+	}
 	if !moved && !changed.Groups {
 		next.roster.expanded = v.roster.known()
 	}
 	next.storage = v.storageOf(&records, vms, &changed)
 	next.gathered = v.gathered.later(among)
+	for _, cluster := range regrouped {
+		delete(next.gathered.stale, cluster)
+	}
 	if modelled {
 		next.gathered.baselines = new(baselines)
 	}
 	return next
+}
+
+// membersOf are the nodes that have come since another view, and the clusters that have other nodes now. What strays on nodes that have
+// come or are gone is noted.
+func membersOf(next, last *View, given map[string]*model.Node, changed *Changes) (come []*NodeView, regrouped []string) {
+	for id, record := range given {
+		switch old := last.Node(id); {
+		case old == nil:
+			is := next.account(*record, changed.Nodes[id])
+			next.strays.replace(id, nil, is.strays)
+			come, regrouped = append(come, is), append(regrouped, record.ClusterName())
+		case old.Node.Cluster != record.Cluster:
+			regrouped = append(regrouped, old.Node.ClusterName(), record.ClusterName())
+		}
+	}
+	for _, id := range changed.Gone {
+		old := last.Node(id)
+		next.strays.replace(id, old.strays, nil)
+		regrouped = append(regrouped, old.Node.ClusterName())
+	}
+	return come, regrouped
 }
 
 // touchedBy are the nodes whose accounting may differ, by ID, and whether a VM may be elsewhere or another one.
@@ -222,8 +251,8 @@ func (v *View) revised(name string, old *stale) *Columns {
 	if len(rows) == 0 {
 		return &c
 	}
-	for _, column := range columns {
-		column.revise(&c.Figures, rows, nodes)
+	for i := range columns {
+		columns[i].revise(&c.Figures, rows, nodes)
 	}
 	revise(&c.AtWork, rows, nodes, atWorkOf)
 	c.reviseReasons(rows, nodes)
@@ -247,15 +276,14 @@ func (v *View) revised(name string, old *stale) *Columns {
 
 // rederive is Derive where some rows differ, in columns that share their lists with others.
 func (c *Columns) rederive(rows []int) {
-	room, ram, cpu, busy := own[units.Bytes]{column: &c.Room}, own[float64]{column: &c.RAM}, own[float64]{column: &c.CPU},
-		own[float64]{column: &c.Busy}
+	room, ram, cpu, busy := column.Share(&c.Room), column.Share(&c.RAM), column.Share(&c.CPU), column.Share(&c.Busy)
 	unmeasured, copied := c.Unmeasured, false
 	for _, row := range rows {
 		is := c.derived(row)
-		room.set(row, is.room)
-		ram.set(row, is.ram)
-		cpu.set(row, is.cpu)
-		busy.set(row, is.busy)
+		room.Set(row, is.room)
+		ram.Set(row, is.ram)
+		cpu.Set(row, is.cpu)
+		busy.Set(row, is.busy)
 		at, was := slices.BinarySearch(unmeasured, int32(row))
 		if was == is.unmeasured() {
 			continue
@@ -306,11 +334,11 @@ func (c *Columns) reviseKeys(declared []model.NodeKey, rows []int, nodes []*Node
 	c.NodeKeys, c.Spans = slices.Clone(c.NodeKeys), slices.Clone(c.Spans)
 	for k := range c.NodeKeys {
 		key := &c.NodeKeys[k]
-		owned := own[float64]{column: &key.Values}
+		shared := column.Share(&key.Values)
 		for i, row := range rows {
-			owned.set(row, nodes[i].Node.KeyValue(declared[k]))
+			shared.Set(row, nodes[i].Node.KeyValue(declared[k]))
 		}
-		if owned.shared != nil {
+		if shared.Changed() {
 			c.Spans[k] = spanOf(key.Values)
 		}
 	}

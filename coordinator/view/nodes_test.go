@@ -3,11 +3,13 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"berth/coordinator/model"
+	"berth/coordinator/view/column"
 )
 
 // A list of nodes is the slice that it was made of, but for the nodes that were given instead; and lists that were made before stay as
@@ -20,7 +22,7 @@ func TestAListOfNodesIsASlice(t *testing.T) {
 			return &NodeView{Node: model.Node{ID: fmt.Sprintf("n%05d", 2*i)}, ran: made}
 		}
 		var want []*NodeView
-		count := rapid.SampledFrom([]int{0, 1, inPart - 1, inPart, inPart + 1, 5*inPart + 7}).Draw(t, "nodes")
+		count := rapid.SampledFrom([]int{0, 1, column.InPart - 1, column.InPart, column.InPart + 1, 5*column.InPart + 7}).Draw(t, "nodes")
 		for i := range count {
 			want = append(want, node(i))
 		}
@@ -30,10 +32,28 @@ func TestAListOfNodesIsASlice(t *testing.T) {
 			others := map[int]*NodeView{}
 			for range rapid.IntRange(0, 2*min(count, 3)).Draw(t, "at once") {
 				at := rapid.IntRange(0, count-1).Draw(t, "at")
-				others[at] = node(at)
+				made++
+				others[at] = &NodeView{Node: want[at].Node, ran: made}
 				want[at] = others[at]
 			}
 			list = list.with(others)
+			if rapid.Bool().Draw(t, "others come and go") {
+				var gone []string
+				if len(want) > 0 && rapid.Bool().Draw(t, "goes") {
+					at := rapid.IntRange(0, len(want)-1).Draw(t, "which")
+					gone = []string{want[at].Node.ID}
+					want = slices.Delete(slices.Clone(want), at, at+1)
+				}
+				var come []*NodeView
+				for range rapid.IntRange(0, 2).Draw(t, "come") {
+					made++
+					id := fmt.Sprintf("n%05d-%d", 2*rapid.IntRange(0, count+1).Draw(t, "behind"), made)
+					come = append(come, &NodeView{Node: model.Node{ID: id}, ran: made})
+				}
+				list, want = list.joined(come, gone), append(slices.Clone(want), come...)
+				slices.SortFunc(want, func(a, b *NodeView) int { return strings.Compare(a.Node.ID, b.Node.ID) })
+				count = len(want)
+			}
 			if !slices.Equal(before.Slice(), was) {
 				t.Fatal("the list before has changed")
 			}

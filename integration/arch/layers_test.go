@@ -29,7 +29,7 @@ var layers = []struct {
 	{"pure: what a browser has instead of a certificate, what nodes tell of a week, joined, and which CPU models are newer", []string{
 		"coordinator/session", "coordinator/profile", "coordinator/cpumodel",
 	}},
-	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view"}},
+	{"pure: records and facts joined, with all accounting done", []string{"coordinator/view/..."}},
 	{"pure: what groups of it want", []string{"coordinator/affinity"}},
 	{"pure engines: what should happen; they do not know each other", []string{
 		"coordinator/placement/...", "coordinator/operation",

@@ -14,7 +14,7 @@ var pure = []string{
 	"coordinator/session",
 	"coordinator/profile",
 	"coordinator/cpumodel",
-	"coordinator/view",
+	"coordinator/view/...",
 	"coordinator/affinity",
 	"coordinator/placement/...",
 	"coordinator/balance/...",

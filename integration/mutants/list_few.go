@@ -23,8 +23,16 @@ var fewMutants = []mutant{
 		is: "for i := range disks {", becomes: "for i := range disks[:1] {",
 	},
 	{
-		name: "a-shared-part-is-written-in-place", file: "coordinator/view/column.go", suite: inView.only("AListOfNodes|AColumn|LaterColumns"),
-		is: "o.column.parts[part] = slices.Clone(o.column.parts[part])", becomes: "_ = o",
+		name: "a-shared-part-is-written-in-place", file: "coordinator/view/column/column.go", suite: inView.only("AListOfNodes|LaterColumns"),
+		is: "s.column.parts[part] = slices.Clone(s.column.parts[part])", becomes: "_ = s",
+	},
+	{
+		name: "columns-outlast-new-nodes", file: "coordinator/view/later.go", suite: inView.only("LaterColumns"),
+		is: "delete(next.gathered.stale, cluster)", becomes: "_ = cluster",
+	},
+	{
+		name: "a-node-that-is-gone-stays", file: "coordinator/view/nodes.go", suite: inView.only("AListOfNodes"),
+		is: "!slices.Contains(gone, node.Node.ID)", becomes: "true",
 	},
 	{
 		name: "each-piece-is-swept-as-the-first", file: "coordinator/placement/constraint/constraint.go", suite: inPlacement.only("FastForms"),
