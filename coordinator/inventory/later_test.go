@@ -204,6 +204,13 @@ func (s *site) difference(got, want *view.View) string {
 				return fmt.Sprintf("%s, presences:\n%+v\n%+v", cluster, a, b)
 			}
 		}
+		for _, customer := range []string{"", "acme", "umbrella"} {
+			for _, scope := range []model.KeyScope{model.ScopeCustomer, model.ScopeCluster} {
+				if a, b := shownTo(mine, scope, customer), shownTo(theirs, scope, customer); !reflect.DeepEqual(a, b) {
+					return fmt.Sprintf("%s, keys shown to %s:\n%+v\n%+v", cluster, customer, a, b)
+				}
+			}
+		}
 		if (mine.Headroom == nil) != (theirs.Headroom == nil) {
 			return cluster + ": one has headroom"
 		}
@@ -214,6 +221,12 @@ func (s *site) difference(got, want *view.View) string {
 		}
 	}
 	return ""
+}
+
+// shownTo are the postings of the key that VMs of the site show.
+func shownTo(c *view.Columns, scope model.KeyScope, customer string) (met []view.Posting) {
+	c.Residents.Match(scope, model.CustomerKey, model.Owner{Customer: customer}, "Group", 1, func(p view.Posting) { met = append(met, p) })
+	return met
 }
 
 // equal is DeepEqual that takes an empty list for none.

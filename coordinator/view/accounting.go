@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/view/wordindex"
 	"berth/shared/units"
 )
 
@@ -35,7 +36,7 @@ func New(at time.Time, index uint64, records Records, facts map[string]model.Nod
 func Over(at time.Time, index uint64, records Records, vms VMs, facts map[string]model.NodeFacts) *View {
 	view := &View{
 		At: at, Index: index, clusters: clustersOf(records.Clusters),
-		gathered: newGathered(), storage: newStorage(&records, vms), held: reservedOf(records.Reservations),
+		gathered: newGathered(), words: new(wordindex.Index), storage: newStorage(&records, vms), held: reservedOf(records.Reservations),
 		roster: &roster{declared: declaredOf(&records), vms: vms},
 	}
 	nodes := make([]*NodeView, 0, len(records.Nodes))
@@ -47,6 +48,7 @@ func Over(at time.Time, index uint64, records Records, vms VMs, facts map[string
 	view.Nodes = NodesOf(nodes)
 	for _, node := range view.Nodes.All() {
 		view.strays.replace(node.Node.ID, nil, node.strays)
+		view.reword(node.Node.ID, nil, node)
 	}
 	return view
 }

@@ -19,14 +19,15 @@ type Accounts struct {
 
 // counted is what nothing that is charged changes.
 type counted struct {
+	view  *View
 	nodes NodeList // by index into the columns
 
 	mu    sync.Mutex
 	lists map[string][]int // by customer: VMs by node
 }
 
-func accountsOf(nodes NodeList) *Accounts {
-	return &Accounts{counted: &counted{nodes: nodes, lists: make(map[string][]int)}}
+func accountsOf(v *View, nodes NodeList) *Accounts {
+	return &Accounts{counted: &counted{view: v, nodes: nodes, lists: make(map[string][]int)}}
 }
 
 // VMs are how many VMs of a customer, given by ID, count on each node. Nil: nobody has counted.
@@ -49,7 +50,7 @@ func (c *counted) list(customer string) []int {
 		return list
 	}
 	list = make([]int, c.nodes.Len())
-	for at, node := range c.nodes.All() {
+	for at, node := range c.view.bearing(ofCustomer(customer), c.nodes) {
 		for i := range node.Allocations {
 			if node.Allocations[i].Owner.Customer == customer {
 				list[at]++
@@ -116,7 +117,7 @@ func (v *View) countVMs(customer string) (found AccountVMs, counted map[string]b
 	}
 	counted = make(map[string]bool)
 	within := make(map[[2]string]bool)
-	for _, node := range v.Nodes.All() {
+	for _, node := range v.bearing(ofCustomer(customer), v.Nodes) {
 		for i := range node.Allocations {
 			one := &node.Allocations[i]
 			if one.Owner.Customer != customer {

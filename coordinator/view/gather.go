@@ -92,7 +92,7 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	declared := cluster.Record.NodeKeys
 	list := NodesOf(nodes)
 	c := &Columns{
-		Figures: Figures{Cluster: name}, Residents: residentsOf(list), Groups: v.groupsIn(name), Accounts: accountsOf(list),
+		Figures: Figures{Cluster: name}, Residents: residentsOf(v, list), Groups: v.groupsIn(name), Accounts: accountsOf(v, list),
 		Headroom: headroomOf(cluster.Settings.SpareNodes, nodes),
 		around:   &around{view: v, cluster: name, nodes: list},
 	}

@@ -24,7 +24,7 @@ type Changes struct {
 func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, changed Changes) *View {
 	next := &View{
 		At: at, Index: index, clusters: v.clusters,
-		held: reservedOf(records.Reservations), strays: v.strays.copy(), roster: &roster{declared: v.roster.declared, vms: vms},
+		held: reservedOf(records.Reservations), strays: v.strays.copy(), words: v.words.Copy(), roster: &roster{declared: v.roster.declared, vms: vms},
 	}
 	touched, moved := v.touchedBy(next, &changed)
 	if changed.Groups {
@@ -52,6 +52,7 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 		}
 		is := next.account(node, facts)
 		fresh[at] = is
+		next.reword(id, old, is)
 		among[node.ClusterName()] = append(among[node.ClusterName()], id)
 		if !slices.Equal(old.strays, is.strays) {
 			next.strays.replace(id, old.strays, is.strays)
@@ -85,6 +86,7 @@ func membersOf(next, last *View, given map[string]*model.Node, changed *Changes)
 		case old == nil:
 			is := next.account(*record, changed.Nodes[id])
 			next.strays.replace(id, nil, is.strays)
+			next.reword(id, nil, is)
 			come, regrouped = append(come, is), append(regrouped, record.ClusterName())
 		case old.Node.Cluster != record.Cluster:
 			regrouped = append(regrouped, old.Node.ClusterName(), record.ClusterName())
@@ -93,6 +95,7 @@ func membersOf(next, last *View, given map[string]*model.Node, changed *Changes)
 	for _, id := range changed.Gone {
 		old := last.Node(id)
 		next.strays.replace(id, old.strays, nil)
+		next.reword(id, old, nil)
 		regrouped = append(regrouped, old.Node.ClusterName())
 	}
 	return come, regrouped
@@ -246,7 +249,7 @@ func (v *View) revised(name string, old *stale) *Columns {
 		nodes[i] = seen[row]
 	}
 	members := old.nodes.with(seen)
-	c.Residents, c.Groups, c.Accounts = residentsOf(members), v.groupsIn(name), accountsOf(members)
+	c.Residents, c.Groups, c.Accounts = residentsOf(v, members), v.groupsIn(name), accountsOf(v, members)
 	c.around = &around{view: v, cluster: name, nodes: members, told: old.told.revised(rows, nodes)}
 	if len(rows) == 0 {
 		return &c

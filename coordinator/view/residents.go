@@ -12,23 +12,14 @@ import (
 // VM to be placed can meet and that are near enough to count. Those of a view are gathered list by list as they are asked
 // for: a decision asks for a few of the thousands that there may be. Asking is safe from several goroutines; adding is not.
 type Residents struct {
+	view  *View      // tells which nodes may have VMs that show a key
 	nodes NodeList   // by index into the columns: whose VMs are gathered; none: what was added is all there is
 	base  *Residents // instead of nodes: these, but for the VM that left
 	left  int        // its node
 	gone  *Allocation
 
 	mu    sync.Mutex
-	shown []shown                    // of nodes: what their VMs show, as soon as a list is asked for
-	names map[string]int32           // of the keys in it: their numbers
 	lists map[residentList][]Posting // by value
-}
-
-// shown is one key of a VM.
-type shown struct {
-	vm   *Allocation
-	node int32
-	key  int32 // of the VM's
-	name int32 // number
 }
 
 // residentList names one list: the keys of one name that one owner's VMs show.
@@ -49,9 +40,9 @@ type Posting struct {
 // NewResidents is an index without any VM.
 func NewResidents() *Residents { return &Residents{lists: make(map[residentList][]Posting)} }
 
-// residentsOf are those of the VMs on some nodes.
-func residentsOf(nodes NodeList) *Residents {
-	return &Residents{nodes: nodes, lists: make(map[residentList][]Posting)}
+// residentsOf are those of the VMs on some nodes of a view.
+func residentsOf(v *View, nodes NodeList) *Residents {
+	return &Residents{view: v, nodes: nodes, lists: make(map[residentList][]Posting)}
 }
 
 // without is the index but for one VM on a node.
@@ -111,52 +102,23 @@ func (r *Residents) list(list residentList) []Posting {
 	return postings
 }
 
-// gather picks a list out of what all VMs show.
+// gather picks a list out of what the VMs show that are on the nodes which have such a key.
 func (r *Residents) gather(list residentList) []Posting {
-	if r.names == nil {
-		r.look()
-	}
-	number, there := r.names[list.name]
-	if !there {
-		return nil
-	}
 	var postings []Posting
-	for i := range r.shown {
-		if one := &r.shown[i]; one.name == number && list.owns(one.vm) {
-			if key := &one.vm.Resident[one.key]; list.has(key) {
-				postings = posted(postings, int(one.node), key.Value)
+	for at, node := range r.view.bearing(list.word(), r.nodes) {
+		for i := range node.Allocations {
+			vm := &node.Allocations[i]
+			if !list.owns(vm) {
+				continue
+			}
+			for k := range vm.Resident {
+				if key := &vm.Resident[k]; key.Name == list.name && list.has(key) {
+					postings = posted(postings, at, key.Value)
+				}
 			}
 		}
 	}
 	return postings
-}
-
-// look goes through all VMs once, and numbers the names of their keys, so that lists are picked out fast.
-func (r *Residents) look() {
-	r.names = make(map[string]int32)
-	most := 0
-	for _, node := range r.nodes.All() {
-		most += len(node.Allocations)
-	}
-	r.shown = make([]shown, 0, most)
-	last, number := "", int32(-1)
-	for at, node := range r.nodes.All() {
-		allocations := node.Allocations
-		for i := range allocations {
-			keys := allocations[i].Resident
-			for k := range keys {
-				if name := keys[k].Name; number < 0 || name != last {
-					known := false
-					if number, known = r.names[name]; !known {
-						number = int32(len(r.names))
-						r.names[name] = number
-					}
-					last = name
-				}
-				r.shown = append(r.shown, shown{vm: &allocations[i], node: int32(at), key: int32(k), name: number})
-			}
-		}
-	}
 }
 
 // less takes what one VM shows off the list, which nobody else has.
@@ -286,9 +248,7 @@ func (r *Residents) clone() *Residents {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	copied := &Residents{
-		nodes: r.nodes, base: r.base, left: r.left, gone: r.gone, shown: r.shown, names: r.names, lists: make(
-			map[residentList][]Posting, len(r.lists),
-		),
+		view: r.view, nodes: r.nodes, base: r.base, left: r.left, gone: r.gone, lists: make(map[residentList][]Posting, len(r.lists)),
 	}
 	for list, postings := range r.lists {
 		copied.lists[list] = clonePostings(postings)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"berth/coordinator/model"
+	"berth/coordinator/view/wordindex"
 	"berth/shared/units"
 )
 
@@ -18,8 +19,9 @@ type View struct {
 	gathered *gathered
 	held     reserved
 	strays   strays
-	roster   *roster  // nil in a what-if: its base has it
-	storage  *storage // nil in a what-if: its base has it
+	words    *wordindex.Index // nil in a what-if: its base has it
+	roster   *roster          // nil in a what-if: its base has it
+	storage  *storage         // nil in a what-if: its base has it
 
 	// A what-if is another view but for one VM that is gone from one node.
 	base    *View

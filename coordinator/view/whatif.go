@@ -67,7 +67,7 @@ func (v *View) With(vm model.VM, held model.Reservation) (*View, bool) {
 	return &View{
 		At: v.At, Index: v.Index, Nodes: v.Nodes.with(map[int]*NodeView{at: charged}), clusters: v.clusters,
 		gathered: v.gathered.later(map[string][]string{node.Node.ClusterName(): {held.Node}}),
-		held:     v.held, strays: v.strays, storage: v.storage, roster: v.roster.with(&vm, held.Node),
+		held:     v.held, strays: v.strays, words: v.words, storage: v.storage, roster: v.roster.with(&vm, held.Node),
 	}, true
 }
 

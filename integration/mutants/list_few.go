@@ -31,6 +31,10 @@ var fewMutants = []mutant{
 		is: "delete(next.gathered.stale, cluster)", becomes: "_ = cluster",
 	},
 	{
+		name: "a-customer-is-not-found-where-it-came", file: "coordinator/view/later.go", suite: inInventory.only("ALaterView"),
+		is: "next.reword(id, old, is)", becomes: "_ = old",
+	},
+	{
 		name: "a-node-that-is-gone-stays", file: "coordinator/view/nodes.go", suite: inView.only("AListOfNodes"),
 		is: "!slices.Contains(gone, node.Node.ID)", becomes: "true",
 	},
