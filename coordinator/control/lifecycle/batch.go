@@ -55,7 +55,11 @@ func unitsOf(snapshot *state.Snapshot, ids []string) [][]model.VM {
 		}
 	}
 	var units [][]model.VM
-	for _, name := range estate.ClusterNames(snapshot) {
+	clusters := estate.ClusterNames(snapshot)
+	if len(wanted) < 2 {
+		clusters = nil // one VM is its own unit, and who is in a group is worked out from all VMs
+	}
+	for _, name := range clusters {
 		for _, tied := range affinity.Merged(estate.GroupsOf(snapshot, name)) {
 			var unit []model.VM
 			for _, id := range tied {

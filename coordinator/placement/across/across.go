@@ -201,7 +201,7 @@ func (s *searching) places() []planner.Place {
 
 // special counts the labels of nodes that few VMs need, by cluster. A VM that has one of them needs such a node.
 func (s *searching) special(labels []string) map[string]int {
-	if slices.ContainsFunc(s.search.Special, func(label string) bool { return slices.Contains(labels, label) }) {
+	if len(s.search.Special) == 0 || slices.ContainsFunc(s.search.Special, func(label string) bool { return slices.Contains(labels, label) }) {
 		return nil
 	}
 	found := make(map[string][]string)
