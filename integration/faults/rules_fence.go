@@ -108,8 +108,7 @@ func (r *rules) silence(node string) time.Duration {
 	return r.Now.Sub(heard)
 }
 
-// checkLetGo asks whether a VM whose record has lost its holder runs nowhere. One that somebody has started by hand on another machine
-// since it has ended is not its holder's: no coordinator can know of it before that machine has listed its domains.
+// checkLetGo asks whether a VM whose record has lost its holder runs nowhere. Of one started by hand elsewhere nobody can know yet.
 func (r *rules) checkLetGo(was *model.VM) {
 	r.release(was.Holder, was.ID, was.Epoch)
 	if d := r.truth(was.ID); d != nil && (d.At.ID == was.Holder || !r.leader.isToldOf(was.ID)) {

@@ -32,9 +32,10 @@ func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource)
 			"VM %q has something of its host that needs %s, which its cluster does not permit: it could be restarted nowhere else", vm.Name, lacks)
 	}
 	if facts := p.Soft.Facts(vm.Bound, p.At); vm.Bound != "" && facts.Liveness == model.Up && !facts.PoolsKnown {
-		return refusal.New(rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("try again in half a minute; where it stays, 'berth node show %s' says what ails "+
-			"libvirt there", p.NodeName(vm.Bound)), "VM %q has run on %[2]s, and %[2]s has not told yet which storage pools it has: a disk of the VM may "+
-			"be there alone", vm.Name, p.NodeName(vm.Bound))
+		node := p.NodeName(vm.Bound)
+		next := fmt.Sprintf("try again in half a minute; where it stays, 'berth node show %s' says what ails libvirt there", node)
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, next, "VM %q has run on %[2]s, and %[2]s has not told yet which storage pools it has: "+
+			"a disk of the VM may be there alone", vm.Name, node)
 	}
 	if vm.Bound != "" {
 		return refusal.New(rpc.Conflict, "vm/"+vm.Name, "move its disks into a pool that all nodes see, or declare the one that they are in: "+
