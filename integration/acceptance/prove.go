@@ -57,8 +57,8 @@ func installByHand(ctx context.Context, s *site, packages string) error {
 		"rpm -Uvh --nodeps "+name, // Debian's rpm does not know what dpkg has installed
 		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-agent.service",
 		"systemd-analyze verify --man=yes /usr/lib/systemd/system/berth-status-files.socket",
-		"for unit in /usr/lib/systemd/system/berth-*.service; do"+
-			" systemd-analyze security --offline=true --threshold=25 --no-pager $unit || exit 1; done", // of the agent's package, and of the coordinator's
+		"for unit in /usr/lib/systemd/system/berth-*.service; do"+ // those of both packages
+			" systemd-analyze security --offline=true --threshold=25 --no-pager $unit || exit 1; done",
 		"systemctl start berth-agent && ! systemctl is-failed berth-agent",
 		"id berth-agent | grep libvirt",
 		"rpm -e berth-agent && test ! -e /usr/bin/berth-agent",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var declared = regexp.MustCompile(`^\.\./\.\./(.+)/[^/]+_test\.go:func (Fuzz\w+)\(`)
@@ -36,7 +37,27 @@ func TestEveryFuzzTestIsInTheList(t *testing.T) {
 	if !slices.Equal(there, listed) {
 		t.Errorf("there are\n%s\nand listed are\n%s", strings.Join(there, "\n"), strings.Join(listed, "\n"))
 	}
-	if inputs < 2_000_000 {
+	if inputs < wanted {
 		t.Errorf("they get %d inputs", inputs)
+	}
+}
+
+// What counts is what the fuzzer says it has tried.
+func TestInputsAreCountedAsTheFuzzerTellsThem(t *testing.T) {
+	out := "fuzz: elapsed: 3s, execs: 12 (4/sec), new interesting: 1 (total: 9)\nfuzz: elapsed: 4s, execs: 500 (122/sec)\nPASS\n"
+	if tried := triedIn([]byte(out)); tried != 500 {
+		t.Errorf("%d of 500", tried)
+	}
+	if tried := triedIn([]byte("PASS\n")); tried != 0 {
+		t.Errorf("%d of none", tried)
+	}
+	for line, told := range map[string]string{
+		"GOAL G10: 2000000 inputs, 18 parsers, no panic, 1m0s | wanted 2000000 inputs, no panic | met":     told(2_000_000, 18, 1, time.Minute),
+		"GOAL G10: 1999999 inputs, 18 parsers, no panic, 1m0s | wanted 2000000 inputs, no panic | not met": told(1_999_999, 18, 1, time.Minute),
+		"250000 inputs, 18 parsers, no panic, 1m0s; 1 share of 8":                                          told(250_000, 18, 8, time.Minute),
+	} {
+		if told != line {
+			t.Errorf("%q, want %q", told, line)
+		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -45,6 +47,38 @@ var targets = []target{
 	{"./coordinator/state", "FuzzReading", 1_000},
 }
 
+// wanted are the inputs in all, without a panic (G10).
+const wanted = 2_000_000
+
+// executed finds how many inputs the fuzzer says it has tried, which it tells again and again.
+var executed = regexp.MustCompile(`execs: (\d+)`)
+
+// triedIn is the last of these figures; 0: there is none.
+func triedIn(out []byte) int {
+	all := executed.FindAllSubmatch(out, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	tried, err := strconv.Atoi(string(all[len(all)-1][1]))
+	if err != nil {
+		return 0
+	}
+	return tried
+}
+
+// told is the last line: that of the goal if all inputs were to be tried.
+func told(tried, parsers, of int, took time.Duration) string {
+	figures := fmt.Sprintf("%d inputs, %d parsers, no panic, %s", tried, parsers, took.Round(time.Second))
+	if of > 1 {
+		return fmt.Sprintf("%s; 1 share of %d", figures, of)
+	}
+	verdict := "met"
+	if tried < wanted {
+		verdict = "not met"
+	}
+	return fmt.Sprintf("GOAL G10: %s | wanted %d inputs, no panic | %s", figures, wanted, verdict)
+}
+
 func main() {
 	of := flag.Int("share", 1, "try one of so many shares of the inputs")
 	flag.Parse()
@@ -59,9 +93,12 @@ func main() {
 		).CombinedOutput()
 		if err != nil {
 			fmt.Printf("%s %s: %v\n%s", one.pkg, one.name, err, out)
+			if ctx.Err() == nil {
+				fmt.Printf("GOAL G10: %s %s fails | wanted %d inputs, no panic | not met\n", one.pkg, one.name, wanted)
+			}
 			os.Exit(1)
 		}
-		tried += inputs
+		tried += triedIn(out)
 	}
-	fmt.Printf("%d inputs, %d parsers, no panic, %s\n", tried, len(targets), time.Since(begun).Round(time.Second))
+	fmt.Println(told(tried, len(targets), *of, time.Since(begun)))
 }

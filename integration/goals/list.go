@@ -65,7 +65,7 @@ var suites = []suite{
 	{goals: []string{"G6", "G7"}, command: tests("./integration/chaos", "."), release: []string{"RELEASE=1"}},
 	{goals: []string{"G8"}, command: []string{"go", "run", "./integration/mutants"}},
 	{goals: []string{"G9"}, command: []string{"go", "run", "./integration/bench", "-only", "R4"}, release: []string{"FAILOVERS=500"}},
-	{goals: []string{"G10"}, command: []string{"make", "fuzz", "FUZZTIME=10s"}},
+	{goals: []string{"G10"}, command: []string{"go", "run", "./integration/fuzz"}},
 	{goals: []string{"G12", "G13"}, command: tests("./integration/bench", "Goal|Overload")},
 	{goals: []string{"G14"}, command: tests("./integration/lab", "^TestWhatTheCoordinatorsKnew"), release: []string{"RESTORES=50"}},
 	{goals: []string{"G15"}, command: tests("./coordinator/state", "Goal|Golden|Quarantine")},
