@@ -55,7 +55,7 @@ var intakeMutants = []mutant{
 	{
 		name: "a-term-has-two-leaders", file: "coordinator/consensus/claims/claims.go",
 		suite: suite{pkg: "./coordinator/consensus/claims"},
-		is:    "	if claimed == known {\n", becomes: "	if claimed == known && leader == \"\" {\n",
+		is:    "	if claimed == b.term {\n", becomes: "	if claimed == b.term && b.leader == \"\" {\n",
 	},
 	{
 		name: "who-does-not-lead-calls-elections", file: "coordinator/consensus/claims/claims.go",

@@ -140,21 +140,15 @@ func (b *Book) leads(from raft.ServerID, header raft.RPCHeader, claimed, term ui
 		return refused("%s speaks as the leader of term %d, which this one leads", from, claimed)
 	}
 	b.mu.Lock()
-	known, leader := b.term, b.leader
-	b.mu.Unlock()
-	if claimed == known && from == leader {
+	defer b.mu.Unlock()
+	if claimed == b.term && from == b.leader {
 		return nil
 	}
-	if claimed == known {
-		return refused("%s speaks as the leader of term %d, which %s leads", from, claimed, leader)
+	if claimed == b.term {
+		return refused("%s speaks as the leader of term %d, which %s leads", from, claimed, b.leader)
 	}
 	if err := b.lives(from, header); err != nil {
 		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if claimed == b.term && from != b.leader { // meanwhile
-		return refused("%s speaks as the leader of term %d, which %s leads", from, claimed, b.leader)
 	}
 	if err := b.spend(from, claimed, term); err != nil {
 		return err
