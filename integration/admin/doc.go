@@ -9,6 +9,7 @@
 //   - twice: no two processes execute one guest, and no two boots write to one disk
 //   - unwanted: the guest begins, ends, moves and stands still only because of something that was done, while it is done
 //   - unkept: what Berth says it has done is so
+//   - resized: its disk is as large as somebody has made it last
 //   - unexplained: once all is quiet, `berth vm show` tells where the guest is and what it runs with, and whatever differs from its record
 //   - stuck: it can be stopped and started again, or Berth says what is in the way and what to do about that
 //

@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +58,9 @@ func judge(h *history) []breach {
 	for _, text := range h.kept {
 		add("unkept", "%s", text)
 	}
+	if file, size := h.resized(); h.look.size > 0 && h.look.disks["vda"] == file && h.look.size != size {
+		add("resized", "its disk %s was made %d bytes large, and it has %d", file, size, h.look.size)
+	}
 	for _, text := range h.look.unexplained() {
 		add("unexplained", "%s", text)
 	}
@@ -64,6 +68,29 @@ func judge(h *history) []breach {
 		add("stuck", "%s", h.stuck)
 	}
 	return found
+}
+
+// resized is the file of the guest's disk that somebody has resized last, and how large he has made it. No file: nobody has, or what was
+// done to the disk since then or meanwhile may have given it another size.
+func (h *history) resized() (file string, size int64) {
+	var last *done
+	for i := range h.done {
+		one := &h.done[i]
+		if !one.verb.resizes && !one.verb.shifts {
+			continue
+		}
+		beside := last != nil && !one.begun.After(last.ended)
+		if last = one; beside || one.verb.shifts || one.code != 0 {
+			file = ""
+			continue
+		}
+		said := strings.Fields(one.said)
+		mebibytes, err := strconv.ParseInt(strings.TrimSuffix(one.with, "M"), 10, 64)
+		if file, size = said[len(said)-1], mebibytes<<20; err != nil {
+			file = ""
+		}
+	}
+	return file, size
 }
 
 // numbers follows what the guest has said of its disk.

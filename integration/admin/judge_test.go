@@ -19,6 +19,13 @@ func did(name string, from, to int) done {
 	return done{step: step{verb: verbNamed(name)}, begun: at(from), ended: at(to)}
 }
 
+// resized is somebody who has made a disk so large in this second.
+func resized(file, size string, second int) done {
+	d := did("virsh blockresize", second, second)
+	d.with, d.said = size, "node1: "+file
+	return d
+}
+
 // ran is a time in which a process of the guest executed it; to 0: it does still.
 func ran(host string, pid, from, to int) lab.Run {
 	run := lab.Run{Name: "w1", Host: host, PID: pid, From: at(from)}
@@ -72,6 +79,8 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 		{"it leaves a number out", "lost", "writes 9 after 4", func(h *history) { h.lines = append(h.lines, wrote(0xb, 9)) }},
 		{"an earlier boot goes on", "twice", "boot 0000000b has begun since", func(h *history) { h.lines = append(h.lines, wrote(0xa, 3)) }},
 		{"one that never booted writes", "twice", "never begun", func(h *history) { h.lines = append(h.lines, wrote(0xc, 5)) }},
+		{"its disk has another size than somebody has made it", "resized", "/srv/a was made 12582912 bytes large, and it has 8388608",
+			func(h *history) { h.look.size, h.done = 8<<20, append(h.done, resized("/srv/a", "12M", 64)) }},
 		{"two execute it", "twice", "node1 and node2", func(h *history) { h.twice = []string{"on node1 and node2"} }},
 		{"it moves by itself", "unwanted", "moves", func(h *history) { h.done[0] = did("virsh setmem", 19, 22) }},
 		{"it moves when that was given up", "unwanted", "moves", func(h *history) { h.done[0] = did("berth migrate", 2, 4) }},
@@ -170,6 +179,21 @@ func TestWhatIsExplainedIsNoBreach(t *testing.T) {
 			h.look.host, h.look.saved = "", []string{"node1"}
 			h.look.shown.state, h.look.shown.condition, h.look.shown.text = "UNKNOWN", "node1 keeps its memory", "node1 keeps its memory"
 		},
+		"its disk has the size that somebody has made it": func(h *history) {
+			h.look.size, h.done = 12<<20, append(h.done, resized("/srv/a", "16M", 63), resized("/srv/a", "12M", 64))
+		},
+		"another file was resized": func(h *history) { h.look.size, h.done = 8<<20, append(h.done, resized("/srv/b", "12M", 64)) },
+		"two have resized its disk": func(h *history) {
+			h.look.size, h.done = 8<<20, append(h.done, resized("/srv/a", "8M", 64), resized("/srv/a", "12M", 64))
+		},
+		"a snapshot was written back since": func(h *history) {
+			h.look.size, h.done = 8<<20, append(h.done, resized("/srv/a", "12M", 64), did("virsh blockcommit", 66, 67))
+		},
+		"nobody knows whether it was resized": func(h *history) {
+			h.look.size, h.done = 8<<20, append(h.done, resized("/srv/a", "12M", 64), resized("/srv/a", "8M", 66))
+			h.done[len(h.done)-1].code = 1
+		},
+		"its size is not told": func(h *history) { h.done = append(h.done, resized("/srv/a", "12M", 64)) },
 		"it is reset": func(h *history) {
 			h.done = append(h.done, did("virsh reset", 70, 70))
 			h.lines = append(h.lines, boots(0xd, 4), wrote(0xd, 5))

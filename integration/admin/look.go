@@ -13,6 +13,7 @@ type look struct {
 	paused bool
 	// Of its domain there.
 	disks map[string]string // by target
+	size  int64             // of its first disk, in bytes, as it sees it
 	nics  []string          // MAC addresses
 	vcpus int
 	most  int // of them, without a restart

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -43,7 +44,7 @@ func (p *play) see(ctx context.Context) (look, error) {
 	all, together := errgroup.WithContext(ctx)
 	for i, h := range p.lab.Hosts {
 		all.Go(func() (err error) {
-			const script = `virsh -q list --all --name | grep -qx "$0" || exit 0; virsh -q "dominfo $0; dumpxml $0"`
+			const script = `virsh -q list --all --name | grep -qx "$0" || exit 0; virsh -q "domblkinfo $0 vda; dominfo $0; dumpxml $0"`
 			texts[i], err = h.Exec(together, "sh", "-c", script, p.name)
 			return err
 		})
@@ -118,6 +119,7 @@ func (l *look) read(host, text string) error {
 	if l.vcpus, l.most = d.VCPU.Current, d.VCPU.Most; l.vcpus == 0 {
 		l.vcpus = l.most
 	}
+	l.size, _ = strconv.ParseInt(said["Capacity"], 10, 64) // 0: it does not tell
 	for _, disk := range d.Disks {
 		l.disks[disk.Target.Dev] = disk.Source.File
 	}

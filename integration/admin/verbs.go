@@ -23,6 +23,8 @@ type verb struct {
 	snaps bool
 	// shifts: the guest writes to other files afterwards.
 	shifts bool
+	// resizes: the disk has another size afterwards. What it says is its file.
+	resizes bool
 	// args are the words after the tool's name.
 	args func(p place) []string
 }
@@ -111,6 +113,26 @@ var verbs = []verb{
 		does: func(m *mind, _ string) { m.layers = 0 },
 		args: func(p place) []string {
 			return []string{"blockcommit", p.name, "vda", "--active", "--wait", "--pivot", "--timeout", "60"}
+		},
+	},
+	{
+		name: "virsh blockresize", resizes: true, by: shell, weight: 4, fits: isOn, with: newSize,
+		args: func(p place) []string {
+			return []string{fmt.Sprintf("virsh -q blockresize %[1]s vda %[2]s >&2 && virsh -q domblklist %[1]s | awk '$1 == \"vda\" { print $2 }'",
+				p.name, p.with)}
+		},
+	},
+	{
+		name: "qemu-img resize", resizes: true, by: shell, weight: 3, fits: func(m *mind) bool { return m.power == off }, with: newSize,
+		args: func(p place) []string {
+			return []string{fmt.Sprintf(`file=$(%s) && qemu-img resize -q -f qcow2 --shrink "$file" %s && echo "$file"`, p.newest(), p.with)}
+		},
+	},
+	{
+		name: "virsh vol-resize", resizes: true, by: shell, weight: 2, fits: func(m *mind) bool { return m.power == off }, with: newSize,
+		args: func(p place) []string {
+			return []string{fmt.Sprintf(`file=$(%s) && virsh -q pool-refresh admin && `+
+				`virsh -q vol-resize --pool admin "${file##*/}" %s --shrink >&2 && echo "$file"`, p.newest(), p.with)}
 		},
 	},
 	{
@@ -250,6 +272,12 @@ var verbs = []verb{
 // file is a file for the guest's disk. It is named as Berth names volumes: then Berth has libvirt move a guest with it, though the lab's
 // file system is none of those that libvirt knows to be shared.
 func (p place) file() string { return p.dir + "/berth-" + p.name + "." + p.with }
+
+// newest prints the file that the guest has written to last, as far as the files tell.
+func (p place) newest() string { return "ls -t " + p.dir + "/berth-" + p.name + ".* | head -n 1" }
+
+// newSize is one for the guest's disk: larger or smaller than that has, and more than the guest writes.
+func newSize(random *rand.Rand, _ *mind, _ int) string { return fmt.Sprintf("%dM", 6+random.IntN(18)) }
 
 // mayFail: one fault is enough for a seed, because all that run beside it have it too.
 func mayFail(m *mind) bool     { return m.faults == 0 }
