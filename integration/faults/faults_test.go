@@ -325,6 +325,8 @@ func mayShow(bug plant.Bug, played *script.Script) bool {
 		return played.Drifts
 	case plant.LocalMoves:
 		return played.Local > 0
+	case plant.DiskSizeUnasked:
+		return slices.ContainsFunc(script.Resizes, played.Draws)
 	case plant.LossesForgotten:
 		return played.Draws(script.Killer)
 	case plant.SickAtOnce:

@@ -17,6 +17,7 @@ import (
 	"berth/integration/faults/heard"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
+	"berth/integration/faults/resized"
 	"berth/integration/faults/setup"
 	"berth/integration/faults/sized"
 )
@@ -88,6 +89,13 @@ func (k *keeper) watch() {
 	k.tryPools()
 	if w.Drifts || w.Sizes {
 		k.followDrifts()
+	}
+	if w.resized.Happens {
+		k.every(resized.Every, func() {
+			for _, grown := range w.resized.Grown(k.view(), k.factsOf, w.newKey, k.now()) {
+				k.try(grown, func(bool) {})
+			}
+		})
 	}
 	if w.Sizes {
 		k.every(sized.Every, func() { lookAtSizes(k) })

@@ -11,6 +11,7 @@ import (
 	"berth/integration/faults/machine"
 	"berth/integration/faults/phases"
 	"berth/integration/faults/promised"
+	"berth/integration/faults/resized"
 	"berth/integration/faults/stage"
 	"berth/shared/units"
 )
@@ -42,7 +43,8 @@ func newRules(w *World) *rules {
 func (r *rules) checkStep(before *state.Snapshot, op *operation.Operation) {
 	was, known := before.Operation(op.ID)
 	r.Note("phase", string(op.Kind), op.ID, string(op.Phase)+" "+string(op.Result))
-	r.checkSpare(op)
+	vm, _ := r.store.Snapshot().VM(op.VM)
+	resized.Spare(r.spare, op, &vm)
 	if op.Phase == operation.Discarding && op.Leftover == op.Target && r.available[op.VM] && r.sourceDied(op) {
 		r.doubted[op.VM] = op.Epoch
 	}
@@ -261,6 +263,7 @@ func (r *rules) judge() {
 		records[vm.ID] = vm
 		if h := r.host(vm.Holder); h != nil && vm.Operation == "" {
 			r.drifted.Judge(&vm, h.Domains[vm.ID])
+			r.resized.Judge(snapshot, &vm, h.Domains[vm.ID])
 		}
 		if vm.Operation != "" || r.shelf.Torn[vm.ID] {
 			continue

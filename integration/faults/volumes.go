@@ -15,24 +15,17 @@ import (
 )
 
 func init() {
+	for _, what := range script.Resizes {
+		beyond[what] = func(w *World, what script.Happening, _ *host) { w.resized.Change(w.store.Snapshot(), what) }
+	}
 	beyond[script.SourceDies] = func(w *World, what script.Happening, _ *host) { w.sourceDies = &what }
 }
 
-// volumesOf are the volumes of a VM as orders have them; nil: it has none.
-func (w *World) volumesOf(vm *model.VM) []model.VolumeOrder {
-	if !w.disked[vm.ID] {
-		return nil
-	}
-	return machine.VolumesOf(vm)
-}
-
-// takeAlong makes a migration one that copies the VM's disks. It reports false when the VM has copies that nobody has decided about.
-func (w *World) takeAlong(op *operation.Operation, vm *model.VM) bool {
-	if !w.disked[vm.ID] {
-		return true
-	}
-	op.CopyStorage, op.Volumes, op.Replaced = true, w.volumesOf(vm), w.volumesOf(vm)
-	return vm.Copies == nil
+// takeAlong makes a migration one that copies the VM's disks, by what its node says of them. It is false if they must not be copied.
+func (m *member) takeAlong(op *operation.Operation, vm *model.VM) bool {
+	w, h, s := m.world, m.world.host(vm.Holder), m.sessions[vm.Holder]
+	asked := h != nil && h.Up && !h.Hung && !h.Frozen && s != nil && s.life == h.life && !w.IsCut(h.ID, m.id)
+	return w.resized.Along(m.view(), op, vm, m.keeper.factsOf, asked)
 }
 
 // standsWithDisks lets the source die, if that is to happen.
@@ -65,16 +58,6 @@ func (r *rules) Keeps(disk string) bool {
 // Spare tells whether the copy of a disk on a machine was made by a migration that ended with its guest on its source. If that loses its
 // disks afterwards, the copy would have been one more, and nobody promises one.
 func (r *rules) Spare(disk string, at *machine.Machine) bool { return r.spare[disk] == at.ID }
-
-// checkSpare is told of each step of a migration.
-func (r *rules) checkSpare(op *operation.Operation) {
-	switch vm, _ := r.store.Snapshot().VM(op.VM); {
-	case op.Phase == operation.Copying:
-		delete(r.spare, machine.DiskName(op.VM))
-	case op.Phase == operation.Discarding && op.Leftover == op.Target && vm.Holder == op.Source && !op.Revert:
-		r.spare[machine.DiskName(op.VM)] = op.Target
-	}
-}
 
 // decideCopies is a person who looks after the disks of VMs that were lost: where they are gone, whole copies take their place. It tells
 // whether there was something to be done.

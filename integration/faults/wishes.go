@@ -56,7 +56,7 @@ func (m *member) target(snapshot *state.Snapshot, vm *model.VM, node *model.Node
 		target.Boot = cmp.Or(m.keeper.moment(snapshot).Boot(node.ID), node.Boot)
 	}
 	if vm.Home == "" {
-		target.Volumes = m.world.volumesOf(vm)
+		target.Volumes = m.world.resized.Volumes(m.view(), vm)
 		target.MakesHome = len(target.Volumes) > 0
 	}
 	return target
@@ -91,7 +91,7 @@ func start(m *member, name string, memory units.Bytes) {
 			HA: w.available[id],
 		}
 		sized.Limits(w.Site, &vm.Spec)
-		vm.Spec.Disks = bound.DisksOf(w.Site, &vm, w.volumesOf(&vm), w.shares)
+		vm.Spec.Disks = bound.DisksOf(w.Site, &vm, w.resized.Volumes(snapshot, &vm), w.shares)
 	}
 	if w.fencing && m.isToldOf(vm.ID) {
 		return
@@ -188,7 +188,7 @@ func migrate(m *member, name string) {
 	vm.LastEpoch++
 	op := drive.Migrate(w.newID("migrate"), &vm, m.sessions[vm.Holder].life.boot, node, w.host(node.ID).URI(), m.now())
 	drive.Sized(&op, m.sizeOf(&vm))
-	if !w.takeAlong(&op, &vm) {
+	if !m.takeAlong(&op, &vm) {
 		return
 	}
 	w.bug.Begin(&op)

@@ -19,6 +19,7 @@ import (
 	"berth/integration/faults/killer"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
+	"berth/integration/faults/resized"
 	"berth/integration/faults/script"
 	"berth/integration/faults/setup"
 	"berth/integration/faults/sized"
@@ -50,6 +51,7 @@ type World struct {
 	killers    *killer.Killers
 	drifted    *drifted.Guests
 	sized      *sized.Guests
+	resized    *resized.Disks
 	rack       int               // how many of the hosts, the first ones, stand in one rack
 	cause      string            // why guests end now; empty: nothing in particular
 	disked     map[string]bool   // VMs that have a disk on their node, by UUID
@@ -121,6 +123,9 @@ func newWorld(played script.Script, trace io.Writer, bug plant.Bug) *World {
 		command.Nodes = append(command.Nodes, node)
 		command.Expect = append(command.Expect, state.Expectation{Table: state.Nodes, ID: node.ID})
 	}
+	w.resized = &resized.Disks{Site: w.Site, Machines: w.machines(), Has: w.disked, Blind: bug == plant.DiskSizeUnasked}
+	w.resized.Happens = slices.ContainsFunc(script.Resizes, played.Draws)
+	w.resized.Declare(&command)
 	bound.Lay(w.Site, w.machines(), &played, &command)
 	w.sized = &sized.Guests{Site: w.Site, Machines: w.machines()}
 	for i := range played.Members {

@@ -190,7 +190,7 @@ var driftMutants = []mutant{
 		is: "		d.note(told.VM, found.Disks)\n", becomes: "",
 	},
 	{
-		name: "a-disk-stays-smaller", file: "coordinator/control/drifts/sizes.go", suite: inControl.only("TheSizeThatADiskHas"),
+		name: "a-disk-stays-smaller", file: "coordinator/control/drifts/drifts.go", suite: inControl.only("TheSizeThatADiskHas"),
 		is: "		delete(d.shrunk, vm)\n", becomes: "",
 	},
 	{

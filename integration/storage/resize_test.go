@@ -41,7 +41,8 @@ func TestADiskThatSomebodyHasResizedGoesAlongAsItIs(t *testing.T) {
 		}
 		return nil
 	})
-	s.berth(0, []string{"status"}, "VM web: somebody has made disk web-root smaller", "48 MiB", "56 MiB", "'berth disk grow web-root 58720256'")
+	s.berth(0, []string{"status"}, "VM web: somebody has made disk web-root smaller", "48 MiB", "56 MiB",
+		"'berth disk grow web-root 58720256'")
 	s.does("vm", "accept", "web")
 	if said := s.does("status"); strings.Contains(said, "web-root") {
 		t.Errorf("accepted, the status says\n%s", said)

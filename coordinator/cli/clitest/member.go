@@ -203,8 +203,8 @@ func CannedStatus() *berthv1.StatusResponse {
 		SchemaVersion: "1", ClusterId: "3nqk7d2m0c1aa", Version: "1.2.3", Leader: "coord1", Term: 4, AppliedIndex: 1042, Members: cannedMembers(),
 		NodesUp: 2, NodesTotal: 3, VmsRunning: 1, VmsTotal: 3, OperationsRunning: 1, AnsweredBy: "coord2",
 		Problems: []string{
-			"VM web1: somebody has made disk web1-root smaller beside Berth: it has 8 GiB, and had 10 GiB; 'berth disk grow web1-root 10737418240' " +
-				"makes it as large again, without what was lost; 'berth vm accept web1' keeps it as small",
+			"VM web1: somebody has made disk web1-root smaller beside Berth: it has 8 GiB, and had 10 GiB; 'berth disk grow web1-root " +
+				"10737418240' makes it as large again, without what was lost; 'berth vm accept web1' keeps it as small",
 			"node node3 is unreachable: no session for 3m12s", "coordinator coord3 is not reachable",
 		},
 	}

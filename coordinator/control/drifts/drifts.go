@@ -172,3 +172,21 @@ func (d *Drifts) Wrote(snapshot *state.Snapshot, next *operation.Next) []model.E
 	d.look(snapshot).Wrote(next)
 	return drift.Events(&before, &next.VM, d.Now(), lead.Berth)
 }
+
+// note keeps in mind whether one of the disks of a VM that were resized beside Berth was made smaller.
+func (d *Drifts) note(vm string, resized []drift.Resized) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.ContainsFunc(resized, func(r drift.Resized) bool { return r.Shrunk() }) {
+		d.shrunk[vm] = true
+	} else {
+		delete(d.shrunk, vm)
+	}
+}
+
+// forget begins anew: the nodes tell a new leader of all disks.
+func (d *Drifts) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.shrunk)
+}

@@ -253,6 +253,7 @@ func (h *Machine) remove(d *Domain, reason string) {
 func (h *Machine) launch(read hypervisor.Domain, xml string, volumes []string) *Domain {
 	d := &Domain{Domain: read, At: h, xml: xml, volumes: volumes}
 	d.readSize()
+	d.readSizes()
 	d.guest = &guest{vm: d.UUID}
 	d.State, d.Reason = hypervisor.Starting, "booted"
 	h.Domains[d.UUID] = d

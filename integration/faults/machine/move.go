@@ -110,12 +110,14 @@ func (m *move) prepare() {
 		return
 	}
 	volumes, err := disksOf(m.options.DomainXML)
-	if lacking := t.lacks(volumes); err != nil || lacksFile(t, &read) || lacking != "" || len(m.options.CopyDisks) != len(volumes) {
+	lacking := t.lacks(volumes)
+	if err != nil || lacksFile(t, &read) || lacking != "" || len(m.options.CopyDisks) != len(volumes) || !m.fits() {
 		m.rollBack(errMigration)
 		return
 	}
 	m.in = &Domain{Domain: read, At: t, xml: m.options.DomainXML, guest: m.out.guest, version: -1, move: m, volumes: volumes}
 	m.in.JobActive, m.in.Balloon, m.in.VCPUs = true, m.out.Balloon, m.out.VCPUs
+	m.in.readSizes()
 	t.Domains[incoming.UUID] = m.in
 	t.Set(m.in, hypervisor.PausedMigration, "migration")
 	m.phase = performing

@@ -29,6 +29,7 @@ func VolumesOf(vm *model.VM) []model.VolumeOrder {
 type volume struct {
 	writes  int // of all that were ever made to the disk, how many it has
 	partial bool
+	size    units.Bytes
 }
 
 // pool is the storage pool of a machine.
@@ -110,7 +111,7 @@ func (l *Libvirt) CreateVolume(ctx context.Context, wanted hypervisor.NewVolume)
 				delete(one.volumes, wanted.Name)
 			}
 		}
-		h.volumes[wanted.Name] = &volume{partial: h.writes[wanted.Name] > 0}
+		h.volumes[wanted.Name] = &volume{partial: h.writes[wanted.Name] > 0, size: units.Bytes(wanted.CapacityBytes)}
 		return nil
 	})
 }

@@ -70,6 +70,7 @@ const (
 	SizesUnheeded      Bug = "guests count for what their records say, however large they are"
 	LastRunUnheeded    Bug = "what a node tells of what a guest ran with is not heeded once that has ended"
 	EditsUnwritten     Bug = "a VM is started with its record, whatever it ran with last"
+	DiskSizeUnasked    Bug = "a disk is copied by the size of its record, whatever its guest has"
 	RestoredRuns       Bug = "after a restore a VM is restarted that people had stopped"
 )
 
@@ -109,7 +110,7 @@ var FenceBugs = []Bug{
 	StampsKept,
 	PausedRuns, RestoredRuns, DiskUnasked,
 	CopiesDeleted, CopiesUnread, TargetUnwatched,
-	DriftUnfollowed, LastRunUnheeded, EditsUnwritten, SizesUnheeded,
+	DriftUnfollowed, LastRunUnheeded, EditsUnwritten, SizesUnheeded, DiskSizeUnasked,
 	BoundMoves, JobUnasked, WrongFile, OneLiarBindsAll, LocalMoves,
 }
 

@@ -70,6 +70,7 @@ var beyond = []struct {
 	{LocalFile, drawLocal},
 	{Drift, drawDrift},
 	{Sizes, drawSizes},
+	{Resized, drawResized},
 	{BothAway, drawBothAway},
 }
 
