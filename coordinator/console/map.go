@@ -30,7 +30,16 @@ type nodeView struct {
 	VMs     string
 	VCPUs   string
 	Waiting string // pressure on memory
-	Waits   string // pressure on everything
+}
+
+// Waits is the pressure on everything, in words; empty: its kernel does not tell, or nothing is heard of it.
+func (n nodeView) Waits() string {
+	told := n.GetTelemetry()
+	if told.GetMemoryPressure() == nil {
+		return ""
+	}
+	return "some work " + pressures(told.GetCpuPressure().GetSomeAvg10(), told.GetMemoryPressure().GetSomeAvg10(),
+		told.GetIoPressure().GetSomeAvg10())
 }
 
 // clusterView is one cluster with its nodes.
@@ -192,8 +201,6 @@ func viewNode(node *berthv1.Node) nodeView {
 	}
 	if pressure := node.GetTelemetry().GetMemoryPressure(); pressure != nil {
 		one.Waiting = fmt.Sprintf("%.1f %%", pressure.GetSomeAvg10())
-		one.Waits = "some work " + pressures(node.GetTelemetry().GetCpuPressure().GetSomeAvg10(), pressure.GetSomeAvg10(),
-			node.GetTelemetry().GetIoPressure().GetSomeAvg10())
 	}
 	return one
 }

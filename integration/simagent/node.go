@@ -112,6 +112,7 @@ func (n *node) Sample(context.Context) *berthv1.NodeTelemetry {
 		one, cpus := domain.MemoryBytes, int32(domain.VCPUs)
 		out.Domains = append(out.Domains, &berthv1.DomainTelemetry{
 			Uuid: domain.UUID, CpuRatio: &idle, RssBytes: &one, BalloonBytes: &one, MaximumMemoryBytes: &one, Vcpus: &cpus,
+			Pressure: &berthv1.DomainPressure{}, // it does nothing, and waits for nothing
 		})
 		memory, vcpus, running = memory+one, vcpus+cpus, running+1
 	}
