@@ -1,5 +1,5 @@
-// Package prediction says what a live migration will take, by what others took before: a pure function of the operations that are on record,
-// so that each member says the same, and says later of one that has ended what was to be expected when it began.
+// Package prediction says what a live migration will take, by what others took before: a pure function of the operations that are on
+// record, so that each member says the same, and says later of one that has ended what was to be expected when it began.
 package prediction
 
 import (
@@ -78,9 +78,9 @@ func predictable(op *operation.Operation) bool {
 	return op.Kind == operation.Migrate && !op.CopyStorage && op.Memory > 0
 }
 
-// Of is what a migration is expected to take: how much a VM sends, and how long it stands still, is as it was with this VM; how fast it goes
-// is as it was between these two nodes, or as fast as it may go. Where neither is known it is as with all others. It is false of what is no
-// live migration, of one that takes disks along, and if nothing was seen before.
+// Of is what a migration is expected to take: how much a VM sends, and how long it stands still, is as it was with this VM; how fast it
+// goes is as it was between these two nodes, or as fast as it may go. Where neither is known it is as with all others. It is false of what
+// is no live migration, of one that takes disks along, and if nothing was seen before.
 func (p *Past) Of(op *operation.Operation) (Migration, bool) {
 	if !predictable(op) || len(p.all) == 0 {
 		return Migration{}, false

@@ -44,6 +44,7 @@ var layers = []struct {
 	}},
 	{"pure: what is declared, and what an engine is asked of it", []string{"coordinator/estate"}},
 	{"pure: what a guest runs with that its record does not have", []string{"coordinator/drift"}},
+	{"pure: what a live migration will take, by those before it", []string{"coordinator/prediction"}},
 	{"pure: what is told Prometheus of a moment", []string{"coordinator/metrics"}},
 	{"pure: how VMs are moved for plans, step by step", []string{"coordinator/moving"}},
 	{"pure: what would happen, in a world in memory", []string{"coordinator/scenario/..."}},
@@ -69,7 +70,6 @@ var layers = []struct {
 	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},
 	{"the room that follows what somebody else has done to VMs", []string{"coordinator/control/outofband"}},
 	{"the leader's work: engines, facts and orders meet here", []string{"coordinator/control"}},
-	{"what a migration will take, by those before it", []string{"coordinator/prediction"}},
 	{"what the coordinator knows as messages, and messages as what it knows: one place for both edges", []string{"coordinator/wire"}},
 	{
 		"what other programs are sent of what was applied, and whose figures they read",
