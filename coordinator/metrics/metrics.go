@@ -53,6 +53,6 @@ func counter(name, help string, labels ...string) exposition.Family {
 	return exposition.Family{Name: name, Help: help, Type: exposition.Counter, Labels: labels}
 }
 
-func histogram(name, help string, labels ...string) exposition.Family {
-	return exposition.Family{Name: name, Help: help, Type: exposition.Histogram, Labels: labels}
+func histogram(name, help string) exposition.Family {
+	return exposition.Family{Name: name, Help: help, Type: exposition.Histogram}
 }

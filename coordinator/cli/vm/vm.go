@@ -217,7 +217,8 @@ func pressureRows(told *berthv1.DomainPressure) (rows [][2]string) {
 		name       string
 		some, full float64
 	}{
-		{"CPU pressure", told.CpuSome, told.CpuFull}, {"memory pressure", told.MemorySome, told.MemoryFull},
+		{"CPU pressure", told.CpuSome, told.CpuFull},
+		{"memory pressure", told.MemorySome, told.MemoryFull},
 		{"I/O pressure", told.IoSome, told.IoFull},
 	} {
 		rows = append(rows, [2]string{one.name, fmt.Sprintf("some %s%%, full %s%% of the last 10 s",
