@@ -48,7 +48,7 @@ func Over(at time.Time, index uint64, records Records, vms VMs, facts map[string
 	view.Nodes = NodesOf(nodes)
 	for _, node := range view.Nodes.All() {
 		view.strays.replace(node.Node.ID, nil, node.strays)
-		view.reword(node.Node.ID, nil, node)
+		reword(view, node.Node.ID, nil, node)
 	}
 	return view
 }

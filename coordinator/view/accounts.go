@@ -50,7 +50,7 @@ func (c *counted) list(customer string) []int {
 		return list
 	}
 	list = make([]int, c.nodes.Len())
-	for at, node := range c.view.bearing(ofCustomer(customer), c.nodes) {
+	for at, node := range bearing(c.view, ofCustomer(customer), c.nodes) {
 		for i := range node.Allocations {
 			if node.Allocations[i].Owner.Customer == customer {
 				list[at]++
@@ -117,7 +117,7 @@ func (v *View) countVMs(customer string) (found AccountVMs, counted map[string]b
 	}
 	counted = make(map[string]bool)
 	within := make(map[[2]string]bool)
-	for _, node := range v.bearing(ofCustomer(customer), v.Nodes) {
+	for _, node := range bearing(v, ofCustomer(customer), v.Nodes) {
 		for i := range node.Allocations {
 			one := &node.Allocations[i]
 			if one.Owner.Customer != customer {

@@ -9,7 +9,7 @@ import (
 
 // bearing are those of some nodes that may have a VM which a word stands for, with their places in the list. A view knows them, so a
 // decision does not look at all VMs to find those of one customer, or those that show one key.
-func (v *View) bearing(word string, among NodeList) iter.Seq2[int, *NodeView] {
+func bearing(v *View, word string, among NodeList) iter.Seq2[int, *NodeView] {
 	v = v.origin()
 	nodes := v.words.Nodes(word)
 	if len(v.roster.coming) > 0 {
@@ -53,7 +53,7 @@ func (n *NodeView) words() map[string]bool {
 }
 
 // reword notes what differs between two accounts of a node; nil is none.
-func (v *View) reword(id string, before, now *NodeView) {
+func reword(v *View, id string, before, now *NodeView) {
 	if before != nil && now != nil && slices.EqualFunc(before.Allocations, now.Allocations, func(a, b Allocation) bool {
 		return a.Owner == b.Owner && slices.EqualFunc(a.Resident, b.Resident, sameKey)
 	}) {

@@ -52,7 +52,7 @@ func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, chang
 		}
 		is := next.account(node, facts)
 		fresh[at] = is
-		next.reword(id, old, is)
+		reword(next, id, old, is)
 		among[node.ClusterName()] = append(among[node.ClusterName()], id)
 		if !slices.Equal(old.strays, is.strays) {
 			next.strays.replace(id, old.strays, is.strays)
@@ -86,7 +86,7 @@ func membersOf(next, last *View, given map[string]*model.Node, changed *Changes)
 		case old == nil:
 			is := next.account(*record, changed.Nodes[id])
 			next.strays.replace(id, nil, is.strays)
-			next.reword(id, nil, is)
+			reword(next, id, nil, is)
 			come, regrouped = append(come, is), append(regrouped, record.ClusterName())
 		case old.Node.Cluster != record.Cluster:
 			regrouped = append(regrouped, old.Node.ClusterName(), record.ClusterName())
@@ -95,7 +95,7 @@ func membersOf(next, last *View, given map[string]*model.Node, changed *Changes)
 	for _, id := range changed.Gone {
 		old := last.Node(id)
 		next.strays.replace(id, old.strays, nil)
-		next.reword(id, old, nil)
+		reword(next, id, old, nil)
 		regrouped = append(regrouped, old.Node.ClusterName())
 	}
 	return come, regrouped

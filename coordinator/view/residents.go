@@ -105,7 +105,7 @@ func (r *Residents) list(list residentList) []Posting {
 // gather picks a list out of what the VMs show that are on the nodes which have such a key.
 func (r *Residents) gather(list residentList) []Posting {
 	var postings []Posting
-	for at, node := range r.view.bearing(list.word(), r.nodes) {
+	for at, node := range bearing(r.view, list.word(), r.nodes) {
 		for i := range node.Allocations {
 			vm := &node.Allocations[i]
 			if !list.owns(vm) {

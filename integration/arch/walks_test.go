@@ -60,6 +60,30 @@ var nodeWalkers = map[string]string{
 	"coordinator/moving/traffic.go":             "a step of a plan: which nodes are in its cluster",
 }
 
+// expanders are the files below that may have the members of groups worked out from the records of all VMs, with the reason.
+var expanders = map[string]string{
+	"coordinator/api/problem.go":               "a look at status: hard rules that do not hold, of clusters with groups",
+	"coordinator/api/estates/estate_groups.go": "once a change of what is declared: its groups must not contradict each other",
+	"coordinator/api/estates/group.go":         "a look at conflicts of groups, and once a change of one",
+	"coordinator/api/estates/group_status.go":  "a look at groups and their members",
+	"coordinator/control/lifecycle/batch.go":   "once a start of several VMs: which of them are placed together",
+}
+
+// What package estate offers of groups goes through all VMs, so who calls it says why, as if it walked them itself.
+func TestNobodyElseWorksOutAllGroups(t *testing.T) {
+	walks{
+		from: "estate",
+		of: func(called string, _ int) bool {
+			return called == "GroupsOf" || called == "Conflicts" || called == "MemberNames"
+		},
+		may:  expanders,
+		told: "works out the members of groups from all VMs: ask the view for them, or say in expanders why it has to",
+		idle: "does not work out groups from all VMs",
+	}.check(t, func(pkg string) bool {
+		return outsideOfTheState(pkg) && !withinAny(pkg, []string{"coordinator/estate", "coordinator/scenario/..."})
+	})
+}
+
 // What the leader does at each report, start, call and look has to cost the same on a small and on a large site. So who walks all nodes
 // says why, and a new loop takes what has changed (see inventory.Store) in their place.
 func TestNobodyElseWalksAllNodes(t *testing.T) {
@@ -105,9 +129,16 @@ func outsideOfTheState(pkg string) bool {
 
 // walks are calls that only the files with a reason make.
 type walks struct {
+	from       string                                  // the package whose function it is; empty: any function or method
 	of         func(called string, arguments int) bool // tells by the name of what is called whether it is one
 	may        map[string]string                       // reasons, by file
 	told, idle string                                  // what is said of a file without a reason, and of a reason without a call
+}
+
+// by tells whether what is called is of the package that is meant.
+func (w walks) by(called *ast.SelectorExpr) bool {
+	name, is := called.X.(*ast.Ident)
+	return w.from == "" || is && name.Name == w.from
 }
 
 // check looks for them in the packages that a function picks.
@@ -124,7 +155,7 @@ func (w walks) check(t *testing.T, in func(pkg string) bool) {
 				if !is {
 					return true
 				}
-				if selector, is := call.Fun.(*ast.SelectorExpr); is && w.of(selector.Sel.Name, len(call.Args)) {
+				if selector, is := call.Fun.(*ast.SelectorExpr); is && w.by(selector) && w.of(selector.Sel.Name, len(call.Args)) {
 					if met[f.Path] = true; w.may[f.Path] == "" {
 						t.Errorf("%s %s", positions.Position(n.Pos()), w.told)
 					}

@@ -32,7 +32,7 @@ var fewMutants = []mutant{
 	},
 	{
 		name: "a-customer-is-not-found-where-it-came", file: "coordinator/view/later.go", suite: inInventory.only("ALaterView"),
-		is: "next.reword(id, old, is)", becomes: "_ = old",
+		is: "reword(next, id, old, is)", becomes: "_ = old",
 	},
 	{
 		name: "a-node-that-is-gone-stays", file: "coordinator/view/nodes.go", suite: inView.only("AListOfNodes"),

@@ -77,6 +77,7 @@ func spent() time.Duration {
 }
 
 func takeView(_ context.Context, s *site) (float64, error) {
+	s.settle()
 	return cpu(2000, func(i int) error {
 		s.agents.report(i)
 		s.inventory.View(s.store.Snapshot(), time.Now())
@@ -85,6 +86,7 @@ func takeView(_ context.Context, s *site) (float64, error) {
 }
 
 func takeColumns(_ context.Context, s *site) (float64, error) {
+	s.settle()
 	return cpu(1000, func(i int) error {
 		s.agents.report(i)
 		s.inventory.View(s.store.Snapshot(), time.Now()).Columns(model.DefaultCluster)
@@ -327,7 +329,7 @@ func takeLoad(_ context.Context, s *site) (float64, error) {
 	return cpu(1, func(int) error { _, err := state.Load(bytes.NewReader(out.Bytes())); return err })
 }
 
-// takeEnrol enrols machines that nothing is known of, with one token.
+// takeEnrol enrols machines that nothing is known of, with one token. A decision would be made after each: its view has the new node.
 func takeEnrol(ctx context.Context, s *site) (float64, error) {
 	const machines = 100
 	made, err := s.api.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{Purpose: "agent", Uses: machines + 1}))
@@ -350,8 +352,10 @@ func takeEnrol(ctx context.Context, s *site) (float64, error) {
 			HostUuid: fmt.Sprintf("00000000-0000-4000-8000-%012d", i),
 		}
 	}
+	s.settle()
 	return cpu(machines, func(i int) error {
 		_, err := s.api.Enrol(ctx, connect.NewRequest(requests[i]))
+		s.inventory.View(s.store.Snapshot(), time.Now())
 		return err
 	})
 }
