@@ -24,7 +24,8 @@ type Changes struct {
 func (v *View) Later(at time.Time, index uint64, records Records, vms VMs, changed Changes) *View {
 	next := &View{
 		At: at, Index: index, clusters: v.clusters,
-		held: reservedOf(records.Reservations), strays: v.strays.copy(), words: v.words.Copy(), roster: &roster{declared: v.roster.declared, vms: vms},
+		held: reservedOf(records.Reservations), strays: v.strays.copy(), words: v.words.Copy(),
+		roster: &roster{declared: v.roster.declared, vms: vms},
 	}
 	touched, moved := v.touchedBy(next, &changed)
 	if changed.Groups {
