@@ -79,8 +79,9 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 		{"it leaves a number out", "lost", "writes 9 after 4", func(h *history) { h.lines = append(h.lines, wrote(0xb, 9)) }},
 		{"an earlier boot goes on", "twice", "boot 0000000b has begun since", func(h *history) { h.lines = append(h.lines, wrote(0xa, 3)) }},
 		{"one that never booted writes", "twice", "never begun", func(h *history) { h.lines = append(h.lines, wrote(0xc, 5)) }},
-		{"its disk has another size than somebody has made it", "resized", "/srv/a was made 12582912 bytes large, and it has 8388608",
-			func(h *history) { h.look.size, h.done = 8<<20, append(h.done, resized("/srv/a", "12M", 64)) }},
+		{"its disk has another size", "resized", "/srv/a was made 12582912 bytes large, and it has 8388608", func(h *history) {
+			h.look.size, h.done = 8<<20, append(h.done, resized("/srv/a", "12M", 64))
+		}},
 		{"two execute it", "twice", "node1 and node2", func(h *history) { h.twice = []string{"on node1 and node2"} }},
 		{"it moves by itself", "unwanted", "moves", func(h *history) { h.done[0] = did("virsh setmem", 19, 22) }},
 		{"it moves when that was given up", "unwanted", "moves", func(h *history) { h.done[0] = did("berth migrate", 2, 4) }},
