@@ -51,7 +51,10 @@ func TestTheRecordHasTheSizeThatADiskHas(t *testing.T) {
 		vm, shown := w.withDisk("p-wide", 10*units.GiB)
 		before := w.guest(vm.ID)
 		for _, c := range []struct{ told, want units.Bytes }{
-			{10 * units.GiB, 10 * units.GiB}, {0, 10 * units.GiB}, {30 * units.GiB, 30 * units.GiB}, {5 * units.GiB, 30 * units.GiB},
+			{10 * units.GiB, 10 * units.GiB},
+			{0, 10 * units.GiB},
+			{30 * units.GiB, 30 * units.GiB},
+			{5 * units.GiB, 30 * units.GiB},
 			{30 * units.GiB, 30 * units.GiB},
 		} {
 			shown.Capacity = c.told
