@@ -39,9 +39,9 @@ func ResumeByHand(h *Machine, uuid string) bool {
 	return true
 }
 
-// DropMemory is somebody who gives the memory of a guest up that the machine keeps.
+// DropMemory is somebody who gives the memory of a guest up that the machine keeps. That takes a machine that is on.
 func DropMemory(h *Machine, uuid string) {
-	if d := h.saved[uuid]; d != nil {
+	if d := h.saved[uuid]; d != nil && h.On {
 		h.Note("virsh managedsave-remove", h.ID, uuid, "")
 		delete(h.saved, uuid)
 		d.Saved = false
