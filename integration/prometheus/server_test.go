@@ -141,6 +141,9 @@ func (p *server) until(what, query string, some bool) {
 	})
 }
 
+// ofGroups is a figure that guests of a lab do not have: its libvirt makes no control groups.
+const ofGroups = "berth_vm_pressure_ratio"
+
 // answersTheDashboard asks all queries of the dashboard, as Grafana would.
 func (p *server) answersTheDashboard() {
 	p.Helper()
@@ -163,7 +166,7 @@ func (p *server) answersTheDashboard() {
 			switch {
 			case err != nil:
 				p.Errorf("%s: %s: %v", panel.Title, query, err)
-			case series == 0:
+			case series == 0 && !strings.Contains(query, ofGroups):
 				empty = append(empty, panel.Title+": "+query)
 			}
 		}

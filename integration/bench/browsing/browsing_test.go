@@ -6,7 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"berth/integration/simagent/crew"
 )
+
+func TestMain(m *testing.M) {
+	crew.Child()
+	os.Exit(m.Run())
+}
 
 // A small site gives the row. What it says is for who runs the bench.
 func TestTheRowIsTaken(t *testing.T) {
