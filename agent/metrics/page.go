@@ -143,8 +143,7 @@ func (h *Host) Collect(page *exposition.Page) {
 		{"cpu", k.sample.GetCpuPressure()}, {"memory", k.sample.GetMemoryPressure()}, {"io", k.sample.GetIoPressure()},
 	} {
 		if one.pressure != nil {
-			page.Sample(&pressures, one.pressure.GetSomeAvg10()/100, one.resource, "some")
-			page.Sample(&pressures, one.pressure.GetFullAvg10()/100, one.resource, "full")
+			writePressure(page, &pressures, one.pressure.GetSomeAvg10(), one.pressure.GetFullAvg10(), one.resource)
 		}
 	}
 	for i := range hostFigures {
@@ -169,16 +168,16 @@ func writeGuestPressures(page *exposition.Page, guests []*berthv1.DomainTelemetr
 		if of == nil {
 			continue
 		}
-		for _, one := range []struct {
-			resource   string
-			some, full float64
-		}{
-			{"cpu", of.CpuSome, of.CpuFull}, {"memory", of.MemorySome, of.MemoryFull}, {"io", of.IoSome, of.IoFull},
-		} {
-			page.Sample(&guestPressures, one.some/100, guest.GetUuid(), one.resource, "some")
-			page.Sample(&guestPressures, one.full/100, guest.GetUuid(), one.resource, "full")
-		}
+		writePressure(page, &guestPressures, of.CpuSome, of.CpuFull, guest.GetUuid(), "cpu")
+		writePressure(page, &guestPressures, of.MemorySome, of.MemoryFull, guest.GetUuid(), "memory")
+		writePressure(page, &guestPressures, of.IoSome, of.IoFull, guest.GetUuid(), "io")
 	}
+}
+
+// writePressure writes the shares of time, 0 to 100, in which some and all of something stalled. The kind is the last label.
+func writePressure(page *exposition.Page, of *exposition.Family, some, full float64, labels ...string) {
+	page.Sample(of, some/100, append(slices.Clip(labels), "some")...)
+	page.Sample(of, full/100, append(slices.Clip(labels), "full")...)
 }
 
 func gauge(name, help string, labels ...string) exposition.Family {

@@ -22,7 +22,7 @@ import (
 
 // Of are those of members and nodes. Who listens for his own machine alone is not among them.
 func Of(members []*berthv1.Member, nodes []*berthv1.Node) []scrape.Target {
-	var found []scrape.Target
+	found := []scrape.Target{} // Prometheus wants a list
 	for _, member := range members {
 		if address := member.GetMetricsAddress(); address != "" {
 			found = append(found, scrape.CoordinatorTarget(address, member.GetName()))

@@ -27,20 +27,8 @@ func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource)
 	if !vm.HA {
 		return nil
 	}
-	if lacks := binding.Lacks(p, vm, p.ClusterOf(vm)); vm.Bound != "" && lacks != "" {
-		return refusal.New(rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("let it through with 'berth vm accept %s'", vm.Name),
-			"VM %q has something of its host that needs %s, which its cluster does not permit: it could be restarted nowhere else", vm.Name, lacks)
-	}
-	if facts := p.Soft.Facts(vm.Bound, p.At); vm.Bound != "" && facts.Liveness == model.Up && !facts.PoolsKnown {
-		node := p.NodeName(vm.Bound)
-		next := fmt.Sprintf("try again in half a minute; where it stays, 'berth node show %s' says what ails libvirt there", node)
-		return refusal.New(rpc.Conflict, "vm/"+vm.Name, next, "VM %q has run on %[2]s, and %[2]s has not told yet which storage pools it has: "+
-			"a disk of the VM may be there alone", vm.Name, node)
-	}
 	if vm.Bound != "" {
-		return refusal.New(rpc.Conflict, "vm/"+vm.Name, "move its disks into a pool that all nodes see, or declare the one that they are in: "+
-			"'berth pool add --help'", "VM %q has a disk that only %s is known to have: it could be restarted nowhere else", vm.Name,
-			p.NodeName(vm.Bound))
+		return bound(p, vm)
 	}
 	for _, pool := range p.Resources(model.KindPool) {
 		settings := model.PoolSettingsOf(&pool)
@@ -53,6 +41,22 @@ func MayBeHA(p *answer.Moment, vm *model.VM, of LocksOf, more ...model.Resource)
 		}
 	}
 	return nil
+}
+
+// bound refuses a VM that starts on one node alone, by the reason for that.
+func bound(p *answer.Moment, vm *model.VM) error {
+	node := p.NodeName(vm.Bound)
+	if lacks := binding.Lacks(p, vm, p.ClusterOf(vm)); lacks != "" {
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, fmt.Sprintf("let it through with 'berth vm accept %s'", vm.Name),
+			"VM %q has something of its host that needs %s, which its cluster does not permit: it could be restarted nowhere else", vm.Name, lacks)
+	}
+	if facts := p.Soft.Facts(vm.Bound, p.At); facts.Liveness == model.Up && !facts.PoolsKnown {
+		next := fmt.Sprintf("try again in half a minute; where it stays, 'berth node show %s' says what ails libvirt there", node)
+		return refusal.New(rpc.Conflict, "vm/"+vm.Name, next, "VM %q has run on %[2]s, and %[2]s has not told yet which storage pools it has: "+
+			"a disk of the VM may be there alone", vm.Name, node)
+	}
+	return refusal.New(rpc.Conflict, "vm/"+vm.Name, "move its disks into a pool that all nodes see, or declare the one that they are in: "+
+		"'berth pool add --help'", "VM %q has a disk that only %s is known to have: it could be restarted nowhere else", vm.Name, node)
 }
 
 // haNext is what to do about a pool whose locks do not stop another node.

@@ -5,7 +5,6 @@ import (
 
 	"berth/coordinator/cli/term"
 	"berth/coordinator/targets"
-	"berth/shared/scrape"
 )
 
 // prometheusTargets are whose figures other machines read: those that listen for this machine alone are not among them.
@@ -14,9 +13,5 @@ func prometheusTargets(ctx context.Context, session *term.Session) (any, error) 
 	if err := s.readHosts(ctx, session); err != nil {
 		return nil, err
 	}
-	found := targets.Of(s.members, s.nodes)
-	if found == nil {
-		found = []scrape.Target{} // Prometheus wants a list
-	}
-	return found, nil
+	return targets.Of(s.members, s.nodes), nil
 }

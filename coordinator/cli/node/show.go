@@ -152,8 +152,7 @@ func telemetryRows(node *berthv1.Node) [][2]string {
 		{"I/O pressure", telemetry.GetIoPressure()},
 	} {
 		if pressure.value != nil {
-			rows = append(rows, [2]string{pressure.name, fmt.Sprintf("some %s%%, full %s%% of the last 10 s",
-				units.Figure(pressure.value.GetSomeAvg10()), units.Figure(pressure.value.GetFullAvg10()))})
+			rows = append(rows, [2]string{pressure.name, term.Pressure(pressure.value.GetSomeAvg10(), pressure.value.GetFullAvg10())})
 		}
 	}
 	return append(rows, [2]string{"telemetry", term.OptionalAge(node.TelemetryAgeSeconds) + " old"})

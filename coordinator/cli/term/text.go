@@ -117,6 +117,11 @@ func Percent(ratio *float64) string {
 	return strconv.FormatFloat(*ratio*100, 'f', 0, 64) + "%"
 }
 
+// Pressure prints shares of time, 0 to 100, in which some and all of something stalled.
+func Pressure(some, full float64) string {
+	return fmt.Sprintf("some %s%%, full %s%% of the last 10 s", units.Figure(some), units.Figure(full))
+}
+
 // Count is a number of things, with the plural where it belongs.
 func Count(n int, what string) string {
 	if n == 1 {

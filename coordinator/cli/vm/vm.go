@@ -209,22 +209,15 @@ func text(a *term.App, p *term.Page, answer *berthv1.GetVMResponse, wide bool) {
 }
 
 // pressureRows are what a VM's threads wait for, as 'berth node show' tells it of a node.
-func pressureRows(told *berthv1.DomainPressure) (rows [][2]string) {
+func pressureRows(told *berthv1.DomainPressure) [][2]string {
 	if told == nil {
 		return nil
 	}
-	for _, one := range []struct {
-		name       string
-		some, full float64
-	}{
-		{"CPU pressure", told.CpuSome, told.CpuFull},
-		{"memory pressure", told.MemorySome, told.MemoryFull},
-		{"I/O pressure", told.IoSome, told.IoFull},
-	} {
-		rows = append(rows, [2]string{one.name, fmt.Sprintf("some %s%%, full %s%% of the last 10 s",
-			units.Figure(one.some), units.Figure(one.full))})
+	return [][2]string{
+		{"CPU pressure", term.Pressure(told.CpuSome, told.CpuFull)},
+		{"memory pressure", term.Pressure(told.MemorySome, told.MemoryFull)},
+		{"I/O pressure", term.Pressure(told.IoSome, told.IoFull)},
 	}
-	return rows
 }
 
 // bound says why a VM starts on one node alone.
