@@ -1,20 +1,17 @@
 package arch
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/token"
 	"go/types"
-	"io"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"berth/integration/built"
 )
 
 // rooms are packages whose files have an order: each uses only what files below it declare.
@@ -22,12 +19,12 @@ var rooms = []string{"coordinator/control/...", "coordinator/evidence"}
 
 // Files that use each other in a circle can only be read, changed and tested together.
 func TestFilesOfARoomUseOnlyFilesBelow(t *testing.T) {
-	exports := exportsOf(t)
+	importer := imports(t)
 	for _, p := range all(t) {
 		if !withinAny(p.Path, rooms) {
 			continue
 		}
-		uses := p.uses(t, exports)
+		uses := p.uses(t, importer)
 		for _, circle := range circles(uses) {
 			t.Errorf("%s: these files use each other in a circle: %s", p.Path, strings.Join(circle, ", "))
 			for _, from := range circle {
@@ -41,36 +38,26 @@ func TestFilesOfARoomUseOnlyFilesBelow(t *testing.T) {
 	}
 }
 
-// exportsOf are the files with what packages export, by import path, for all that the rooms import.
-func exportsOf(t *testing.T) map[string]string {
+// imports imports what the rooms import.
+func imports(t *testing.T) types.Importer {
 	t.Helper()
 	patterns := make([]string, len(rooms))
 	for i, room := range rooms {
 		patterns[i] = "./" + room
 	}
-	list := exec.Command("go", append([]string{
-		"list", "-tags", "libvirt_dlopen", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
-	}, patterns...)...)
-	list.Dir, list.Stderr = "../..", os.Stderr
-	out, err := list.Output()
+	packages, err := built.List(t.Context(), "../..", patterns...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exports := make(map[string]string)
-	for line := range bytes.Lines(out) {
-		path, file, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		exports[path] = file
-	}
-	return exports
+	return built.Importer(positions, packages)
 }
 
 // uses are the names that each of the package's files uses of each file: functions, methods, types, constants and variables. A call
 // through an interface uses the interface only.
-func (p pkg) uses(t *testing.T, exports map[string]string) map[string]map[string]map[string]bool {
+func (p pkg) uses(t *testing.T, importer types.Importer) map[string]map[string]map[string]bool {
 	t.Helper()
 	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
-	lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	config := types.Config{Importer: importer.ForCompiler(positions, "gc", lookup)}
+	config := types.Config{Importer: importer}
 	var files []*ast.File
 	for _, f := range p.Files {
 		files = append(files, f.Syntax)

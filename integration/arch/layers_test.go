@@ -105,7 +105,7 @@ var layers = []struct {
 	{"the agent's verbs", []string{"agent/command"}},
 	{"program", []string{"agent"}},
 
-	{"what tests of several packages stand on", []string{"integration/loopback"}},
+	{"what tests of several packages stand on", []string{"integration/loopback", "integration/built"}},
 	{"development: may look at everything, nothing looks at it", []string{
 		"integration/...", "packaging/...", "coordinator/cli/clitest", "coordinator/state/statetest", "shared/exposition/expositiontest",
 	}},

@@ -3,17 +3,16 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"berth/integration/built"
 )
 
 // typed checks the types of packages that a mutant has changed, against what the go command has built of the others. To build hundreds of
@@ -32,24 +31,18 @@ func typedOf(t *testing.T, root string) *typed {
 	for i := range mutants {
 		folders["./"+filepath.Dir(mutants[i].file)] = true
 	}
-	list := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \",\"}}"}
-	out, err := command(t.Context(), root, "", append(list, slices.Sorted(maps.Keys(folders))...)...)
+	packages, err := built.List(t.Context(), root, slices.Sorted(maps.Keys(folders))...)
 	if err != nil {
-		t.Fatalf("go list: %v: %s", err, out)
+		t.Fatal(err)
 	}
 	c := &typed{root: root, positions: token.NewFileSet(), packages: make(map[string]map[string]*ast.File)}
-	exports := make(map[string]string)
-	for line := range strings.Lines(out) {
-		column := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(column) != 4 {
-			continue // the go command says that it downloads something
-		}
-		exports[column[0]] = column[1]
-		if folder, err := filepath.Rel(root, column[2]); err == nil && folders["./"+folder] {
-			c.packages[folder] = c.parse(t, column[2], strings.Split(column[3], ","))
+	c.importer = built.Importer(c.positions, packages)
+	for i := range packages {
+		one := &packages[i]
+		if folder, err := filepath.Rel(root, one.Dir); err == nil && folders["./"+folder] {
+			c.packages[folder] = c.parse(t, one.Dir, one.GoFiles)
 		}
 	}
-	c.importer = importer.ForCompiler(c.positions, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	return c
 }
 
