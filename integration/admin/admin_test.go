@@ -66,7 +66,9 @@ func TestSeeds(t *testing.T) {
 	)
 	var all errgroup.Group
 	all.SetLimit(together)
-	for seed := first; seed < first+count; seed++ {
+	times := number(t, "TIMES", 1)
+	for turn := range count * times {
+		seed := first + turn/times
 		if within > 0 && time.Since(begun) > within {
 			t.Logf("seeds %d to %d are not played: WITHIN=%v has passed", seed, first+count-1, within)
 			count = seed - first
@@ -74,6 +76,7 @@ func TestSeeds(t *testing.T) {
 		}
 		all.Go(func() error {
 			drawn := draw(seed)
+			drawn.try = int(turn % times)
 			h, err := s.playSeed(t.Context(), drawn)
 			mu.Lock()
 			defer mu.Unlock()

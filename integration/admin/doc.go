@@ -15,7 +15,8 @@
 //
 // A guest may end right after somebody has changed its disks, before any leader has heard of that. Nothing of it may be lost either.
 //
-// SEEDS says how many seeds are played, FIRST which is the first, and SEED plays one. WITHIN is after how long no further one is begun.
+// SEEDS says how many seeds are played, FIRST which is the first, and SEED plays one. TIMES plays each so often, with
+// guests of their own: what breaks may need the right moment. WITHIN is after how long no further one is begun.
 // `make admin` plays many. SHORTEN=1 plays a seed that fails again with steps left out, and says which are enough: some tens of times, or
 // for ten minutes.
 package admin

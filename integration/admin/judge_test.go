@@ -253,3 +253,27 @@ func TestAPersonDoesWhatBerthSays(t *testing.T) {
 		}
 	}
 }
+
+// Who has done what was asked for does not go by what was said before.
+func TestWhatIsDoneIsNotDoneAgain(t *testing.T) {
+	const accept = "start it as it ran last after 'berth vm accept w1', or as its record says"
+	asked := answer{}.after("berth start", 1, accept)
+	for _, tc := range []struct {
+		told       answer
+		verb, said string
+		code       int
+		want       answer
+		next       string
+	}{
+		{asked, "berth start", accept, 1, answer{said: accept, again: 1}, "berth accept"},
+		{asked, "berth accept", "is kept as it runs", 0, answer{}, "berth start"},
+		{asked, "berth accept", "no leader", 1, answer{said: accept, again: patient}, "berth accept"},
+		{asked, "virsh destroy", "", 0, asked, "berth accept"},
+		{answer{said: "try again", again: 3}, "restart libvirtd", "", 0, answer{}, "berth start"},
+	} {
+		told := tc.told.after(tc.verb, tc.code, tc.said)
+		if next, _ := (&look{}).next(told); told != tc.want || next != tc.next {
+			t.Errorf("%s ended with %d: %+v, then %s; want %+v, then %s", tc.verb, tc.code, told, next, tc.want, tc.next)
+		}
+	}
+}

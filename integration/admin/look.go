@@ -101,6 +101,22 @@ type answer struct {
 	again int // how often it was the answer before, without another one in between
 }
 
+// after is what a person goes by who has done something, with this exit code, and was told this.
+func (a answer) after(verb string, code int, said string) answer {
+	switch {
+	case verb == "restart libvirtd", verb == "berth accept" && code == 0:
+		return answer{} // a new libvirtd takes half a minute to find out that a process does not speak; what was asked for is done
+	case verb != "berth start": // what was done is no answer; what hangs is given up
+		a.again += patient * code
+		return a
+	case said == a.said:
+		a.again++
+		return a
+	default:
+		return answer{said: said}
+	}
+}
+
 // patient is how often a person tries again, a second or two later each time, who is told that something goes by itself.
 const patient = 30
 

@@ -275,16 +275,7 @@ func (p *play) restart(ctx context.Context) {
 		if last.code == 0 && name == "berth start" {
 			break
 		}
-		switch {
-		case name == "restart libvirtd": // a new libvirtd takes half a minute to find out that a process does not speak
-			told = answer{}
-		case name != "berth start": // what was done is no answer; what hangs is given up
-			told.again += patient * last.code
-		case last.said == told.said:
-			told.again++
-		default:
-			told = answer{said: last.said}
-		}
+		told = told.after(name, last.code, last.said)
 		if time.Since(begun) > startLimit {
 			const gave = "not within %s: %s: exit code %d, %s; seen last: %+v, %v"
 			if p.held = p.heldByLibvirt(ctx, l.left); p.held == "" {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"time"
@@ -58,6 +59,9 @@ type sample struct {
 }
 
 func measureAgent(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	if _, err := exec.LookPath(exporterProgram); err != nil {
+		return nil, fmt.Errorf("what the agent is compared to is missing, and 'make bench' installs it: %w", err)
+	}
 	r, err := testbed.RaiseLab(ctx, b.programs, lab.Options{Name: "crowd", Hosts: 1, Coordinators: 1})
 	if err != nil {
 		return nil, err
