@@ -34,6 +34,7 @@ func (p problems) all(members []*berthv1.Member) []string {
 		p.parked(),
 		p.sameHosts(),
 		memberProblems(members, p.At),
+		limitProblems(members, p.View().Nodes.Len()),
 		p.vmProblems(),
 		p.strays(),
 		p.nodeProblems(),

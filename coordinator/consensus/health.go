@@ -41,6 +41,7 @@ type Report struct {
 	Write        time.Duration // that 99 of 100 of its writes to the log took at most, in the last minute; 0: too few to tell
 	Asking       int           // agents that have asked it for the leader again and again; of the leader: 0
 	Hearing      int           // agents that have a session with it
+	AgentsMost   int           // agents that may be connected to it; 0: it does not tell
 	MetricsPort  int           // at which other machines read its figures; 0: none does
 	Backup       Backup
 	History      string // why it keeps no history now; empty: it does

@@ -10,6 +10,7 @@ import (
 
 	"berth/coordinator/api/lastknown"
 	"berth/coordinator/consensus"
+	"berth/coordinator/doorkeeper"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/gen/berth/v1/berthv1connect"
 	"berth/shared/pause"
@@ -22,6 +23,7 @@ func (d *daemon) tellHealth(ctx context.Context) {
 		report := d.consensus.Report()
 		report.Backup = d.backups.health()
 		report.Asking, report.Hearing = d.agents.Asking(), d.agents.Hearing()
+		report.AgentsMost = doorkeeper.Agents(doorkeeper.Files()).Known
 		report.History = d.history.Health().Problem
 		report.MetricsPort = d.config.Metrics.Port()
 		leader, known := d.consensus.Leader()
@@ -51,7 +53,7 @@ func (d *daemon) report(ctx context.Context, leader string, report consensus.Rep
 		LogBytes: int64(report.LogSize), BackupEverySeconds: report.Backup.Every.Seconds(), BackupProblem: report.Backup.Problem,
 	}
 	request.HistoryProblem, request.MetricsPort = report.History, int32(report.MetricsPort)
-	request.AgentsAsking = int32(min(report.Asking, math.MaxInt32))
+	request.AgentsAsking, request.AgentsMost = int32(min(report.Asking, math.MaxInt32)), int32(min(report.AgentsMost, math.MaxInt32))
 	request.At, request.WriteSeconds = timestamppb.New(report.At), report.Write.Seconds()
 	if !report.Backup.At.IsZero() {
 		request.BackupAt = timestamppb.New(report.Backup.At)

@@ -234,6 +234,11 @@ func TestFilesAreLeftForTheCoordinator(t *testing.T) {
 	if agents := Agents(20_000); agents.Known < 10_000 {
 		t.Errorf("with 20,000 files %d agents stay connected", agents.Known)
 	}
+	for _, nodes := range []int{1, 543, 544, 545, 10_000, 20_000} {
+		if files := FilesFor(nodes); Agents(files).Known < nodes {
+			t.Errorf("%d files for %d agents let %d in", files, nodes, Agents(files).Known)
+		}
+	}
 	if Files() < 64 {
 		t.Errorf("%d files", Files())
 	}

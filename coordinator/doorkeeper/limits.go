@@ -37,6 +37,12 @@ func People(files int) Limits { return limits(files/16, files/16) }
 // Agents is the share of the listener for agents, which stay connected. There may be half as many of them as files.
 func Agents(files int) Limits { return limits(files*3/32, files*17/32) }
 
+// FilesFor is how many files a process has to be allowed for so many connections of agents.
+func FilesFor(agents int) int {
+	const whole = 1024
+	return (agents*32/17/whole + 1) * whole
+}
+
 // limits are those of a listener with so many strangers and so many that are known.
 func limits(strangers, known int) Limits {
 	all := max(strangers, 1)

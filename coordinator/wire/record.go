@@ -76,7 +76,7 @@ func Member(report MemberReport) *berthv1.Member {
 	if told := report.Told; told != nil {
 		member.Version, member.FeatureLevel, member.LogBytes = told.Version, told.FeatureLevel, int64(told.LogSize)
 		member.BackupAt, member.BackupProblem = timestamp(told.Backup.At), told.Backup.Problem
-		member.HistoryProblem = told.History
+		member.HistoryProblem, member.AgentsMost = told.History, int32(told.AgentsMost)
 		member.BackupEverySeconds = told.Backup.Every.Seconds()
 		member.MetricsAddress = MemberMetrics(report.Member.APIAddress, told.MetricsPort)
 	}

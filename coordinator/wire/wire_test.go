@@ -399,7 +399,7 @@ func TestEventAndMemberAreWhole(t *testing.T) {
 		Member: model.Member{ID: "i", Name: "n", RaftAddress: "r", APIAddress: "a:7420", AgentAddress: "g"},
 		Voter:  true, Leader: true, Self: true, Reachable: true, LastIndex: 1, LastContact: new(time.Second),
 		Trouble: "behind", Behind: 300, Told: &consensus.Report{
-			Version: "0.6", FeatureLevel: 2, LogSize: units.MiB, MetricsPort: 7424,
+			Version: "0.6", FeatureLevel: 2, LogSize: units.MiB, MetricsPort: 7424, AgentsMost: 544,
 			Backup: consensus.Backup{Every: time.Minute, At: noon, Problem: "no space"}, History: "no space",
 		},
 	})

@@ -248,7 +248,7 @@ func (s *Calls) Report(
 		Version: message.GetVersion(), FeatureLevel: message.GetFeatureLevel(),
 		Index: message.GetStateIndex(), Hash: message.GetStateHash(), LogSize: units.Bytes(message.GetLogBytes()),
 		Write: time.Duration(message.GetWriteSeconds() * float64(time.Second)), Asking: int(message.GetAgentsAsking()),
-		MetricsPort: int(message.GetMetricsPort()), History: message.GetHistoryProblem(),
+		AgentsMost: int(message.GetAgentsMost()), MetricsPort: int(message.GetMetricsPort()), History: message.GetHistoryProblem(),
 		Backup: consensus.Backup{
 			Every: time.Duration(message.GetBackupEverySeconds() * float64(time.Second)), Problem: message.GetBackupProblem(),
 		},

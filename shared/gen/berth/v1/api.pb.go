@@ -14202,6 +14202,7 @@ type ReportRequest struct {
 	HistoryProblem     string                 `protobuf:"bytes,71,opt,name=history_problem,json=historyProblem,proto3" json:"history_problem,omitempty"`                // why it keeps no history of the past now; empty: it does
 	MetricsPort        int32                  `protobuf:"varint,70,opt,name=metrics_port,json=metricsPort,proto3" json:"metrics_port,omitempty"`                        // at which other machines read the caller's figures; 0: its own machine alone does
 	HeardDigest        string                 `protobuf:"bytes,72,opt,name=heard_digest,json=heardDigest,proto3" json:"heard_digest,omitempty"`                         // of what the caller was last told; empty: it was told nothing
+	AgentsMost         int32                  `protobuf:"varint,31,opt,name=agents_most,json=agentsMost,proto3" json:"agents_most,omitempty"`                           // how many agents may be connected to the caller at a time
 	AgentsAsking       int32                  `protobuf:"varint,30,opt,name=agents_asking,json=agentsAsking,proto3" json:"agents_asking,omitempty"`                     // nodes whose agents have asked the caller for the leader in the last minute, again and again
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -14326,6 +14327,13 @@ func (x *ReportRequest) GetHeardDigest() string {
 		return x.HeardDigest
 	}
 	return ""
+}
+
+func (x *ReportRequest) GetAgentsMost() int32 {
+	if x != nil {
+		return x.AgentsMost
+	}
+	return 0
 }
 
 func (x *ReportRequest) GetAgentsAsking() int32 {
@@ -17520,7 +17528,7 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\x05lacks\x18\x01 \x03(\tR\x05lacks\"k\n" +
 	"\x17HandAuthoritiesResponse\x12'\n" +
 	"\x0fauthorities_pem\x18\x01 \x03(\fR\x0eauthoritiesPem\x12'\n" +
-	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\"\xa2\x04\n" +
+	"\x0fhypervisors_pem\x18\x02 \x03(\fR\x0ehypervisorsPem\"\xc3\x04\n" +
 	"\rReportRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12#\n" +
 	"\rfeature_level\x18\x02 \x01(\rR\ffeatureLevel\x12\x1f\n" +
@@ -17537,7 +17545,9 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	" \x01(\x01R\fwriteSeconds\x12'\n" +
 	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblem\x12!\n" +
 	"\fmetrics_port\x18F \x01(\x05R\vmetricsPort\x12!\n" +
-	"\fheard_digest\x18H \x01(\tR\vheardDigest\x12#\n" +
+	"\fheard_digest\x18H \x01(\tR\vheardDigest\x12\x1f\n" +
+	"\vagents_most\x18\x1f \x01(\x05R\n" +
+	"agentsMost\x12#\n" +
 	"\ragents_asking\x18\x1e \x01(\x05R\fagentsAsking\"{\n" +
 	"\x0eReportResponse\x12%\n" +
 	"\x05heard\x18\x01 \x01(\v2\x0f.berth.v1.HeardR\x05heard\x12!\n" +

@@ -6515,6 +6515,7 @@ type Member struct {
 	BackupEverySeconds float64                `protobuf:"fixed64,20,opt,name=backup_every_seconds,json=backupEverySeconds,proto3" json:"backup_every_seconds,omitempty"` // 0: it makes none, or was not heard yet
 	MetricsAddress     string                 `protobuf:"bytes,70,opt,name=metrics_address,json=metricsAddress,proto3" json:"metrics_address,omitempty"`                 // HOST:PORT at which its figures are read; empty: on its own machine alone, or not heard yet
 	HistoryProblem     string                 `protobuf:"bytes,71,opt,name=history_problem,json=historyProblem,proto3" json:"history_problem,omitempty"`                 // why it keeps no history of the past now; empty: it does, or was not heard yet
+	AgentsMost         int32                  `protobuf:"varint,72,opt,name=agents_most,json=agentsMost,proto3" json:"agents_most,omitempty"`                            // how many agents may be connected to it at a time; 0: not heard yet
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -6701,6 +6702,13 @@ func (x *Member) GetHistoryProblem() string {
 		return x.HistoryProblem
 	}
 	return ""
+}
+
+func (x *Member) GetAgentsMost() int32 {
+	if x != nil {
+		return x.AgentsMost
+	}
+	return 0
 }
 
 // Token is an enrolment token as it is kept: nobody can enrol with what stands here.
@@ -7872,7 +7880,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\foperation_id\x18\a \x01(\tR\voperationId\x12\x1f\n" +
 	"\vdecision_id\x18\b \x01(\tR\n" +
 	"decisionId\x12\x1b\n" +
-	"\tcaller_id\x18\t \x01(\tR\bcallerId\"\xe5\x05\n" +
+	"\tcaller_id\x18\t \x01(\tR\bcallerId\"\x86\x06\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -7898,7 +7906,9 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x0ebackup_problem\x18\x13 \x01(\tR\rbackupProblem\x120\n" +
 	"\x14backup_every_seconds\x18\x14 \x01(\x01R\x12backupEverySeconds\x12'\n" +
 	"\x0fmetrics_address\x18F \x01(\tR\x0emetricsAddress\x12'\n" +
-	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblemB\x17\n" +
+	"\x0fhistory_problem\x18G \x01(\tR\x0ehistoryProblem\x12\x1f\n" +
+	"\vagents_most\x18H \x01(\x05R\n" +
+	"agentsMostB\x17\n" +
 	"\x15_last_contact_seconds\"\x81\x02\n" +
 	"\x05Token\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
