@@ -150,6 +150,8 @@ func (p problems) vmProblems() []string {
 		switch kind := seen.GetConditionKind(); {
 		case lost && !slices.Contains(besideKinds, kind) && kind != berthv1.ConditionKind_CONDITION_KIND_RUNS_TWICE:
 			lines = append(lines, fmt.Sprintf("VM %s is lost: %s", vm.Name, cmp.Or(seen.GetCondition(), "no node runs it")))
+		case vm.Operation == "" && vm.Copies != nil:
+			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, seen.GetCondition()))
 		case vm.Operation == "" && evidence.IsOutOfBand(vm.Condition):
 			lines = append(lines, fmt.Sprintf("VM %s: %s", vm.Name, vm.Condition.Text))
 		case vm.Operation == "" && slices.Contains(besideKinds, kind): // seen now, and not yet by two looks
@@ -162,7 +164,7 @@ func (p problems) vmProblems() []string {
 // suspects are the VMs of which something may be wrong, by name: of all others, each is where its record says, and runs.
 func (p problems) suspects() []model.VM {
 	found := make(map[string]model.VM)
-	for _, mark := range []model.Mark{model.MarkDown, model.MarkUnusual} {
+	for _, mark := range []model.Mark{model.MarkDown, model.MarkUnusual, model.MarkCopies} {
 		for _, vm := range p.VMsMarked(mark) {
 			found[vm.ID] = vm
 		}

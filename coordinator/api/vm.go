@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/binding"
 	"berth/coordinator/control/lifecycle"
 	"berth/coordinator/estate"
+	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/schema"
@@ -57,6 +58,9 @@ func vmMessage(p *answer.Moment, vm model.VM) *berthv1.VM {
 		}
 	}
 	report.State, report.Condition = vmState(seen)
+	if report.Condition.Is(model.NoCondition) && vm.Copies != nil && vm.Operation == "" {
+		report.Condition = evidence.CopiesLeft(vm.Copies, p.NodeName(vm.Copies.Node))
+	}
 	report.Groups = p.GroupsOf(vm, report.Cluster)
 	return wire.VM(report)
 }

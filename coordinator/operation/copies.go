@@ -20,6 +20,32 @@ func (t *transition) leaveCopies(whole bool) {
 	t.VM.Copies = &model.DiskCopies{Operation: op.ID, Node: op.Target, Volumes: slices.Clone(op.Volumes), Whole: whole}
 }
 
+// parkCopied parks a migration, and keeps the copies of disks on its target: whoever decides that neither guest is kept has not seen the
+// disks on the source.
+func (t *transition) parkCopied(whole bool, why string) {
+	if t.VM.Holder == t.Operation.Source {
+		t.leaveCopies(whole)
+	}
+	t.park(why)
+}
+
+// noneKept ends a migration of which a person keeps neither guest. Nobody has seen the disks of either node since, so all of them stay.
+func (t *transition) noneKept() {
+	op := &t.Operation
+	message, had := op.Message, t.VM.Holder == op.Target
+	t.VM.Desired, t.VM.Holder = model.Stopped, ""
+	switch {
+	case had && len(op.Replaced) > 0:
+		message += "; " + t.leaveReplaced()
+	case t.VM.Copies != nil:
+		message += "; " + t.copiesLeft()
+	}
+	if t.VM.Copies != nil {
+		t.VM.Condition = model.Condition{Kind: model.VolumesLeft, About: t.VM.Copies.Node, Text: message}
+	}
+	t.end(Failed, message)
+}
+
 // leaveReplaced keeps the volumes on the source of a VM that was handed over, and says where they are and which words end that. What it
 // has written on the target they do not have.
 func (t *transition) leaveReplaced() string {

@@ -17,7 +17,7 @@ const silent = "did not answer for 1m0s" // DiscardPatience
 
 func discardOrder(op *Operation, vm *model.VM) Order {
 	order := Order{Action: ActDiscard, Epoch: op.leftoverEpoch()}
-	if op.Leftover == op.Target && vm.Copies == nil {
+	if op.Leftover == op.Target && vm.Copies == nil && vm.Holder != op.Target { // once it was handed over they are its disks
 		order.Volumes = op.Volumes // a source's volumes are cleared later, when its domain does not use them any more
 	}
 	return order

@@ -85,8 +85,13 @@ func Resolve(
 	switch keep {
 	case KeepSource:
 		next.SourceEpoch = t.VM.LastEpoch
+		t.VM.Copies = nil // its guest has the disks there open
 	case KeepTarget:
 		next.Epoch = t.VM.LastEpoch
+	case KeepNone:
+		if op.CopyStorage && vm.Holder == op.Source {
+			t.leaveCopies(false)
+		}
 	}
 	t.closeNext("")
 	return t.Next, nil
@@ -124,8 +129,7 @@ func (t *transition) closeNext(closed string) {
 	}
 	op.Leftover = ""
 	if op.Resolution == KeepNone {
-		t.VM.Desired, t.VM.Holder = model.Stopped, ""
-		t.end(Failed, op.Message)
+		t.noneKept()
 		return
 	}
 	t.enter(Marking)

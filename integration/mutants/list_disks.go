@@ -34,7 +34,7 @@ var diskMutants = []mutant{
 	},
 	{
 		name: "discard-the-last-copies", file: "coordinator/operation/discard.go", suite: inControl.only("MayBeTheLast"),
-		is: "if op.Leftover == op.Target && vm.Copies == nil {", becomes: "if op.Leftover == op.Target {",
+		is: "if op.Leftover == op.Target && vm.Copies == nil && vm.Holder != op.Target {", becomes: "if op.Leftover == op.Target {",
 	},
 	{
 		name: "copies-go-before-the-vm-runs", file: "coordinator/evidence/disk_copies.go", suite: inControl.only("MayBeTheLast"),
