@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/placement/selector"
 	"berth/coordinator/view"
@@ -129,19 +130,41 @@ func (k keeper) otherWinners() []int {
 	if k.choice.Node < 0 || k.bypassed() || len(k.scorers) > 1 {
 		return nil
 	}
-	var others []int
+	keys := k.input.SystemKeys
+	if k.rounds() == nil {
+		keys = nil // nothing looks at them
+	}
+	var others, first []int
+	if len(keys) > 0 && k.variesInOnePass() {
+		first = k.first(keptOfMore, nil)
+	}
 	trial := k.trial()
 	defer trial.borrow()()
-	for _, one := range k.variants() {
-		if node := trial.on(&one).Node; node >= 0 && node != k.choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
+	for v, one := range k.variants() {
+		node, found := -1, false
+		if v < len(keys) {
+			node, found = k.winsWithout(v, first)
+		}
+		if !found {
+			node = trial.on(&one).Node
+		}
+		if node >= 0 && node != k.choice.Node && !slices.Contains(others, node) && len(others) < keptOthers {
 			others = append(others, node)
 		}
 	}
 	return others
 }
 
+// variesInOnePass tells whether a system key matters to the gate alone: not inside a round, and not to whether a VM that runs stays.
+func (k keeper) variesInOnePass() bool {
+	return k.inOnePass() && k.request.IfBetter <= 0 && (len(k.scorers) == 0 || k.scorers[0].Name != policies.SystemScore)
+}
+
 // nearestRefused is the refused nodes with the fewest refusals that are not about an amount, those that miss least first.
 func nearestRefused(e *Engine, most int) []int {
+	if len(e.candidates) == len(e.out) {
+		return nil
+	}
 	nearest := selector.Best(missed(e), most, func(a, b miss) int {
 		return cmp.Or(cmp.Compare(a.others, b.others), cmp.Compare(a.short, b.short),
 			cmp.Compare(e.input.Name(a.node), e.input.Name(b.node)), cmp.Compare(a.node, b.node))
