@@ -28,7 +28,8 @@ type proposal struct {
 	call   *call
 	index  int // among the commands of the call
 	data   []byte
-	answer chan Answer // gets one
+	read   *state.Command // what data is read as; nil: it has to be read
+	answer chan Answer    // gets one
 }
 
 // submit sends the proposals. An error means that none was sent.
@@ -120,13 +121,17 @@ func (c *proposing) send() {
 			<-c.outgoing.order
 			return
 		}
-		commands := make([][]byte, len(group))
+		commands, read := make([][]byte, len(group)), make([]*state.Command, len(group))
 		for i, p := range group {
-			commands[i] = p.data
+			commands[i], read[i] = p.data, p.read
 		}
-		future := c.raft.Load().Apply(state.Entry(commands, level), 0)
+		entry := state.Entry(commands, level)
+		forget := c.store.Foresee(entry, read)
+		future := c.raft.Load().Apply(entry, 0)
 		<-c.outgoing.order
-		if err := future.Error(); err != nil {
+		err := future.Error()
+		forget()
+		if err != nil {
 			err = outcome(err)
 			for _, p := range group {
 				p.settle(Answer{Err: err})

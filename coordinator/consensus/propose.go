@@ -40,12 +40,12 @@ func (c *proposing) ProposeTogether(ctx context.Context, commands []state.Comman
 	answers := make([]Answer, len(commands))
 	call := &call{through: c}
 	for i := range commands {
-		data, err := c.encode(&commands[i])
+		data, read, err := c.encode(&commands[i])
 		if err != nil {
 			answers[i].Err = err
 			continue
 		}
-		call.proposals = append(call.proposals, &proposal{call: call, index: i, data: data, answer: make(chan Answer, 1)})
+		call.proposals = append(call.proposals, &proposal{call: call, index: i, data: data, read: read, answer: make(chan Answer, 1)})
 	}
 	err := call.submit(ctx)
 	for _, p := range call.proposals {
@@ -59,24 +59,24 @@ func (c *proposing) ProposeTogether(ctx context.Context, commands []state.Comman
 
 // encode gives a command the form that it has in the log, if it may be sent. The level that it is written for may rise before it
 // is applied, and never falls.
-func (c *proposing) encode(command *state.Command) ([]byte, error) {
+func (c *proposing) encode(command *state.Command) ([]byte, *state.Command, error) {
 	snapshot := c.store.Snapshot()
 	identities.Sign(snapshot, command.Events)
 	readable, err := command.For(snapshot.FeatureLevel())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	data, err := readable.Lean(snapshot).Encode()
+	data, read, err := readable.Lean(snapshot).Written()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(data) > state.MaxCommand {
-		return nil, fmt.Errorf("%w: %q has %d bytes, at most %d may be", ErrTooLarge, command.Kind, len(data), state.MaxCommand)
+		return nil, nil, fmt.Errorf("%w: %q has %d bytes, at most %d may be", ErrTooLarge, command.Kind, len(data), state.MaxCommand)
 	}
 	if err := c.checkClock(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return data, checkDisk(c.cfg.DataDir, c.cfg.MinFree)
+	return data, read, checkDisk(c.cfg.DataDir, c.cfg.MinFree)
 }
 
 // answerOf leaves a proposal behind when ctx ends or Raft does: its futures cannot be interrupted. What was sent is then not

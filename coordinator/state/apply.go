@@ -105,7 +105,7 @@ func (w *write) deleteRecords(command *Command) {
 	w.forget(command.Delete)
 }
 
-// The rows are the command's own memory: it was decoded for this call and is not used afterwards.
+// The rows are the command's own memory: it was decoded for this call, or copied (Written), and is not used afterwards.
 func (w *write) putRecords(command *Command) {
 	for i := range command.Nodes {
 		node := &command.Nodes[i]

@@ -100,6 +100,9 @@ func addresses(v reflect.Value, visit func(at uintptr, path string), path string
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
 		visit(v.Pointer(), path)
 		addresses(v.Elem(), visit, path)
 	case reflect.Map:
@@ -108,7 +111,9 @@ func addresses(v reflect.Value, visit func(at uintptr, path string), path string
 			addresses(v.MapIndex(key), visit, path+"[]")
 		}
 	case reflect.Slice:
-		visit(v.Pointer(), path)
+		if v.Len() > 0 { // all that have room for nothing are at one place
+			visit(v.Pointer(), path)
+		}
 		for i := range v.Len() {
 			addresses(v.Index(i), visit, path+"[]")
 		}

@@ -12,6 +12,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"berth/coordinator/packing"
+	"berth/coordinator/roundtrip"
 	"berth/shared/buildinfo"
 )
 
@@ -41,6 +42,14 @@ var (
 
 // Encode gives the command the form that it has in an Entry, alone or with others, with the feature level that it takes.
 func (c *Command) Encode() ([]byte, error) {
+	data, _, err := c.write(false)
+	return data, err
+}
+
+// Written is Encode with what DecodeCommand gives of it, for Store.Foresee; nil where that is known from the bytes alone.
+func (c *Command) Written() ([]byte, *Command, error) { return c.write(true) }
+
+func (c *Command) write(copied bool) (data []byte, read *Command, err error) {
 	leveled := *c
 	leveled.Level = c.needed()
 	if leveled.Level >= releaseLevel {
@@ -51,9 +60,12 @@ func (c *Command) Encode() ([]byte, error) {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(&leveled); err != nil {
-		return nil, fmt.Errorf("encode command %q: %w", c.Kind, err)
+		return nil, nil, fmt.Errorf("encode command %q: %w", c.Kind, err)
 	}
-	return out.Bytes()[:out.Len()-1], nil // without the encoder's line feed
+	if copied && leveled.Level <= FeatureLevel {
+		read, _ = roundtrip.Copy(&leveled)
+	}
+	return out.Bytes()[:out.Len()-1], read, nil // without the encoder's line feed
 }
 
 // DecodeCommand reads one command as Encode gives it. A field that this release does not know is an error, because a newer

@@ -16,7 +16,7 @@ type fsm struct{ store *Store }
 // entry that this release cannot read, and an index that runs backwards, panic: the member has to stop, since it cannot have
 // the state that the others have.
 func (f fsm) Apply(entry *raft.Log) any {
-	commands, err := DecodeEntry(entry.Data)
+	commands, err := f.store.read(entry.Data)
 	if err != nil {
 		halt("entry %d of the Raft log cannot be applied: %v; this coordinator must stop: "+
 			"run the release that the leader runs", entry.Index, err)

@@ -1,8 +1,11 @@
 package state
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"berth/coordinator/packing"
 )
 
 // Store is the replicated state of one member. Its records change only through FSM, which Raft drives; everybody else
@@ -11,6 +14,20 @@ type Store struct {
 	writer sync.Mutex // one Apply or Restore at a time
 	now    atomic.Pointer[Snapshot]
 	hashes trail // under writer
+	known  packing.Known[[]*Command]
+}
+
+// Foresee gives the store, and it alone, the commands of an entry that this process proposes, as Written has them; one that is nil: Apply
+// decodes the entry as any other. Otherwise it does not, if it gets this very slice. Forget is called when the entry's fate is known.
+func (s *Store) Foresee(entry []byte, commands []*Command) (forget func()) {
+	return s.known.Keep(entry, commands)
+}
+
+func (s *Store) read(entry []byte) ([]*Command, error) {
+	if commands, known := s.known.Take(entry); known && !slices.Contains(commands, nil) {
+		return commands, nil
+	}
+	return DecodeEntry(entry)
 }
 
 // NewStore makes an empty state.

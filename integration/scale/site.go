@@ -182,7 +182,7 @@ func (l *localLog) Propose(_ context.Context, command state.Command) (state.Resu
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.store.Snapshot()
-	data, err := command.Lean(now).Encode()
+	data, read, err := command.Lean(now).Written()
 	if err != nil {
 		return state.Result{}, err
 	}
@@ -193,6 +193,7 @@ func (l *localLog) Propose(_ context.Context, command state.Command) (state.Resu
 	}
 	data = state.Entry([][]byte{data}, now.FeatureLevel())
 	l.bytes += len(data)
+	defer l.store.Foresee(data, []*state.Command{read})()
 	return l.store.FSM().Apply(&raft.Log{Index: l.index, Type: raft.LogCommand, Data: data}).(state.Result), nil
 }
 

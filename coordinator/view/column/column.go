@@ -157,3 +157,11 @@ func (s *Shared[T]) Set(row int, value T) {
 	}
 	s.column.parts[part][at] = value
 }
+
+// Roundtrip is the column as it is read from its text: a copy of it.
+func (c Column[T]) Roundtrip() (any, bool) {
+	if c.parts == nil {
+		return c, true
+	}
+	return c.Clone(), true
+}
