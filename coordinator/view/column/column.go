@@ -100,11 +100,22 @@ func (c Column[T]) Equal(other Column[T]) bool {
 func (c Column[T]) IsZero() bool { return len(c.parts) == 0 }
 
 // MarshalJSON writes the values as a slice has them.
-func (c Column[T]) MarshalJSON() ([]byte, error) { return json.Marshal(c.Slice()) }
+func (c Column[T]) MarshalJSON() ([]byte, error) {
+	values := c.Slice()
+	if text, plain := textOf(values); plain {
+		return text, nil
+	}
+	return json.Marshal(values)
+}
 
 // UnmarshalJSON reads a slice.
 func (c *Column[T]) UnmarshalJSON(data []byte) error {
 	var values []T
+	if readFrom(&values, data) {
+		*c = Of(values...)
+		return nil
+	}
+	values = nil
 	err := json.Unmarshal(data, &values)
 	*c = Of(values...)
 	return err
