@@ -21,9 +21,7 @@ func (k keeper) foremost(most int) []int {
 }
 
 // inOnePass tells whether one pass over the nodes decides: there is one tier, Prefer is not asked, and no scores are combined.
-func (e *Engine) inOnePass() bool {
-	return !e.tiered() && len(e.wanting.By) == 0 && len(e.scorers) <= 1
-}
+func (k keeper) inOnePass() bool { return !k.tiered() && len(k.wanting.By) == 0 && len(k.scorers) <= 1 }
 
 // standing is what decides where a candidate stands: its group, the score by which groups of refused nodes are ordered, and the contender.
 type standing struct {

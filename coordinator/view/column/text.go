@@ -8,8 +8,8 @@ import (
 	"berth/shared/units"
 )
 
-// A decision has two dozen columns of numbers, which every member writes and reads. encoding/json takes several times as long for that, since
-// it looks at each value for what it might be. What is not a plain list of numbers is left to it.
+// A decision has two dozen columns of numbers, which every member writes and reads. encoding/json takes several times as long for that,
+// since it looks at each value for what it might be. What is not a plain list of numbers is left to it.
 
 // textOf is a list of numbers as encoding/json writes it, to the last byte; false: it is none.
 func textOf(list any) (text []byte, plain bool) {
