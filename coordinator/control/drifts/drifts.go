@@ -121,6 +121,9 @@ func (d *Drifts) settle(ctx context.Context, snapshot *state.Snapshot, told mode
 	if !reflect.DeepEqual(*after, *before) {
 		command.VMs, command.Events = []model.VM{*after}, append(drift.Events(before, after, d.Now(), lead.Berth), command.Events...)
 	}
+	if !d.Spend(after.Holder) {
+		return false
+	}
 	return d.Try(ctx, command) && !found.Unsure
 }
 

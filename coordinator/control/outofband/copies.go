@@ -60,7 +60,8 @@ func (w *Watch) part(ctx context.Context, uuid string) {
 	if op, works := snapshot.LiveOperationOf(uuid); works {
 		live = &op
 	}
-	why, suspend := evidence.Twice(vm, live, w.copiesOf(snapshot, uuid))
+	copies := w.copiesOf(snapshot, uuid)
+	why, suspend := evidence.Twice(vm, live, copies)
 	if why == "" || len(suspend) > 0 && live == nil && w.holderLetGo(ctx, &vm) {
 		return
 	}
@@ -73,7 +74,7 @@ func (w *Watch) part(ctx context.Context, uuid string) {
 		w.Beside(&suspending, "suspending a copy of VM "+vm.Name, func() { w.suspend(ctx, vm, one) })
 	}
 	if now, known := w.Store.Snapshot().VM(uuid); known && !now.Condition.Same(evidence.TwiceCondition(why)) {
-		w.note(ctx, now, evidence.TwiceCondition(why), model.Event{Kind: "vm.runs-twice", Message: why})
+		w.note(ctx, elsewhere(&vm, copies), now, evidence.TwiceCondition(why), model.Event{Kind: "vm.runs-twice", Message: why})
 	}
 	suspending.Wait()
 }
@@ -82,6 +83,16 @@ func (w *Watch) part(ctx context.Context, uuid string) {
 // trails. A holder that does not answer counts as one that runs it.
 func (w *Watch) holderLetGo(ctx context.Context, vm *model.VM) bool {
 	return vm.Holder != "" && w.Refuse(ctx, vm.Holder, vm, holderLimit) == nil
+}
+
+// elsewhere is a node, by ID, that shows a VM which another one has; empty: none.
+func elsewhere(vm *model.VM, copies []evidence.Copy) string {
+	for i := range copies {
+		if copies[i].Node != vm.Holder {
+			return copies[i].Node
+		}
+	}
+	return ""
 }
 
 // copiesOf are the copies of a VM on the nodes that show it now, by the nodes' names.
@@ -105,6 +116,9 @@ func (w *Watch) suspend(ctx context.Context, vm model.VM, one evidence.Copy) {
 		if ctx.Err() == nil {
 			w.Logger.Error("a copy of a VM runs beside the holder's and could not be suspended", "vm", vm.Name, "node", one.Name, "error", err)
 		}
+		return
+	}
+	if !w.Spend(one.Node) { // it may show another copy each time
 		return
 	}
 	// Until its node shows it suspended, every look finds it, and suspends it again: that is told once.

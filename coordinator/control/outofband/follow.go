@@ -78,11 +78,12 @@ func (w *Watch) settle(ctx context.Context, vm model.VM, finding evidence.Findin
 	case evidence.AsRecorded:
 		stopped := vm.Holder == "" && vm.Desired == model.Running // it says why until the VM is started or left off
 		if evidence.IsOutOfBand(vm.Condition) && !stopped {
-			w.note(ctx, vm, model.Condition{}, model.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
+			vm.Condition = model.Condition{} // which whoever has caused it has paid for
+			w.write(ctx, vm, model.Event{Kind: "vm.as-recorded", Message: "is as Berth has it again"})
 		}
 	case evidence.RunsOn:
 		vm.Paused = model.Stand{}
-		w.keep(ctx, vm, model.Event{Kind: "vm.resumed-out-of-band", Message: finding.Why})
+		w.keep(ctx, "", vm, model.Event{Kind: "vm.resumed-out-of-band", Message: finding.Why})
 	case evidence.OutOfBand:
 		w.outOfBand(ctx, vm, finding)
 	case evidence.HasRoom:
@@ -135,7 +136,7 @@ func (w *Watch) outOfBand(ctx context.Context, vm model.VM, finding evidence.Fin
 	if lost {
 		vm.Whereabouts.Missing = w.Now()
 	}
-	w.note(ctx, vm, condition, model.Event{Kind: "vm.out-of-band", Message: finding.Why})
+	w.note(ctx, finding.Node, vm, condition, model.Event{Kind: "vm.out-of-band", Message: finding.Why})
 }
 
 // refused tells whether the holder of a VM refuses it for good now.
@@ -153,7 +154,7 @@ func (w *Watch) stopped(ctx context.Context, vm model.VM, finding evidence.Findi
 		vm.Unwatched = vm.Epoch
 	}
 	vm.Holder, vm.Condition, vm.Whereabouts = "", finding.Condition, model.Whereabouts{}
-	w.keep(ctx, vm, model.Event{Kind: "vm.stopped-out-of-band", Message: finding.Why})
+	w.keep(ctx, "", vm, model.Event{Kind: "vm.stopped-out-of-band", Message: finding.Why})
 }
 
 // TakeOverPause is between two tries to take a VM over where it runs: what the node has refused it refuses again.
@@ -181,6 +182,9 @@ func (w *Watch) undefine(ctx context.Context, vm model.VM, left evidence.Copy) {
 		if ctx.Err() == nil {
 			w.Logger.Warn("a definition that is left of a VM could not be removed", "vm", vm.Name, "node", left.Name, "error", err)
 		}
+		return
+	}
+	if !w.Spend(left.Node) { // it may show the definition again and again
 		return
 	}
 	w.Try(ctx, state.Command{

@@ -42,16 +42,20 @@ func New(leader *lead.Leader, adoption Adoption, fencing Fencing) *Watch {
 	return &Watch{Leader: leader, adoption: adoption, fencing: fencing}
 }
 
-// note writes a VM's condition, and tells of it.
-func (w *Watch) note(ctx context.Context, vm model.VM, condition model.Condition, event model.Event) {
+// note writes a VM's condition, and tells of it. By is the node, by ID, that has caused it; empty: the one that has the VM.
+func (w *Watch) note(ctx context.Context, by string, vm model.VM, condition model.Condition, event model.Event) {
 	vm.Condition = condition
-	w.keep(ctx, vm, event)
+	w.keep(ctx, by, vm, event)
 }
 
-func (w *Watch) keep(ctx context.Context, vm model.VM, event model.Event) {
-	if !w.Spend(cmp.Or(vm.Holder, vm.LastNode)) {
-		return
+// keep writes a VM down as note does. What one node says of another's VMs is not at that one's expense.
+func (w *Watch) keep(ctx context.Context, by string, vm model.VM, event model.Event) {
+	if w.Spend(cmp.Or(by, vm.Holder, vm.LastNode)) {
+		w.write(ctx, vm, event)
 	}
+}
+
+func (w *Watch) write(ctx context.Context, vm model.VM, event model.Event) {
 	event.At, event.Subject, event.Caller = w.Now(), "vm/"+vm.Name, lead.Berth
 	w.Try(ctx, state.Command{
 		Key: w.NewID(), Kind: "follow vm", Caller: lead.Berth, At: event.At,

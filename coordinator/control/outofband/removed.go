@@ -30,7 +30,7 @@ func (w *Watch) suspendOnRemoved(ctx context.Context, vm model.VM, one evidence.
 		}
 		return
 	}
-	w.tell(ctx, vm, "vm.copy-suspended", fmt.Sprintf(
+	w.tell(ctx, one.Node, vm, "vm.copy-suspended", fmt.Sprintf(
 		"the copy on %s, a node that was removed, epoch %d, is suspended; its memory is as it was", one.Name, one.Domain.Epoch,
 	))
 }

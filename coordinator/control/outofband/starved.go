@@ -16,7 +16,7 @@ func (w *Watch) unpause(ctx context.Context, vm model.VM) {
 		return
 	}
 	if w.about(ctx, vm, "could not be let run on", lead.Task{Unpause: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}}) {
-		w.tell(ctx, vm, "vm.has-room", "runs on: it stood still because a disk found no room, and there is some now")
+		w.tell(ctx, vm.Holder, vm, "vm.has-room", "runs on: it stood still because a disk found no room, and there is some now")
 	}
 }
 
@@ -24,7 +24,7 @@ func (w *Watch) unpause(ctx context.Context, vm model.VM) {
 func (w *Watch) endCrashed(ctx context.Context, vm model.VM, finding evidence.Finding) {
 	task := lead.Task{Crashed: &lead.CopyOf{VM: vm.ID, Epoch: vm.Epoch}}
 	if w.about(ctx, vm, "has crashed, and what is left of it could not be removed", task) {
-		w.tell(ctx, vm, "vm.crashed", finding.Why)
+		w.tell(ctx, vm.Holder, vm, "vm.crashed", finding.Why)
 	}
 }
 
@@ -39,8 +39,11 @@ func (w *Watch) about(ctx context.Context, vm model.VM, failed string, task lead
 	return err == nil
 }
 
-// tell keeps that something was done about a VM.
-func (w *Watch) tell(ctx context.Context, vm model.VM, kind, message string) {
+// tell keeps that something was done about a VM, by what a node has said.
+func (w *Watch) tell(ctx context.Context, by string, vm model.VM, kind, message string) {
+	if !w.Spend(by) {
+		return
+	}
 	w.Try(ctx, state.Command{
 		Key: w.NewID(), Kind: "follow vm", Caller: lead.Berth, At: w.Now(),
 		Events: []model.Event{{At: w.Now(), Kind: kind, Subject: "vm/" + vm.Name, Caller: lead.Berth, Message: message}},
