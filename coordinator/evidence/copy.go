@@ -23,17 +23,20 @@ func Living(copies []Copy) []Copy {
 	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return !c.Domain.State.Holds() })
 }
 
+// argument is its name in a command that a person may copy.
+func (c Copy) argument() string { return model.Argument(c.Domain.Name) }
+
 // renamed says how a copy gets its VM's name back: libvirt gives no other name to what runs.
 func (c *Copy) renamed(name string) string {
 	return fmt.Sprintf("it is called %s on %s: shut it down, name it back with 'virsh domrename %s %s', and start it with 'berth vm start %s'",
-		c.Domain.Name, c.Name, c.Domain.Name, name, name)
+		c.Domain.Name, c.Name, c.argument(), name, name)
 }
 
 // takenBy says how a copy becomes the VM. One that has its epoch is followed as soon as it runs.
 func (c *Copy) takenBy(vm *model.VM) string {
 	var steps []string
 	if c.Domain.State != model.DomainRunning {
-		steps = append(steps, fmt.Sprintf("'virsh resume %s' there", c.Domain.Name))
+		steps = append(steps, fmt.Sprintf("'virsh resume %s' there", c.argument()))
 	}
 	if !c.Is(vm) || vm.Desired != model.Running {
 		steps = append(steps, fmt.Sprintf("'berth vm adopt %s'", vm.Name))

@@ -48,7 +48,7 @@ func (u *DiskUse) Next() string {
 		return "try again in some seconds"
 	}
 	return fmt.Sprintf("end that domain ('virsh shutdown %s' on %s), or take the disk from it ('virsh detach-disk') or from the VM",
-		u.Domain.Name, u.Node)
+		model.Argument(u.Domain.Name), u.Node)
 }
 
 // WhoHolds says who has the disk of the VM of an operation, which its node could not start because another QEMU has it open. The node knows

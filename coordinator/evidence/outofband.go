@@ -142,7 +142,7 @@ func besideNobody(vm model.VM, alive []Copy, seen Sighting) Finding {
 		}
 		if at := slices.IndexFunc(seen.Copies, func(c Copy) bool { return c.Domain.Autostart }); at >= 0 {
 			return alarm(seen.Copies[at].Node, "libvirt on %s starts it when that host boots, and it is stopped: 'virsh autostart --disable %s' "+
-				"there keeps it from that", seen.Copies[at].Name, seen.Copies[at].Domain.Name)
+				"there keeps it from that", seen.Copies[at].Name, seen.Copies[at].argument())
 		}
 		return Finding{Verdict: AsRecorded}
 	case len(alive) > 1:

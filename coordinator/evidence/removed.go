@@ -46,7 +46,7 @@ func removedCopy(vm *model.VM, copies []Copy) Finding {
 	for i := range copies {
 		one := &copies[i]
 		on = append(on, fmt.Sprintf("%s on %s (%s)", one.Domain.State, one.Name, one.mark()))
-		steps = append(steps, fmt.Sprintf("'virsh destroy %s' on %s ends it", one.Domain.Name, one.Name))
+		steps = append(steps, fmt.Sprintf("'virsh destroy %s' on %s ends it", one.argument(), one.Name))
 	}
 	return alarm("", "a copy of it is %s, which was removed: it is suspended there and nothing else is done to it; %s. To keep that one "+
 		"instead, stop the VM with 'berth vm stop %s', enrol the machine again with 'berth-agent join', and 'berth vm adopt %s'",
@@ -73,7 +73,7 @@ func (s *Survey) removedWords(vm *model.VM) []Word {
 		domain := one.Domain
 		words = append(words, Word{
 			Node: one.Node, Name: one.Name, Standing: ShowsIt, Domain: &domain, InTheWay: true,
-			Why: "was removed, and runs a copy of it", Next: fmt.Sprintf("it is being suspended; 'virsh destroy %s' there ends it", domain.Name),
+			Why: "was removed, and runs a copy of it", Next: fmt.Sprintf("it is being suspended; 'virsh destroy %s' there ends it", one.argument()),
 		})
 	}
 	return words

@@ -14,7 +14,7 @@ func (c Copy) KeepsMemory() bool { return c.Domain.Saved && c.Domain.State == mo
 // endsMemory says how somebody lets such a copy run on, or gives its memory up.
 func (c Copy) endsMemory() string {
 	return fmt.Sprintf("'virsh start %s' on %s lets it run on, and 'virsh managedsave-remove %s' there gives its memory up",
-		c.Domain.Name, c.Name, c.Domain.Name)
+		c.argument(), c.Name, c.argument())
 }
 
 // keeper is the node that keeps memory of a VM: the one that shows it, or else the one that has told so last and has not listed its domains
@@ -67,5 +67,5 @@ func (c Copy) kept() string {
 // keptBeside says of a VM that runs elsewhere that memory of it is kept here.
 func (c Copy) keptBeside() string {
 	return fmt.Sprintf("%s keeps memory of it from before, with which 'virsh start' or a boot of that host lets it run a second time: "+
-		"'virsh managedsave-remove %s' there gives that up", c.Name, c.Domain.Name)
+		"'virsh managedsave-remove %s' there gives that up", c.Name, c.argument())
 }

@@ -51,12 +51,12 @@ func twice(vm model.VM, live *operation.Operation, holder string, copies []Copy)
 		var ends []string
 		for j := range copies {
 			if j != i {
-				ends = append(ends, fmt.Sprintf("'virsh destroy %s' on %s", copies[j].Domain.Name, copies[j].Name))
+				ends = append(ends, fmt.Sprintf("'virsh destroy %s' on %s", copies[j].argument(), copies[j].Name))
 			}
 		}
 		step := fmt.Sprintf("to keep the one on %s, %s", one.Name, strings.Join(ends, " and "))
 		if one.Node != holder {
-			step += fmt.Sprintf(", then 'virsh resume %s' on %s", one.Domain.Name, one.Name)
+			step += fmt.Sprintf(", then 'virsh resume %s' on %s", one.argument(), one.Name)
 		}
 		if one.Node != holder && !one.Is(&vm) {
 			step += fmt.Sprintf(" and 'berth vm adopt %s'", vm.Name)

@@ -123,7 +123,8 @@ func (s *Survey) heardWord(word *Word, vm *model.VM, one *hearing, out *account,
 		word.Standing, word.Domain, word.InTheWay = ShowsIt, domain, true
 		word.Why = "shows it " + string(domain.State)
 		word.Next = fmt.Sprintf(
-			"take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy %s' on %s", vm.Name, domain.Name, one.node.Name,
+			"take it over with 'berth vm adopt %s' if it runs there, or end it with 'virsh destroy %s' on %s",
+			vm.Name, model.Argument(domain.Name), one.node.Name,
 		)
 		if holds {
 			word.Next = fmt.Sprintf("stop it first with 'berth vm stop %s'", vm.Name)
