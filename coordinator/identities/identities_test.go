@@ -127,6 +127,13 @@ func TestARemovedNodeIsGone(t *testing.T) {
 	}
 	s.want(Foreign, bearer(pki.RoleOperator, "n1", "k-n1"), noon)
 	s.want(Revoked, bearer(pki.RoleAgent, "n1", "forged"), noon)
+
+	// One that was revoked before is not listened to: it may be somebody else's by now.
+	other := bearer(pki.RoleAgent, "n9", "k-n9")
+	identity := New(other, noon).Revoke(noon, "operator/x", "taken over")
+	command = state.Command{Expect: []state.Expectation{{Table: state.Identities, ID: "n9"}}, Identities: []model.Identity{identity}}
+	s.Apply(command)
+	s.want(Revoked, other, noon)
 }
 
 // An upgraded cluster has nodes, coordinators and operators without records.

@@ -88,9 +88,10 @@ func recorded(x *state.Snapshot, identity *model.Identity, who pki.Bearer) Stand
 	}
 }
 
-// revoked is the standing of a revoked identity: a node that is not on record any more is listened to.
+// revoked is the standing of a revoked identity: a node that is not on record any more is listened to, unless somebody has revoked it
+// before. Who does that believes it no word: what it says of others' VMs would keep them from being started.
 func revoked(x *state.Snapshot, identity *model.Identity) Standing {
-	if identity.Kind == model.IdentityNode {
+	if identity.Kind == model.IdentityNode && identity.Revoked.Reason == removed {
 		if _, onRecord := x.Node(identity.ID); !onRecord {
 			return Gone
 		}

@@ -157,6 +157,9 @@ func Short(hash string) string { return hash[:min(len(hash), 12)] }
 // Subject is what events about an identity are about.
 func Subject(identity *model.Identity) string { return string(identity.Kind) + "/" + identity.Name }
 
+// removed is why an identity is revoked whose coordinator or node was removed.
+const removed = "removed"
+
 // Remove adds to a change that a node or coordinator does not count any more. It leaves a record also of one that had none, so that no
 // backup brings it back.
 func Remove(x *state.Snapshot, command *state.Command, who pki.Identity, at time.Time, by string) {
@@ -169,7 +172,7 @@ func Remove(x *state.Snapshot, command *state.Command, who pki.Identity, at time
 		identity.Keys = nil
 	}
 	if identity.Live() {
-		Put(command, identity.Revoke(at, by, "removed"))
+		Put(command, identity.Revoke(at, by, removed))
 	}
 }
 

@@ -329,6 +329,12 @@ func TestARemovedNodeHasOneSessionAndNoRight(t *testing.T) {
 	}
 	_, err = c.api(c.admin).RemoveNode(t.Context(), connect.NewRequest(&berthv1.RemoveNodeRequest{Node: "hv1", RequestId: "r3"}))
 	c.check(err)
+	if removed, err := c.session(agent, node); err == nil {
+		t.Errorf("a revoked node has a session again once its record is deleted (as a removed one: %v)", removed)
+	}
+	node, agent = c.enrol("agent", "hv1")
+	_, err = c.api(c.admin).RemoveNode(t.Context(), connect.NewRequest(&berthv1.RemoveNodeRequest{Node: "hv1", RequestId: "r4"}))
+	c.check(err)
 	if removed, err := c.session(agent, node); err != nil || !removed {
 		t.Errorf("a removed node is not listened to: %v", err)
 	}
