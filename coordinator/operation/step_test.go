@@ -339,7 +339,7 @@ func TestARefusalByABrokenJournalLeadsNowhere(t *testing.T) {
 		node string
 	}{{starts, vm, "n1"}, {migrates, moved, "n1"}} {
 		refused.Node = one.node
-		for _, liar := range []string{"n3", ""} {
+		for _, liar := range []string{"n2", "n3", ""} { // n2 has a part in the migration, and was not asked either
 			foreign := refused
 			foreign.Node, foreign.Operation, foreign.Step = liar, one.op.ID, one.op.Step
 			if next, moved := Step(one.op, one.vm, foreign, noon); moved {

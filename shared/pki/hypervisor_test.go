@@ -9,21 +9,31 @@ import (
 	"time"
 )
 
-func hypervisors(t *testing.T, purpose Purpose) *HypervisorAuthority {
-	t.Helper()
-	authority, err := NewHypervisorAuthority("c1", purpose, now)
+func TestControlAndDataTrustNothingOfEachOther(t *testing.T) {
+	made, err := NewHypervisors("c1", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return authority
+	older, follow := newAuthority(t, "c1"), Hypervisors{}
+	for _, purpose := range Purposes {
+		if follow[purpose], err = older.Hypervisor(purpose); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for cluster, authorities := range map[string]Hypervisors{"a new cluster": made, "one that is older than they are": follow} {
+		t.Run(cluster, func(t *testing.T) { trustNothingOfEachOther(t, authorities) })
+	}
 }
 
-func TestControlAndDataTrustNothingOfEachOther(t *testing.T) {
+func trustNothingOfEachOther(t *testing.T, authorities Hypervisors) {
+	t.Helper()
+	if authorities[Control].key.Equal(authorities[Data].key) {
+		t.Error("one key signs for both")
+	}
 	csr, _, err := NewRequest("whoever")
 	if err != nil {
 		t.Fatal(err)
 	}
-	authorities := map[Purpose]*HypervisorAuthority{Control: hypervisors(t, Control), Data: hypervisors(t, Data)}
 	for signer, authority := range authorities {
 		text, err := authority.Sign(csr, "hv1", []string{"hv1", "hv1.example.com", "10.0.0.1"}, now)
 		if err != nil {
