@@ -43,7 +43,7 @@ test: deps build packages ## run what a change needs, with an eighth of the long
 	@$(GO) run ./integration/suites $(if $(SEED),-seed $(SEED)) $(ARGS) test
 
 labs: deps build ## run every test that needs a lab, an hour on two processors (root)
-	@$(GO) run ./integration/suites -whole -only chaos,admin,moves,lab,storage,hypervisor,keys,prometheus,script test
+	@$(GO) run ./integration/suites -whole -only chaos,admin,moves,lab,storage,hypervisor,hostile,keys,prometheus,script test
 
 lab: deps build ## raise three hosts and three coordinators that stay, and say what to try
 	@$(LABKIT) up

@@ -53,6 +53,7 @@ var labs = []lab{
 	{name: "lab", long: true},
 	{name: "storage", long: true},
 	{name: "hypervisor"},
+	{name: "hostile"},
 	{name: "keys"},
 	{name: "prometheus"},
 	{name: "script"},
