@@ -32,4 +32,5 @@ var mutants = slices.Concat(
 	figureMutants,
 	fewMutants,
 	profileMutants,
+	findingMutants,
 )
