@@ -147,8 +147,8 @@ func (s *site) vms() map[string]*berthv1.VM {
 }
 
 // One of three hosts belongs to somebody else, who has its agent's certificate and uses it against all coordinators. Each start beside it
-// comes to its end on a host that is not his, and no coordinator has ended. An operator ends the rest: once the node is revoked its lies are
-// forgotten, and once it is removed as well what it lied about can be started again, whatever it goes on saying.
+// comes to its end on a host that is not his, and no coordinator has ended. An operator ends the rest: once the node is revoked its lies
+// are forgotten, and once it is removed as well what it lied about can be started again, whatever it goes on saying.
 func TestStartsGoOnBesideAHostThatWasTakenOver(t *testing.T) {
 	s := raise(t)
 	taken := s.lab.Hosts[2]

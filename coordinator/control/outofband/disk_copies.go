@@ -28,5 +28,7 @@ func (w *Watch) removeCopiesOf(ctx context.Context, vm model.VM) {
 		return
 	}
 	vm.Copies = nil
-	w.keep(ctx, "", vm, model.Event{Kind: "vm.copies-removed", Message: "it runs with its disks, and the copies of them on " + name + " are gone"})
+	w.keep(ctx, "", vm, model.Event{
+		Kind: "vm.copies-removed", Message: "it runs with its disks, and the copies of them on " + name + " are gone",
+	})
 }
