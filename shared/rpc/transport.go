@@ -102,7 +102,18 @@ func WithIdentity(next http.Handler) http.Handler {
 // As is a context of a call that never leaves the process, and that is made for somebody whom the process itself has recognised. A
 // request that comes over a connection has no such context: there a certificate alone tells who it is.
 func As(ctx context.Context, who pki.Bearer) context.Context {
-	return context.WithValue(ctx, callerKey{}, who)
+	return context.WithValue(context.WithValue(ctx, callerKey{}, who), insideKey{}, true)
+}
+
+// insideKey tells of a call that it never leaves the process.
+type insideKey struct{}
+
+// Unpacked has a call that came from inside answered as it is: to compress what the same process reads at once is work for nothing. It
+// changes the request's headers. Where the call goes on to another member, it is not for this.
+func Unpacked(r *http.Request) {
+	if inside, _ := r.Context().Value(insideKey{}).(bool); inside {
+		r.Header.Del("Accept-Encoding")
+	}
 }
 
 // Caller is who makes the request, by its certificate. It is false when there is none.

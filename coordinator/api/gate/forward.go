@@ -75,6 +75,7 @@ func NewForwarder(
 func (f *Forwarder) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rpc.TraitsOf(r.URL.Path).AnyMember() {
+			rpc.Unpacked(r)
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -98,6 +99,7 @@ func (f *Forwarder) Wrap(next http.Handler) http.Handler {
 				if held != nil {
 					r.Body = held.again()
 				}
+				rpc.Unpacked(r)
 				next.ServeHTTP(w, r)
 				return
 			case CallerOf(r.Context()).Forwarded:

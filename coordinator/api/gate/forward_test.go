@@ -15,6 +15,8 @@ import (
 
 	"berth/coordinator/consensus"
 	"berth/shared/gen/berth/v1/berthv1connect"
+	"berth/shared/pki"
+	"berth/shared/rpc"
 )
 
 type answers func(*http.Request) (*http.Response, error)
@@ -62,6 +64,42 @@ func TestAnElectionThatDoesNotLastLosesNoCall(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What the process itself reads is not compressed for it, unless it comes over the network from the leader. Everybody else has it compressed.
+func TestACallFromInsideIsAnsweredAsItIs(t *testing.T) {
+	const asked = "gzip"
+	for name, c := range map[string]struct {
+		inside bool
+		lead   Leader
+		want   string
+	}{
+		"inside, answered here": {true, Leader{Self: true}, ""}, "inside, forwarded": {true, Leader{Address: "c2:7420"}, asked},
+		"from outside": {false, Leader{Self: true}, asked},
+	} {
+		came := "nothing"
+		f := NewForwarder(
+			func() (Leader, bool) { return c.lead, true }, func(context.Context) error { return nil },
+			answers(func(r *http.Request) (*http.Response, error) {
+				came = r.Header.Get("Accept-Encoding")
+				response := httptest.NewRecorder().Result()
+				response.Request = r
+				return response, nil
+			}), hclog.NewNullLogger(),
+		)
+		ctx := context.WithValue(t.Context(), callerKey{}, operator("a"))
+		if c.inside {
+			ctx = rpc.As(ctx, pki.Bearer{})
+		}
+		request := httptest.NewRequest(http.MethodPost, berthv1connect.BerthServiceListNodesProcedure, strings.NewReader("")).WithContext(ctx)
+		request.Header.Set("Accept-Encoding", asked)
+		f.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			came = r.Header.Get("Accept-Encoding")
+		})).ServeHTTP(httptest.NewRecorder(), request)
+		if came != c.want {
+			t.Errorf("%s: it is to be packed by %q, want %q", name, came, c.want)
+		}
 	}
 }
 
