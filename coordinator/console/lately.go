@@ -126,6 +126,9 @@ func drawn(line *week.Line, id, clock string, of figure) chart {
 	}
 	c.Says = fmt.Sprintf("The most is %s %s, at %s.", units.Figure(line.Most*of.factor), of.unit, line.At.Format(clock))
 	c.Most, c.Half = units.Figure(line.Most*of.factor), units.Figure(line.Most*of.factor/2)
+	if line.Most <= 0 {
+		c.Most, c.Half = "1", "0.5" // a scale of zeros says nothing, and the line lies on the lowest one
+	}
 	var points []dot
 	keep := func() {
 		switch len(points) {

@@ -132,6 +132,10 @@ func hostileTextsStayText(s *site) {
 	}
 	v.goes("/vms/web2")
 	v.fits("/vms/web2")
+	v.goes("/events")
+	if aside := says[int](v, `(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector(".wide"))`); aside > 0 {
+		v.Errorf("what happened is %d px aside of a narrow window", aside)
+	}
 }
 
 // fits checks that a page does not have to be moved sideways to be read.
