@@ -254,6 +254,24 @@ func TestWithoutAQuorum(t *testing.T) {
 	if !slices.ContainsFunc(status.Msg.GetProblems(), func(line string) bool { return strings.Contains(line, "no leader") }) {
 		t.Errorf("its problems: %q", status.Msg.GetProblems())
 	}
+	if nodes.Msg.GetLastKnown().GetTargets() {
+		t.Error("where figures are read is known to one whom nobody has told")
+	}
+	last.api.nodeCalls.targets = func() (members, nodes map[string]string, told bool) {
+		return map[string]string{last.record.Name: "last:7424"}, map[string]string{"n2": "hv2:7425"}, true
+	}
+	last.api.queryCalls.targets = last.api.nodeCalls.targets
+	nodes, err = client.LastKnownNodes(t.Context(), connect.NewRequest(&berthv1.ListNodesRequest{}))
+	c.check(err)
+	status, err = client.Status(t.Context(), connect.NewRequest(&berthv1.StatusRequest{Stale: true}))
+	c.check(err)
+	itself := func(m *berthv1.Member) bool {
+		return m.GetName() == last.record.Name && m.GetMetricsAddress() == "last:7424"
+	}
+	if all := nodes.Msg.GetNodes(); !nodes.Msg.GetLastKnown().GetTargets() || !status.Msg.GetLastKnown().GetTargets() ||
+		all[0].GetMetricsAddress() != "" || all[1].GetMetricsAddress() != "hv2:7425" || !slices.ContainsFunc(status.Msg.GetMembers(), itself) {
+		t.Errorf("figures are read at %v and %v", nodes.Msg, status.Msg.GetMembers())
+	}
 }
 
 // A leader that is known and cannot be reached: nothing was sent, so the call waits for another one, and then says what

@@ -11,7 +11,8 @@ import (
 type knowing struct {
 	*answer.Source
 
-	keeper *lastknown.Keeper
+	keeper  *lastknown.Keeper
+	targets lastknown.Targets
 }
 
 // lastKnown is the moment that this member answers from by itself, and as of when that is; nil: it leads, and knows the present.

@@ -104,7 +104,11 @@ func (s *nodeCalls) LastKnownNodes(
 		return nil, err
 	}
 	p, known := s.lastKnown()
-	return nodeList(p, known, request.Msg, page, nodeMessage)
+	of := nodeMessage
+	if known != nil {
+		of = s.targets.OfNodes(known, nodeMessage)
+	}
+	return nodeList(p, known, request.Msg, page, of)
 }
 
 func nodeList(

@@ -90,6 +90,7 @@ type Config struct {
 	Webhooks   webhooks.Config
 	LastKnown  *lastknown.Keeper // what the leader told last; nil: nothing ever is
 	OwnFences  bool              // fence agents run as this member's own account
+	Targets    lastknown.Targets // nil: nobody has ever told
 }
 
 // The handlers of each noun are a type of their own. Together they are the services.
@@ -156,7 +157,7 @@ var (
 // New makes a Server.
 func New(config Config) *Server {
 	source, control := answer.NewSource(config.Config), config.Control
-	knowing := knowing{Source: source, keeper: cmp.Or(config.LastKnown, &lastknown.Keeper{})}
+	knowing := knowing{Source: source, keeper: cmp.Or(config.LastKnown, &lastknown.Keeper{}), targets: config.Targets}
 	return &Server{
 		nodeCalls:     nodeCalls{knowing: knowing, Control: control, Disconnect: config.Disconnect},
 		vmCalls:       vmCalls{knowing: knowing, Control: control},

@@ -64,6 +64,9 @@ func (s *queryCalls) staleStatus() *berthv1.StatusResponse {
 	coordinators := members.Messages(s.Source, p)
 	status := s.status(p, coordinators)
 	status.Stale, status.LastKnown = true, known
+	if known != nil {
+		s.targets.OfMembers(known, status.Members)
+	}
 	if known != nil && !known.GetRecordsOnly() {
 		status.HeardSeconds = new(known.GetAgeSeconds())
 	}

@@ -27,7 +27,7 @@ func (d *daemon) figures() *scrape.Server {
 		Config: d.config.Metrics, Large: true, Log: d.log.Named("metrics"),
 		Collect: func(page *exposition.Page) { metrics.Write(page, d.scrape(time.Now())) },
 		Also: map[string]http.Handler{targets.Path: &targets.Handler{
-			Consensus: d.consensus, Store: d.store, Inventory: d.inventory, Peers: d.peers,
+			Consensus: d.consensus, Store: d.store, Inventory: d.inventory, Peers: d.peers, Book: &d.targets,
 		}},
 	}
 }

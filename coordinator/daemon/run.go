@@ -30,6 +30,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/coordinator/targets"
 	"berth/coordinator/webhook"
 	"berth/shared/buildinfo"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -51,6 +52,7 @@ type daemon struct {
 	api       *api.Server
 	keeper    *gate.Keeper
 	lastKnown lastknown.Keeper
+	targets   targets.Book
 	vault     *answer.Vault
 	// hypervisors are the authorities of the nodes' libvirt and QEMU.
 	hypervisors *keyring.Ring
@@ -209,6 +211,7 @@ func (d *daemon) assemble() (err error) {
 		Control: d.control, Disconnect: d.agents.Disconnect, Removed: d.agents.Removed, Imports: d.home.imports(),
 		Limits: d.config.Limits, Keeper: d.keeper, Console: reception{d}.place,
 		Webhooks: webhooks.Config{Sender: d.webhooks, Keys: d.home.keepSealKeys}, LastKnown: &d.lastKnown, OwnFences: d.config.fences == "",
+		Targets: d.targets.Known,
 	})
 	return nil
 }

@@ -29,8 +29,7 @@ type Handler struct {
 	Store     *state.Store
 	Inventory *inventory.Store
 	Peers     connect.HTTPClient // to other members' APIs
-
-	book Book
+	Book      *Book              // what it has told
 }
 
 // ServeHTTP implements http.Handler.
@@ -54,7 +53,7 @@ func (h *Handler) targets(ctx context.Context) ([]scrape.Target, error) {
 	if stats.Members == nil {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		return h.book.Ask(ctx, h.leader(snapshot), now)
+		return h.Book.Ask(ctx, h.leader(snapshot), now)
 	}
 	var members []*berthv1.Member
 	for _, member := range snapshot.Members() {
@@ -71,7 +70,7 @@ func (h *Handler) targets(ctx context.Context) ([]scrape.Target, error) {
 			MetricsAddress: wire.AgentMetrics(node, h.Inventory.Inventory(node.Node.ID)),
 		})
 	}
-	return h.book.Tell(members, nodes), nil
+	return h.Book.Tell(members, nodes), nil
 }
 
 // leader is the API of the one that leads; nil: there is none, or its record has not come here yet.

@@ -104,6 +104,21 @@ func (b *Book) read(ctx context.Context, leader Leader, now time.Time) error {
 	return nil
 }
 
+// Known is where figures were read as a leader told it last: of members by their names, of nodes by their IDs;
+// empty: on its own machine alone. False: no leader has told.
+func (b *Book) Known() (members, nodes map[string]string, told bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	members, nodes = make(map[string]string), make(map[string]string)
+	for _, member := range b.members {
+		members[member.GetName()] = member.GetMetricsAddress()
+	}
+	for _, node := range b.nodes {
+		nodes[node.GetId()] = node.GetMetricsAddress()
+	}
+	return members, nodes, b.members != nil
+}
+
 // keep takes what there is now. Of each node only what is told of it stays.
 func (b *Book) keep(members []*berthv1.Member, nodes []*berthv1.Node) {
 	kept := make([]*berthv1.Node, 0, len(nodes))

@@ -63,6 +63,9 @@ func text(found []scrape.Target) string {
 func TestAFollowerAsksTheLeader(t *testing.T) {
 	var book Book
 	now := time.Unix(1000, 0)
+	if _, _, told := book.Known(); told {
+		t.Error("it knows something that nobody has told")
+	}
 	if _, err := book.Ask(t.Context(), nil, now); !errors.Is(err, ErrUnknown) {
 		t.Errorf("without a leader: %v", err)
 	}
@@ -75,6 +78,10 @@ func TestAFollowerAsksTheLeader(t *testing.T) {
 	}
 	if l.asked != 1 {
 		t.Errorf("the leader was asked %d times at once", l.asked)
+	}
+	members, nodes, told := book.Known()
+	if !told || members["c1"] != "10.0.0.1:7424" || nodes["id-n3"] != "n3:7425" || nodes["id-n2"] != "" {
+		t.Errorf("it knows %v and %v, %t", members, nodes, told)
 	}
 	// A leader that was there a moment ago and fails takes no target away, and neither does one that has not heard all agents yet.
 	now = now.Add(time.Minute)

@@ -14,6 +14,7 @@ import (
 // nodeFake answers about nodes.
 type nodeFake struct {
 	OnListNodes func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)
+	OnLastNodes func(*berthv1.ListNodesRequest) (*berthv1.ListNodesResponse, error)
 	OnGetNode   func(*berthv1.GetNodeRequest) (*berthv1.GetNodeResponse, error)
 	setNode     func(*berthv1.SetNodeRequest) (*berthv1.SetNodeResponse, error)
 	maintenance func(*berthv1.SetNodeMaintenanceRequest) (*berthv1.SetNodeMaintenanceResponse, error)
@@ -25,6 +26,7 @@ type nodeFake struct {
 
 func (f *nodeFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListNodesProcedure, &f.OnListNodes)
+	unary(l, berthv1connect.BerthServiceLastKnownNodesProcedure, &f.OnLastNodes)
 	unary(l, berthv1connect.BerthServiceGetNodeProcedure, &f.OnGetNode)
 	unary(l, berthv1connect.BerthServiceSetNodeProcedure, &f.setNode)
 	unary(l, berthv1connect.BerthServiceSetNodeMaintenanceProcedure, &f.maintenance)

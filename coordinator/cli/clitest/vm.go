@@ -16,6 +16,7 @@ import (
 // vmFake answers about VMs: what there is of them, and what begins with them.
 type vmFake struct {
 	OnListVMs   func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error)
+	OnLastVMs   func(*berthv1.ListVMsRequest) (*berthv1.ListVMsResponse, error)
 	OnGetVM     func(*berthv1.GetVMRequest) (*berthv1.GetVMResponse, error)
 	vmHistory   func(*berthv1.VMHistoryRequest) (*berthv1.VMHistoryResponse, error)
 	notStarted  func(*berthv1.WhyNotStartedRequest) (*berthv1.WhyNotStartedResponse, error)
@@ -40,6 +41,7 @@ type vmFake struct {
 
 func (f *vmFake) listen(l listener) {
 	unary(l, berthv1connect.BerthServiceListVMsProcedure, &f.OnListVMs)
+	unary(l, berthv1connect.BerthServiceLastKnownVMsProcedure, &f.OnLastVMs)
 	unary(l, berthv1connect.BerthServiceGetVMProcedure, &f.OnGetVM)
 	unary(l, berthv1connect.BerthServiceVMHistoryProcedure, &f.vmHistory)
 	unary(l, berthv1connect.BerthServiceWhyNotStartedProcedure, &f.notStarted)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
@@ -17,6 +18,8 @@ import (
 type group struct {
 	Hosts    []string `json:"hosts,omitempty"`
 	Children []string `json:"children,omitempty"`
+
+	Variables map[string]any `json:"vars,omitempty"`
 }
 
 const (
@@ -26,8 +29,7 @@ const (
 )
 
 // ansibleInventory is what Ansible reads of a program that is asked for --list. With _meta it asks for no host by itself.
-func ansibleInventory(ctx context.Context, session *term.Session) (any, error) {
-	var s site
+func ansibleInventory(ctx context.Context, session *term.Session, s *site) (any, error) {
 	if err := s.readHosts(ctx, session); err != nil {
 		return nil, err
 	}
@@ -46,7 +48,10 @@ func ansibleInventory(ctx context.Context, session *term.Session) (any, error) {
 		if host, _, err := net.SplitHostPort(member.GetApiAddress()); err == nil && host != name {
 			of["ansible_host"] = host
 		}
-		of["berth_leader"], of["berth_healthy"], of["berth_voter"] = member.GetLeader(), member.GetHealthy(), member.GetVoter()
+		of["berth_leader"], of["berth_voter"] = member.GetLeader(), member.GetVoter()
+		if s.known == nil { // only the leader knows
+			of["berth_healthy"] = member.GetHealthy()
+		}
 		add(coordinatorGroup, name)
 	}
 	clusters := map[string]bool{}
@@ -61,7 +66,7 @@ func ansibleInventory(ctx context.Context, session *term.Session) (any, error) {
 	}
 	told := map[string]any{
 		"_meta":    map[string]any{"hostvars": variables},
-		allGroup:   group{Children: []string{coordinatorGroup, nodesGroup}},
+		allGroup:   group{Children: []string{coordinatorGroup, nodesGroup}, Variables: asOf(s.known)},
 		nodesGroup: group{Children: slices.Sorted(maps.Keys(clusters))},
 	}
 	for name, one := range groups {
@@ -71,6 +76,18 @@ func ansibleInventory(ctx context.Context, session *term.Session) (any, error) {
 		told[coordinatorGroup] = group{}
 	}
 	return told, nil
+}
+
+// asOf says as of when the inventory is, and who tells it; nil: it is of now.
+func asOf(known *berthv1.LastKnown) map[string]any {
+	if known == nil {
+		return nil
+	}
+	said := map[string]any{"berth_answered_by": inert(known.GetAnsweredBy())}
+	if known.GetAt() != nil {
+		said["berth_as_of"] = known.GetAt().AsTime().Format(time.RFC3339)
+	}
+	return said
 }
 
 // variablesOf are those of a host. A machine may be a node and a coordinator.

@@ -39,8 +39,7 @@ var statuses = map[berthv1.VMState]string{
 	berthv1.VMState_VM_STATE_LOST:      "failed",
 }
 
-func netboxMachines(ctx context.Context, session *term.Session) (any, error) {
-	var s site
+func netboxMachines(ctx context.Context, session *term.Session, s *site) (any, error) {
 	if err := s.readVMs(ctx, session); err != nil {
 		return nil, err
 	}

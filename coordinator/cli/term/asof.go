@@ -14,8 +14,8 @@ type Dated interface {
 	GetLastKnown() *berthv1.LastKnown
 }
 
-// leaderless tells whether a call failed because no coordinator that was reached has a leader.
-func leaderless(err error) bool {
+// Leaderless tells whether a call failed because no coordinator that was reached has a leader.
+func Leaderless(err error) bool {
 	code := rpc.Detail(err).GetCode()
 	return code == rpc.NoLeader || code == rpc.Unreachable
 }

@@ -57,7 +57,7 @@ func (l *Lister[T]) Command(a *App, cmd *cobra.Command) *cobra.Command {
 				err = l.Heeded(answer)
 			}
 			list := l.listing(answer, things)
-			if leaderless(err) && l.Last != nil && !l.Watching.on {
+			if Leaderless(err) && l.Last != nil && !l.Watching.on {
 				if known, things, lost := l.Last(ctx, s, filter); lost == nil && l.Heeded(known) == nil {
 					list = l.listing(known, things)
 					list.AsOf = AsOf(a, known.GetLastKnown())

@@ -705,7 +705,9 @@ type LastKnown struct {
 	AgeSeconds float64                `protobuf:"fixed64,3,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // by its clock
 	// It has heard no leader since it began: at is when its records were last changed, a VM is as its record says, and which nodes are up
 	// is not known.
-	RecordsOnly   bool `protobuf:"varint,4,opt,name=records_only,json=recordsOnly,proto3" json:"records_only,omitempty"`
+	RecordsOnly bool `protobuf:"varint,4,opt,name=records_only,json=recordsOnly,proto3" json:"records_only,omitempty"`
+	// Where figures are read is told as a leader told it last. Otherwise that is not known, and no metrics_address says anything.
+	Targets       bool `protobuf:"varint,5,opt,name=targets,proto3" json:"targets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -764,6 +766,13 @@ func (x *LastKnown) GetAgeSeconds() float64 {
 func (x *LastKnown) GetRecordsOnly() bool {
 	if x != nil {
 		return x.RecordsOnly
+	}
+	return false
+}
+
+func (x *LastKnown) GetTargets() bool {
+	if x != nil {
+		return x.Targets
 	}
 	return false
 }
@@ -5351,6 +5360,7 @@ type MigrateVMResponse struct {
 	SchemaVersion string                 `protobuf:"bytes,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
 	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"` // absent on a dry run and when the VM stays
 	Decision      *Decision              `protobuf:"bytes,3,opt,name=decision,proto3" json:"decision,omitempty"`
+	Predicted     *MigrationPrediction   `protobuf:"bytes,4,opt,name=predicted,proto3" json:"predicted,omitempty"` // of a dry run that would move it; absent: nothing tells
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5402,6 +5412,13 @@ func (x *MigrateVMResponse) GetOperation() *Operation {
 func (x *MigrateVMResponse) GetDecision() *Decision {
 	if x != nil {
 		return x.Decision
+	}
+	return nil
+}
+
+func (x *MigrateVMResponse) GetPredicted() *MigrationPrediction {
+	if x != nil {
+		return x.Predicted
 	}
 	return nil
 }
@@ -16453,14 +16470,15 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\acallers\x18\b \x03(\tR\acallers\x120\n" +
 	"\x05since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x9c\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xb6\x01\n" +
 	"\tLastKnown\x12\x1f\n" +
 	"\vanswered_by\x18\x01 \x01(\tR\n" +
 	"answeredBy\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1f\n" +
 	"\vage_seconds\x18\x03 \x01(\x01R\n" +
 	"ageSeconds\x12!\n" +
-	"\frecords_only\x18\x04 \x01(\bR\vrecordsOnly\"q\n" +
+	"\frecords_only\x18\x04 \x01(\bR\vrecordsOnly\x12\x18\n" +
+	"\atargets\x18\x05 \x01(\bR\atargets\"q\n" +
 	"\x10ListNodesRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1d\n" +
 	"\n" +
@@ -16835,11 +16853,12 @@ const file_berth_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tR\trequestId\x12\x1b\n" +
 	"\tif_better\x18\x06 \x01(\x01R\bifBetter\x12!\n" +
-	"\fcopy_storage\x18\a \x01(\bR\vcopyStorage\"\x9d\x01\n" +
+	"\fcopy_storage\x18\a \x01(\bR\vcopyStorage\"\xda\x01\n" +
 	"\x11MigrateVMResponse\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\tR\rschemaVersion\x121\n" +
 	"\toperation\x18\x02 \x01(\v2\x13.berth.v1.OperationR\toperation\x12.\n" +
-	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\"_\n" +
+	"\bdecision\x18\x03 \x01(\v2\x12.berth.v1.DecisionR\bdecision\x12;\n" +
+	"\tpredicted\x18\x04 \x01(\v2\x1d.berth.v1.MigrationPredictionR\tpredicted\"_\n" +
 	"\x0fDeleteVMRequest\x12\x0e\n" +
 	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x1d\n" +
 	"\n" +
@@ -18287,18 +18306,19 @@ var file_berth_v1_api_proto_goTypes = []any{
 	(*FieldChange)(nil),                // 276: berth.v1.FieldChange
 	(*Disk)(nil),                       // 277: berth.v1.Disk
 	(*ErrorDetail)(nil),                // 278: berth.v1.ErrorDetail
-	(*Group)(nil),                      // 279: berth.v1.Group
-	(*AffinityRule)(nil),               // 280: berth.v1.AffinityRule
-	(*Plan)(nil),                       // 281: berth.v1.Plan
-	(*MigrationStats)(nil),             // 282: berth.v1.MigrationStats
-	(*ProfileHour)(nil),                // 283: berth.v1.ProfileHour
-	(*DecisionNode)(nil),               // 284: berth.v1.DecisionNode
-	(*Event)(nil),                      // 285: berth.v1.Event
-	(*Token)(nil),                      // 286: berth.v1.Token
-	(NodeState)(0),                     // 287: berth.v1.NodeState
-	(DomainState)(0),                   // 288: berth.v1.DomainState
-	(*Webhook)(nil),                    // 289: berth.v1.Webhook
-	(*DeadDelivery)(nil),               // 290: berth.v1.DeadDelivery
+	(*MigrationPrediction)(nil),        // 279: berth.v1.MigrationPrediction
+	(*Group)(nil),                      // 280: berth.v1.Group
+	(*AffinityRule)(nil),               // 281: berth.v1.AffinityRule
+	(*Plan)(nil),                       // 282: berth.v1.Plan
+	(*MigrationStats)(nil),             // 283: berth.v1.MigrationStats
+	(*ProfileHour)(nil),                // 284: berth.v1.ProfileHour
+	(*DecisionNode)(nil),               // 285: berth.v1.DecisionNode
+	(*Event)(nil),                      // 286: berth.v1.Event
+	(*Token)(nil),                      // 287: berth.v1.Token
+	(NodeState)(0),                     // 288: berth.v1.NodeState
+	(DomainState)(0),                   // 289: berth.v1.DomainState
+	(*Webhook)(nil),                    // 290: berth.v1.Webhook
+	(*DeadDelivery)(nil),               // 291: berth.v1.DeadDelivery
 }
 var file_berth_v1_api_proto_depIdxs = []int32{
 	258, // 0: berth.v1.StatusResponse.members:type_name -> berth.v1.Member
@@ -18384,346 +18404,347 @@ var file_berth_v1_api_proto_depIdxs = []int32{
 	278, // 80: berth.v1.ActedVM.error:type_name -> berth.v1.ErrorDetail
 	272, // 81: berth.v1.MigrateVMResponse.operation:type_name -> berth.v1.Operation
 	274, // 82: berth.v1.MigrateVMResponse.decision:type_name -> berth.v1.Decision
-	272, // 83: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
-	91,  // 84: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
-	272, // 85: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
-	274, // 86: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
-	278, // 87: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
-	279, // 88: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
-	279, // 89: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
-	279, // 90: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
-	279, // 91: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
-	270, // 92: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
-	263, // 93: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
-	263, // 94: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
-	263, // 95: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
-	263, // 96: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
-	280, // 97: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
-	280, // 98: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
-	279, // 99: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
-	270, // 100: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
-	276, // 101: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
-	270, // 102: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
-	281, // 103: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
-	260, // 104: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
-	281, // 105: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
-	281, // 106: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
-	281, // 107: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
-	281, // 108: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
-	281, // 109: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
-	281, // 110: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
-	281, // 111: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
-	281, // 112: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
-	7,   // 113: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
-	272, // 114: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
-	272, // 115: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
-	272, // 116: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
-	282, // 117: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
-	272, // 118: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
-	132, // 119: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
-	272, // 120: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
-	272, // 121: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
-	272, // 122: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
-	7,   // 123: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
-	274, // 124: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
-	274, // 125: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
-	274, // 126: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
-	274, // 127: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
-	283, // 128: berth.v1.ProfileResponse.hours:type_name -> berth.v1.ProfileHour
-	283, // 129: berth.v1.ProfileResponse.minutes:type_name -> berth.v1.ProfileHour
-	149, // 130: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
-	259, // 131: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
-	259, // 132: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
-	152, // 133: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
-	259, // 134: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
-	284, // 135: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
-	259, // 136: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
-	157, // 137: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
-	7,   // 138: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
-	285, // 139: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
-	7,   // 140: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
-	0,   // 141: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
-	285, // 142: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
-	274, // 143: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
-	272, // 144: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
-	161, // 145: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
-	258, // 146: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
-	259, // 147: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
-	286, // 148: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
-	286, // 149: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
-	180, // 150: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
-	259, // 151: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
-	259, // 152: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
-	259, // 153: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
-	259, // 154: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
-	259, // 155: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
-	185, // 156: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
-	186, // 157: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
-	186, // 158: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
-	259, // 159: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
-	259, // 160: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
-	187, // 161: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
-	259, // 162: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
-	259, // 163: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
-	186, // 164: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
-	179, // 165: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
-	179, // 166: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
-	179, // 167: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
-	179, // 168: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
-	179, // 169: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
-	259, // 170: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
-	259, // 171: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
-	259, // 172: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
-	200, // 173: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
-	200, // 174: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
-	200, // 175: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
-	200, // 176: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
-	259, // 177: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
-	259, // 178: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
-	219, // 179: berth.v1.ReportResponse.heard:type_name -> berth.v1.Heard
-	220, // 180: berth.v1.Heard.nodes:type_name -> berth.v1.HeardNode
-	221, // 181: berth.v1.Heard.vms:type_name -> berth.v1.HeardVM
-	287, // 182: berth.v1.HeardNode.state:type_name -> berth.v1.NodeState
-	288, // 183: berth.v1.HeardVM.state:type_name -> berth.v1.DomainState
-	223, // 184: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
-	265, // 185: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
-	265, // 186: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
-	229, // 187: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
-	232, // 188: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
-	230, // 189: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
-	1,   // 190: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
-	259, // 191: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
-	231, // 192: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
-	235, // 193: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
-	235, // 194: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
-	235, // 195: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
-	235, // 196: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
-	289, // 197: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	289, // 198: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
-	289, // 199: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	290, // 200: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
-	289, // 201: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
-	263, // 202: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	263, // 203: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
-	2,   // 204: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
-	9,   // 205: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
-	9,   // 206: berth.v1.BerthService.LastKnownNodes:input_type -> berth.v1.ListNodesRequest
-	11,  // 207: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
-	13,  // 208: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
-	15,  // 209: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
-	17,  // 210: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
-	5,   // 211: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
-	19,  // 212: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
-	21,  // 213: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
-	23,  // 214: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
-	25,  // 215: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
-	27,  // 216: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
-	29,  // 217: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
-	31,  // 218: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
-	33,  // 219: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
-	35,  // 220: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
-	37,  // 221: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
-	39,  // 222: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
-	41,  // 223: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
-	43,  // 224: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
-	45,  // 225: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
-	47,  // 226: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
-	47,  // 227: berth.v1.BerthService.LastKnownVMs:input_type -> berth.v1.ListVMsRequest
-	49,  // 228: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
-	53,  // 229: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
-	55,  // 230: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
-	51,  // 231: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
-	57,  // 232: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
-	59,  // 233: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
-	61,  // 234: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
-	77,  // 235: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
-	79,  // 236: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
-	130, // 237: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
-	133, // 238: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
-	85,  // 239: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
-	87,  // 240: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
-	81,  // 241: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
-	145, // 242: berth.v1.BerthService.Profile:input_type -> berth.v1.ProfileRequest
-	83,  // 243: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
-	89,  // 244: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
-	92,  // 245: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
-	94,  // 246: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
-	96,  // 247: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
-	98,  // 248: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
-	100, // 249: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
-	102, // 250: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
-	104, // 251: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
-	106, // 252: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
-	108, // 253: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
-	110, // 254: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
-	112, // 255: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
-	114, // 256: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
-	116, // 257: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
-	118, // 258: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
-	120, // 259: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
-	122, // 260: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
-	124, // 261: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
-	126, // 262: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
-	135, // 263: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
-	128, // 264: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
-	137, // 265: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
-	139, // 266: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
-	141, // 267: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
-	143, // 268: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
-	147, // 269: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
-	150, // 270: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
-	153, // 271: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
-	155, // 272: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
-	222, // 273: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
-	225, // 274: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
-	227, // 275: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
-	233, // 276: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
-	236, // 277: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
-	158, // 278: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
-	160, // 279: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
-	238, // 280: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
-	240, // 281: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
-	242, // 282: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
-	244, // 283: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
-	246, // 284: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
-	248, // 285: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
-	165, // 286: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
-	167, // 287: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
-	169, // 288: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
-	171, // 289: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
-	175, // 290: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
-	173, // 291: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
-	177, // 292: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
-	190, // 293: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
-	192, // 294: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
-	194, // 295: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
-	181, // 296: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
-	183, // 297: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
-	188, // 298: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
-	201, // 299: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
-	203, // 300: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
-	205, // 301: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
-	196, // 302: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
-	198, // 303: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
-	209, // 304: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
-	211, // 305: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
-	213, // 306: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
-	215, // 307: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
-	217, // 308: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
-	207, // 309: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
-	163, // 310: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
-	3,   // 311: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
-	10,  // 312: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
-	10,  // 313: berth.v1.BerthService.LastKnownNodes:output_type -> berth.v1.ListNodesResponse
-	12,  // 314: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
-	14,  // 315: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
-	16,  // 316: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
-	18,  // 317: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
-	6,   // 318: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
-	20,  // 319: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
-	22,  // 320: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
-	24,  // 321: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
-	26,  // 322: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
-	28,  // 323: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
-	30,  // 324: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
-	32,  // 325: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
-	34,  // 326: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
-	36,  // 327: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
-	38,  // 328: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
-	40,  // 329: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
-	42,  // 330: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
-	44,  // 331: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
-	46,  // 332: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
-	48,  // 333: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
-	48,  // 334: berth.v1.BerthService.LastKnownVMs:output_type -> berth.v1.ListVMsResponse
-	50,  // 335: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
-	54,  // 336: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
-	56,  // 337: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
-	52,  // 338: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
-	58,  // 339: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
-	60,  // 340: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
-	75,  // 341: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
-	78,  // 342: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
-	80,  // 343: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
-	131, // 344: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
-	134, // 345: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
-	86,  // 346: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
-	88,  // 347: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
-	82,  // 348: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
-	146, // 349: berth.v1.BerthService.Profile:output_type -> berth.v1.ProfileResponse
-	84,  // 350: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
-	90,  // 351: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
-	93,  // 352: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
-	95,  // 353: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
-	97,  // 354: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
-	99,  // 355: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
-	101, // 356: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
-	103, // 357: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
-	105, // 358: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
-	107, // 359: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
-	109, // 360: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
-	111, // 361: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
-	113, // 362: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
-	115, // 363: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
-	117, // 364: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
-	119, // 365: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
-	121, // 366: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
-	123, // 367: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
-	125, // 368: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
-	127, // 369: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
-	136, // 370: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
-	129, // 371: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
-	138, // 372: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
-	140, // 373: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
-	142, // 374: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
-	144, // 375: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
-	148, // 376: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
-	151, // 377: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
-	154, // 378: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
-	156, // 379: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
-	224, // 380: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
-	226, // 381: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
-	228, // 382: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
-	234, // 383: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
-	237, // 384: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
-	159, // 385: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
-	162, // 386: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
-	239, // 387: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
-	241, // 388: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
-	243, // 389: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
-	245, // 390: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
-	247, // 391: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
-	249, // 392: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
-	166, // 393: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
-	168, // 394: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
-	170, // 395: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
-	172, // 396: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
-	176, // 397: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
-	174, // 398: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
-	178, // 399: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
-	191, // 400: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
-	193, // 401: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
-	195, // 402: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
-	182, // 403: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
-	184, // 404: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
-	189, // 405: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
-	202, // 406: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
-	204, // 407: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
-	206, // 408: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
-	197, // 409: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
-	199, // 410: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
-	210, // 411: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
-	212, // 412: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
-	214, // 413: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
-	216, // 414: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
-	218, // 415: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
-	208, // 416: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
-	164, // 417: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
-	311, // [311:418] is the sub-list for method output_type
-	204, // [204:311] is the sub-list for method input_type
-	204, // [204:204] is the sub-list for extension type_name
-	204, // [204:204] is the sub-list for extension extendee
-	0,   // [0:204] is the sub-list for field type_name
+	279, // 83: berth.v1.MigrateVMResponse.predicted:type_name -> berth.v1.MigrationPrediction
+	272, // 84: berth.v1.DeleteVMResponse.operation:type_name -> berth.v1.Operation
+	91,  // 85: berth.v1.StartVMsResponse.started:type_name -> berth.v1.StartedVM
+	272, // 86: berth.v1.StartedVM.operation:type_name -> berth.v1.Operation
+	274, // 87: berth.v1.StartedVM.decision:type_name -> berth.v1.Decision
+	278, // 88: berth.v1.StartedVM.error:type_name -> berth.v1.ErrorDetail
+	280, // 89: berth.v1.ListGroupsResponse.groups:type_name -> berth.v1.Group
+	280, // 90: berth.v1.GetGroupResponse.group:type_name -> berth.v1.Group
+	280, // 91: berth.v1.CreateGroupRequest.group:type_name -> berth.v1.Group
+	280, // 92: berth.v1.CreateGroupResponse.group:type_name -> berth.v1.Group
+	270, // 93: berth.v1.CreateGroupResponse.warnings:type_name -> berth.v1.Conflict
+	263, // 94: berth.v1.ChangeGroupRequest.vms:type_name -> berth.v1.Names
+	263, // 95: berth.v1.ChangeGroupRequest.hosts:type_name -> berth.v1.Names
+	263, // 96: berth.v1.ChangeGroupRequest.vm_labels:type_name -> berth.v1.Names
+	263, // 97: berth.v1.ChangeGroupRequest.host_labels:type_name -> berth.v1.Names
+	281, // 98: berth.v1.ChangeGroupRequest.vms_rule:type_name -> berth.v1.AffinityRule
+	281, // 99: berth.v1.ChangeGroupRequest.hosts_rule:type_name -> berth.v1.AffinityRule
+	280, // 100: berth.v1.ChangeGroupResponse.group:type_name -> berth.v1.Group
+	270, // 101: berth.v1.ChangeGroupResponse.warnings:type_name -> berth.v1.Conflict
+	276, // 102: berth.v1.ChangeGroupResponse.changes:type_name -> berth.v1.FieldChange
+	270, // 103: berth.v1.CheckGroupsResponse.conflicts:type_name -> berth.v1.Conflict
+	282, // 104: berth.v1.DrainNodeResponse.plan:type_name -> berth.v1.Plan
+	260, // 105: berth.v1.UndrainNodeResponse.node:type_name -> berth.v1.Node
+	282, // 106: berth.v1.UndrainNodeResponse.plan:type_name -> berth.v1.Plan
+	282, // 107: berth.v1.ListPlansResponse.plans:type_name -> berth.v1.Plan
+	282, // 108: berth.v1.GetPlanResponse.plan:type_name -> berth.v1.Plan
+	282, // 109: berth.v1.ProposePlanResponse.plan:type_name -> berth.v1.Plan
+	282, // 110: berth.v1.ApplyPlanResponse.plan:type_name -> berth.v1.Plan
+	282, // 111: berth.v1.DiscardPlanResponse.plan:type_name -> berth.v1.Plan
+	282, // 112: berth.v1.CancelPlanResponse.plan:type_name -> berth.v1.Plan
+	282, // 113: berth.v1.WatchPlanResponse.plan:type_name -> berth.v1.Plan
+	7,   // 114: berth.v1.ListOperationsRequest.filter:type_name -> berth.v1.Filter
+	272, // 115: berth.v1.ListOperationsResponse.operations:type_name -> berth.v1.Operation
+	272, // 116: berth.v1.GetOperationResponse.operation:type_name -> berth.v1.Operation
+	272, // 117: berth.v1.WatchOperationResponse.operation:type_name -> berth.v1.Operation
+	283, // 118: berth.v1.WatchOperationResponse.progress:type_name -> berth.v1.MigrationStats
+	272, // 119: berth.v1.ResolveOperationResponse.operation:type_name -> berth.v1.Operation
+	132, // 120: berth.v1.AdoptVMsResponse.vms:type_name -> berth.v1.AdoptedVM
+	272, // 121: berth.v1.AdoptedVM.operation:type_name -> berth.v1.Operation
+	272, // 122: berth.v1.ReleaseVMResponse.operation:type_name -> berth.v1.Operation
+	272, // 123: berth.v1.CancelOperationResponse.operation:type_name -> berth.v1.Operation
+	7,   // 124: berth.v1.ListDecisionsRequest.filter:type_name -> berth.v1.Filter
+	274, // 125: berth.v1.ListDecisionsResponse.decisions:type_name -> berth.v1.Decision
+	274, // 126: berth.v1.GetDecisionResponse.decision:type_name -> berth.v1.Decision
+	274, // 127: berth.v1.ReplayDecisionResponse.decision:type_name -> berth.v1.Decision
+	274, // 128: berth.v1.WhyVMResponse.decision:type_name -> berth.v1.Decision
+	284, // 129: berth.v1.ProfileResponse.hours:type_name -> berth.v1.ProfileHour
+	284, // 130: berth.v1.ProfileResponse.minutes:type_name -> berth.v1.ProfileHour
+	149, // 131: berth.v1.VMHistoryResponse.stays:type_name -> berth.v1.VMStay
+	259, // 132: berth.v1.VMStay.since:type_name -> google.protobuf.Timestamp
+	259, // 133: berth.v1.VMStay.until:type_name -> google.protobuf.Timestamp
+	152, // 134: berth.v1.WhyNotStartedResponse.nodes:type_name -> berth.v1.NodeWord
+	259, // 135: berth.v1.NodeWord.at:type_name -> google.protobuf.Timestamp
+	285, // 136: berth.v1.WhyNotResponse.node:type_name -> berth.v1.DecisionNode
+	259, // 137: berth.v1.WhyNotResponse.at:type_name -> google.protobuf.Timestamp
+	157, // 138: berth.v1.CapacityResponse.nodes:type_name -> berth.v1.CapacityNode
+	7,   // 139: berth.v1.WatchEventsRequest.filter:type_name -> berth.v1.Filter
+	286, // 140: berth.v1.WatchEventsResponse.event:type_name -> berth.v1.Event
+	7,   // 141: berth.v1.ListHistoryRequest.filter:type_name -> berth.v1.Filter
+	0,   // 142: berth.v1.ListHistoryRequest.of:type_name -> berth.v1.HistoryKind
+	286, // 143: berth.v1.HistoryEntry.event:type_name -> berth.v1.Event
+	274, // 144: berth.v1.HistoryEntry.decision:type_name -> berth.v1.Decision
+	272, // 145: berth.v1.HistoryEntry.operation:type_name -> berth.v1.Operation
+	161, // 146: berth.v1.ListHistoryResponse.entries:type_name -> berth.v1.HistoryEntry
+	258, // 147: berth.v1.ListMembersResponse.members:type_name -> berth.v1.Member
+	259, // 148: berth.v1.CreateTokenResponse.expires_at:type_name -> google.protobuf.Timestamp
+	287, // 149: berth.v1.ListTokensResponse.tokens:type_name -> berth.v1.Token
+	287, // 150: berth.v1.RevokeTokenResponse.token:type_name -> berth.v1.Token
+	180, // 151: berth.v1.Identity.keys:type_name -> berth.v1.IdentityKey
+	259, // 152: berth.v1.Identity.created_at:type_name -> google.protobuf.Timestamp
+	259, // 153: berth.v1.Identity.valid_until:type_name -> google.protobuf.Timestamp
+	259, // 154: berth.v1.Identity.revoked_at:type_name -> google.protobuf.Timestamp
+	259, // 155: berth.v1.IdentityKey.valid_until:type_name -> google.protobuf.Timestamp
+	259, // 156: berth.v1.IdentityKey.added_at:type_name -> google.protobuf.Timestamp
+	185, // 157: berth.v1.ListAuthoritiesResponse.authorities:type_name -> berth.v1.Authority
+	186, // 158: berth.v1.ListAuthoritiesResponse.progress:type_name -> berth.v1.AuthorityProgress
+	186, // 159: berth.v1.ListAuthoritiesResponse.hypervisors:type_name -> berth.v1.AuthorityProgress
+	259, // 160: berth.v1.Authority.since:type_name -> google.protobuf.Timestamp
+	259, // 161: berth.v1.Authority.expires:type_name -> google.protobuf.Timestamp
+	187, // 162: berth.v1.AuthorityProgress.awaited:type_name -> berth.v1.AuthorityWait
+	259, // 163: berth.v1.AuthorityWait.since:type_name -> google.protobuf.Timestamp
+	259, // 164: berth.v1.AuthorityWait.until:type_name -> google.protobuf.Timestamp
+	186, // 165: berth.v1.RotateAuthorityResponse.progress:type_name -> berth.v1.AuthorityProgress
+	179, // 166: berth.v1.ListIdentitiesResponse.identities:type_name -> berth.v1.Identity
+	179, // 167: berth.v1.GetIdentityResponse.identity:type_name -> berth.v1.Identity
+	179, // 168: berth.v1.RevokeIdentityResponse.identity:type_name -> berth.v1.Identity
+	179, // 169: berth.v1.ConfirmIdentityResponse.identity:type_name -> berth.v1.Identity
+	179, // 170: berth.v1.SetIdentityResponse.identity:type_name -> berth.v1.Identity
+	259, // 171: berth.v1.Session.offered_at:type_name -> google.protobuf.Timestamp
+	259, // 172: berth.v1.Session.opened_at:type_name -> google.protobuf.Timestamp
+	259, // 173: berth.v1.Session.until:type_name -> google.protobuf.Timestamp
+	200, // 174: berth.v1.OfferSessionResponse.session:type_name -> berth.v1.Session
+	200, // 175: berth.v1.ListSessionsResponse.sessions:type_name -> berth.v1.Session
+	200, // 176: berth.v1.RevokeSessionResponse.session:type_name -> berth.v1.Session
+	200, // 177: berth.v1.OpenSessionResponse.session:type_name -> berth.v1.Session
+	259, // 178: berth.v1.ReportRequest.backup_at:type_name -> google.protobuf.Timestamp
+	259, // 179: berth.v1.ReportRequest.at:type_name -> google.protobuf.Timestamp
+	219, // 180: berth.v1.ReportResponse.heard:type_name -> berth.v1.Heard
+	220, // 181: berth.v1.Heard.nodes:type_name -> berth.v1.HeardNode
+	221, // 182: berth.v1.Heard.vms:type_name -> berth.v1.HeardVM
+	288, // 183: berth.v1.HeardNode.state:type_name -> berth.v1.NodeState
+	289, // 184: berth.v1.HeardVM.state:type_name -> berth.v1.DomainState
+	223, // 185: berth.v1.ImportImageRequest.start:type_name -> berth.v1.ImportImageStart
+	265, // 186: berth.v1.ImportImageResponse.image:type_name -> berth.v1.Resource
+	265, // 187: berth.v1.GrowDiskResponse.disk:type_name -> berth.v1.Resource
+	229, // 188: berth.v1.ListPoolsResponse.pools:type_name -> berth.v1.Pool
+	232, // 189: berth.v1.Pool.shares:type_name -> berth.v1.PoolShare
+	230, // 190: berth.v1.Pool.locks:type_name -> berth.v1.PoolLocks
+	1,   // 191: berth.v1.PoolLocks.verdict:type_name -> berth.v1.PoolLocksVerdict
+	259, // 192: berth.v1.PoolLocks.tried_at:type_name -> google.protobuf.Timestamp
+	231, // 193: berth.v1.PoolLocks.sides:type_name -> berth.v1.PoolSide
+	235, // 194: berth.v1.SpreadResponse.zones:type_name -> berth.v1.SpreadLevel
+	235, // 195: berth.v1.SpreadResponse.pods:type_name -> berth.v1.SpreadLevel
+	235, // 196: berth.v1.SpreadResponse.clusters:type_name -> berth.v1.SpreadLevel
+	235, // 197: berth.v1.SpreadResponse.nodes:type_name -> berth.v1.SpreadLevel
+	290, // 198: berth.v1.AddWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	290, // 199: berth.v1.ListWebhooksResponse.webhooks:type_name -> berth.v1.Webhook
+	290, // 200: berth.v1.GetWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	291, // 201: berth.v1.GetWebhookResponse.dead:type_name -> berth.v1.DeadDelivery
+	290, // 202: berth.v1.DeleteWebhookResponse.webhook:type_name -> berth.v1.Webhook
+	263, // 203: berth.v1.AddResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	263, // 204: berth.v1.ChangeResourceRequest.ListsEntry.value:type_name -> berth.v1.Names
+	2,   // 205: berth.v1.BerthService.Status:input_type -> berth.v1.StatusRequest
+	9,   // 206: berth.v1.BerthService.ListNodes:input_type -> berth.v1.ListNodesRequest
+	9,   // 207: berth.v1.BerthService.LastKnownNodes:input_type -> berth.v1.ListNodesRequest
+	11,  // 208: berth.v1.BerthService.GetNode:input_type -> berth.v1.GetNodeRequest
+	13,  // 209: berth.v1.BerthService.SetNode:input_type -> berth.v1.SetNodeRequest
+	15,  // 210: berth.v1.BerthService.SetNodeMaintenance:input_type -> berth.v1.SetNodeMaintenanceRequest
+	17,  // 211: berth.v1.BerthService.FenceNode:input_type -> berth.v1.FenceNodeRequest
+	5,   // 212: berth.v1.BerthService.PauseHA:input_type -> berth.v1.PauseHARequest
+	19,  // 213: berth.v1.BerthService.RemoveNode:input_type -> berth.v1.RemoveNodeRequest
+	21,  // 214: berth.v1.BerthService.ListResources:input_type -> berth.v1.ListResourcesRequest
+	23,  // 215: berth.v1.BerthService.GetResource:input_type -> berth.v1.GetResourceRequest
+	25,  // 216: berth.v1.BerthService.AddResource:input_type -> berth.v1.AddResourceRequest
+	27,  // 217: berth.v1.BerthService.ChangeResource:input_type -> berth.v1.ChangeResourceRequest
+	29,  // 218: berth.v1.BerthService.DeleteResource:input_type -> berth.v1.DeleteResourceRequest
+	31,  // 219: berth.v1.BerthService.SetKey:input_type -> berth.v1.SetKeyRequest
+	33,  // 220: berth.v1.BerthService.UnsetKey:input_type -> berth.v1.UnsetKeyRequest
+	35,  // 221: berth.v1.BerthService.ListKeys:input_type -> berth.v1.ListKeysRequest
+	37,  // 222: berth.v1.BerthService.CompiledKeys:input_type -> berth.v1.CompiledKeysRequest
+	39,  // 223: berth.v1.BerthService.DeclareNodeKey:input_type -> berth.v1.DeclareNodeKeyRequest
+	41,  // 224: berth.v1.BerthService.DropNodeKey:input_type -> berth.v1.DropNodeKeyRequest
+	43,  // 225: berth.v1.BerthService.ApplyEstate:input_type -> berth.v1.ApplyEstateRequest
+	45,  // 226: berth.v1.BerthService.ExportEstate:input_type -> berth.v1.ExportEstateRequest
+	47,  // 227: berth.v1.BerthService.ListVMs:input_type -> berth.v1.ListVMsRequest
+	47,  // 228: berth.v1.BerthService.LastKnownVMs:input_type -> berth.v1.ListVMsRequest
+	49,  // 229: berth.v1.BerthService.GetVM:input_type -> berth.v1.GetVMRequest
+	53,  // 230: berth.v1.BerthService.AddVM:input_type -> berth.v1.AddVMRequest
+	55,  // 231: berth.v1.BerthService.ChangeVM:input_type -> berth.v1.ChangeVMRequest
+	51,  // 232: berth.v1.BerthService.StartVM:input_type -> berth.v1.StartVMRequest
+	57,  // 233: berth.v1.BerthService.StopVM:input_type -> berth.v1.StopVMRequest
+	59,  // 234: berth.v1.BerthService.RebootVM:input_type -> berth.v1.RebootVMRequest
+	61,  // 235: berth.v1.BerthService.ActOnVMs:input_type -> berth.v1.ActOnVMsRequest
+	77,  // 236: berth.v1.BerthService.MigrateVM:input_type -> berth.v1.MigrateVMRequest
+	79,  // 237: berth.v1.BerthService.DeleteVM:input_type -> berth.v1.DeleteVMRequest
+	130, // 238: berth.v1.BerthService.AdoptVMs:input_type -> berth.v1.AdoptVMsRequest
+	133, // 239: berth.v1.BerthService.ReleaseVM:input_type -> berth.v1.ReleaseVMRequest
+	85,  // 240: berth.v1.BerthService.AcceptDrift:input_type -> berth.v1.AcceptDriftRequest
+	87,  // 241: berth.v1.BerthService.RevertDrift:input_type -> berth.v1.RevertDriftRequest
+	81,  // 242: berth.v1.BerthService.GetVMDocument:input_type -> berth.v1.GetVMDocumentRequest
+	145, // 243: berth.v1.BerthService.Profile:input_type -> berth.v1.ProfileRequest
+	83,  // 244: berth.v1.BerthService.SetVMDocument:input_type -> berth.v1.SetVMDocumentRequest
+	89,  // 245: berth.v1.BerthService.StartVMs:input_type -> berth.v1.StartVMsRequest
+	92,  // 246: berth.v1.BerthService.ListGroups:input_type -> berth.v1.ListGroupsRequest
+	94,  // 247: berth.v1.BerthService.GetGroup:input_type -> berth.v1.GetGroupRequest
+	96,  // 248: berth.v1.BerthService.CreateGroup:input_type -> berth.v1.CreateGroupRequest
+	98,  // 249: berth.v1.BerthService.ChangeGroup:input_type -> berth.v1.ChangeGroupRequest
+	100, // 250: berth.v1.BerthService.DeleteGroup:input_type -> berth.v1.DeleteGroupRequest
+	102, // 251: berth.v1.BerthService.CheckGroups:input_type -> berth.v1.CheckGroupsRequest
+	104, // 252: berth.v1.BerthService.DrainNode:input_type -> berth.v1.DrainNodeRequest
+	106, // 253: berth.v1.BerthService.UndrainNode:input_type -> berth.v1.UndrainNodeRequest
+	108, // 254: berth.v1.BerthService.ListPlans:input_type -> berth.v1.ListPlansRequest
+	110, // 255: berth.v1.BerthService.GetPlan:input_type -> berth.v1.GetPlanRequest
+	112, // 256: berth.v1.BerthService.ProposePlan:input_type -> berth.v1.ProposePlanRequest
+	114, // 257: berth.v1.BerthService.ApplyPlan:input_type -> berth.v1.ApplyPlanRequest
+	116, // 258: berth.v1.BerthService.DiscardPlan:input_type -> berth.v1.DiscardPlanRequest
+	118, // 259: berth.v1.BerthService.CancelPlan:input_type -> berth.v1.CancelPlanRequest
+	120, // 260: berth.v1.BerthService.WatchPlan:input_type -> berth.v1.WatchPlanRequest
+	122, // 261: berth.v1.BerthService.ListOperations:input_type -> berth.v1.ListOperationsRequest
+	124, // 262: berth.v1.BerthService.GetOperation:input_type -> berth.v1.GetOperationRequest
+	126, // 263: berth.v1.BerthService.WatchOperation:input_type -> berth.v1.WatchOperationRequest
+	135, // 264: berth.v1.BerthService.CancelOperation:input_type -> berth.v1.CancelOperationRequest
+	128, // 265: berth.v1.BerthService.ResolveOperation:input_type -> berth.v1.ResolveOperationRequest
+	137, // 266: berth.v1.BerthService.ListDecisions:input_type -> berth.v1.ListDecisionsRequest
+	139, // 267: berth.v1.BerthService.GetDecision:input_type -> berth.v1.GetDecisionRequest
+	141, // 268: berth.v1.BerthService.ReplayDecision:input_type -> berth.v1.ReplayDecisionRequest
+	143, // 269: berth.v1.BerthService.WhyVM:input_type -> berth.v1.WhyVMRequest
+	147, // 270: berth.v1.BerthService.VMHistory:input_type -> berth.v1.VMHistoryRequest
+	150, // 271: berth.v1.BerthService.WhyNotStarted:input_type -> berth.v1.WhyNotStartedRequest
+	153, // 272: berth.v1.BerthService.WhyNot:input_type -> berth.v1.WhyNotRequest
+	155, // 273: berth.v1.BerthService.Capacity:input_type -> berth.v1.CapacityRequest
+	222, // 274: berth.v1.BerthService.ImportImage:input_type -> berth.v1.ImportImageRequest
+	225, // 275: berth.v1.BerthService.GrowDisk:input_type -> berth.v1.GrowDiskRequest
+	227, // 276: berth.v1.BerthService.ListPools:input_type -> berth.v1.ListPoolsRequest
+	233, // 277: berth.v1.BerthService.Spread:input_type -> berth.v1.SpreadRequest
+	236, // 278: berth.v1.BerthService.Console:input_type -> berth.v1.ConsoleRequest
+	158, // 279: berth.v1.BerthService.WatchEvents:input_type -> berth.v1.WatchEventsRequest
+	160, // 280: berth.v1.BerthService.ListHistory:input_type -> berth.v1.ListHistoryRequest
+	238, // 281: berth.v1.BerthService.AddWebhook:input_type -> berth.v1.AddWebhookRequest
+	240, // 282: berth.v1.BerthService.ListWebhooks:input_type -> berth.v1.ListWebhooksRequest
+	242, // 283: berth.v1.BerthService.GetWebhook:input_type -> berth.v1.GetWebhookRequest
+	244, // 284: berth.v1.BerthService.TestWebhook:input_type -> berth.v1.TestWebhookRequest
+	246, // 285: berth.v1.BerthService.DeleteWebhook:input_type -> berth.v1.DeleteWebhookRequest
+	248, // 286: berth.v1.BerthService.RetryDeliveries:input_type -> berth.v1.RetryDeliveriesRequest
+	165, // 287: berth.v1.BerthService.ListMembers:input_type -> berth.v1.ListMembersRequest
+	167, // 288: berth.v1.BerthService.RemoveMember:input_type -> berth.v1.RemoveMemberRequest
+	169, // 289: berth.v1.BerthService.SaveSnapshot:input_type -> berth.v1.SaveSnapshotRequest
+	171, // 290: berth.v1.BerthService.RestoreSnapshot:input_type -> berth.v1.RestoreSnapshotRequest
+	175, // 291: berth.v1.BerthService.ListTokens:input_type -> berth.v1.ListTokensRequest
+	173, // 292: berth.v1.BerthService.CreateToken:input_type -> berth.v1.CreateTokenRequest
+	177, // 293: berth.v1.BerthService.RevokeToken:input_type -> berth.v1.RevokeTokenRequest
+	190, // 294: berth.v1.BerthService.ListIdentities:input_type -> berth.v1.ListIdentitiesRequest
+	192, // 295: berth.v1.BerthService.GetIdentity:input_type -> berth.v1.GetIdentityRequest
+	194, // 296: berth.v1.BerthService.RevokeIdentity:input_type -> berth.v1.RevokeIdentityRequest
+	181, // 297: berth.v1.BerthService.RenewCertificate:input_type -> berth.v1.RenewCertificateRequest
+	183, // 298: berth.v1.BerthService.ListAuthorities:input_type -> berth.v1.ListAuthoritiesRequest
+	188, // 299: berth.v1.BerthService.RotateAuthority:input_type -> berth.v1.RotateAuthorityRequest
+	201, // 300: berth.v1.BerthService.OfferSession:input_type -> berth.v1.OfferSessionRequest
+	203, // 301: berth.v1.BerthService.ListSessions:input_type -> berth.v1.ListSessionsRequest
+	205, // 302: berth.v1.BerthService.RevokeSession:input_type -> berth.v1.RevokeSessionRequest
+	196, // 303: berth.v1.BerthService.ConfirmIdentity:input_type -> berth.v1.ConfirmIdentityRequest
+	198, // 304: berth.v1.BerthService.SetIdentity:input_type -> berth.v1.SetIdentityRequest
+	209, // 305: berth.v1.EnrolmentService.Enrol:input_type -> berth.v1.EnrolRequest
+	211, // 306: berth.v1.MemberService.Join:input_type -> berth.v1.JoinRequest
+	213, // 307: berth.v1.MemberService.TakeAuthorities:input_type -> berth.v1.TakeAuthoritiesRequest
+	215, // 308: berth.v1.MemberService.HandAuthorities:input_type -> berth.v1.HandAuthoritiesRequest
+	217, // 309: berth.v1.MemberService.Report:input_type -> berth.v1.ReportRequest
+	207, // 310: berth.v1.MemberService.OpenSession:input_type -> berth.v1.OpenSessionRequest
+	163, // 311: berth.v1.MemberService.FetchHistory:input_type -> berth.v1.FetchHistoryRequest
+	3,   // 312: berth.v1.BerthService.Status:output_type -> berth.v1.StatusResponse
+	10,  // 313: berth.v1.BerthService.ListNodes:output_type -> berth.v1.ListNodesResponse
+	10,  // 314: berth.v1.BerthService.LastKnownNodes:output_type -> berth.v1.ListNodesResponse
+	12,  // 315: berth.v1.BerthService.GetNode:output_type -> berth.v1.GetNodeResponse
+	14,  // 316: berth.v1.BerthService.SetNode:output_type -> berth.v1.SetNodeResponse
+	16,  // 317: berth.v1.BerthService.SetNodeMaintenance:output_type -> berth.v1.SetNodeMaintenanceResponse
+	18,  // 318: berth.v1.BerthService.FenceNode:output_type -> berth.v1.FenceNodeResponse
+	6,   // 319: berth.v1.BerthService.PauseHA:output_type -> berth.v1.PauseHAResponse
+	20,  // 320: berth.v1.BerthService.RemoveNode:output_type -> berth.v1.RemoveNodeResponse
+	22,  // 321: berth.v1.BerthService.ListResources:output_type -> berth.v1.ListResourcesResponse
+	24,  // 322: berth.v1.BerthService.GetResource:output_type -> berth.v1.GetResourceResponse
+	26,  // 323: berth.v1.BerthService.AddResource:output_type -> berth.v1.AddResourceResponse
+	28,  // 324: berth.v1.BerthService.ChangeResource:output_type -> berth.v1.ChangeResourceResponse
+	30,  // 325: berth.v1.BerthService.DeleteResource:output_type -> berth.v1.DeleteResourceResponse
+	32,  // 326: berth.v1.BerthService.SetKey:output_type -> berth.v1.SetKeyResponse
+	34,  // 327: berth.v1.BerthService.UnsetKey:output_type -> berth.v1.UnsetKeyResponse
+	36,  // 328: berth.v1.BerthService.ListKeys:output_type -> berth.v1.ListKeysResponse
+	38,  // 329: berth.v1.BerthService.CompiledKeys:output_type -> berth.v1.CompiledKeysResponse
+	40,  // 330: berth.v1.BerthService.DeclareNodeKey:output_type -> berth.v1.DeclareNodeKeyResponse
+	42,  // 331: berth.v1.BerthService.DropNodeKey:output_type -> berth.v1.DropNodeKeyResponse
+	44,  // 332: berth.v1.BerthService.ApplyEstate:output_type -> berth.v1.ApplyEstateResponse
+	46,  // 333: berth.v1.BerthService.ExportEstate:output_type -> berth.v1.ExportEstateResponse
+	48,  // 334: berth.v1.BerthService.ListVMs:output_type -> berth.v1.ListVMsResponse
+	48,  // 335: berth.v1.BerthService.LastKnownVMs:output_type -> berth.v1.ListVMsResponse
+	50,  // 336: berth.v1.BerthService.GetVM:output_type -> berth.v1.GetVMResponse
+	54,  // 337: berth.v1.BerthService.AddVM:output_type -> berth.v1.AddVMResponse
+	56,  // 338: berth.v1.BerthService.ChangeVM:output_type -> berth.v1.ChangeVMResponse
+	52,  // 339: berth.v1.BerthService.StartVM:output_type -> berth.v1.StartVMResponse
+	58,  // 340: berth.v1.BerthService.StopVM:output_type -> berth.v1.StopVMResponse
+	60,  // 341: berth.v1.BerthService.RebootVM:output_type -> berth.v1.RebootVMResponse
+	75,  // 342: berth.v1.BerthService.ActOnVMs:output_type -> berth.v1.ActOnVMsResponse
+	78,  // 343: berth.v1.BerthService.MigrateVM:output_type -> berth.v1.MigrateVMResponse
+	80,  // 344: berth.v1.BerthService.DeleteVM:output_type -> berth.v1.DeleteVMResponse
+	131, // 345: berth.v1.BerthService.AdoptVMs:output_type -> berth.v1.AdoptVMsResponse
+	134, // 346: berth.v1.BerthService.ReleaseVM:output_type -> berth.v1.ReleaseVMResponse
+	86,  // 347: berth.v1.BerthService.AcceptDrift:output_type -> berth.v1.AcceptDriftResponse
+	88,  // 348: berth.v1.BerthService.RevertDrift:output_type -> berth.v1.RevertDriftResponse
+	82,  // 349: berth.v1.BerthService.GetVMDocument:output_type -> berth.v1.GetVMDocumentResponse
+	146, // 350: berth.v1.BerthService.Profile:output_type -> berth.v1.ProfileResponse
+	84,  // 351: berth.v1.BerthService.SetVMDocument:output_type -> berth.v1.SetVMDocumentResponse
+	90,  // 352: berth.v1.BerthService.StartVMs:output_type -> berth.v1.StartVMsResponse
+	93,  // 353: berth.v1.BerthService.ListGroups:output_type -> berth.v1.ListGroupsResponse
+	95,  // 354: berth.v1.BerthService.GetGroup:output_type -> berth.v1.GetGroupResponse
+	97,  // 355: berth.v1.BerthService.CreateGroup:output_type -> berth.v1.CreateGroupResponse
+	99,  // 356: berth.v1.BerthService.ChangeGroup:output_type -> berth.v1.ChangeGroupResponse
+	101, // 357: berth.v1.BerthService.DeleteGroup:output_type -> berth.v1.DeleteGroupResponse
+	103, // 358: berth.v1.BerthService.CheckGroups:output_type -> berth.v1.CheckGroupsResponse
+	105, // 359: berth.v1.BerthService.DrainNode:output_type -> berth.v1.DrainNodeResponse
+	107, // 360: berth.v1.BerthService.UndrainNode:output_type -> berth.v1.UndrainNodeResponse
+	109, // 361: berth.v1.BerthService.ListPlans:output_type -> berth.v1.ListPlansResponse
+	111, // 362: berth.v1.BerthService.GetPlan:output_type -> berth.v1.GetPlanResponse
+	113, // 363: berth.v1.BerthService.ProposePlan:output_type -> berth.v1.ProposePlanResponse
+	115, // 364: berth.v1.BerthService.ApplyPlan:output_type -> berth.v1.ApplyPlanResponse
+	117, // 365: berth.v1.BerthService.DiscardPlan:output_type -> berth.v1.DiscardPlanResponse
+	119, // 366: berth.v1.BerthService.CancelPlan:output_type -> berth.v1.CancelPlanResponse
+	121, // 367: berth.v1.BerthService.WatchPlan:output_type -> berth.v1.WatchPlanResponse
+	123, // 368: berth.v1.BerthService.ListOperations:output_type -> berth.v1.ListOperationsResponse
+	125, // 369: berth.v1.BerthService.GetOperation:output_type -> berth.v1.GetOperationResponse
+	127, // 370: berth.v1.BerthService.WatchOperation:output_type -> berth.v1.WatchOperationResponse
+	136, // 371: berth.v1.BerthService.CancelOperation:output_type -> berth.v1.CancelOperationResponse
+	129, // 372: berth.v1.BerthService.ResolveOperation:output_type -> berth.v1.ResolveOperationResponse
+	138, // 373: berth.v1.BerthService.ListDecisions:output_type -> berth.v1.ListDecisionsResponse
+	140, // 374: berth.v1.BerthService.GetDecision:output_type -> berth.v1.GetDecisionResponse
+	142, // 375: berth.v1.BerthService.ReplayDecision:output_type -> berth.v1.ReplayDecisionResponse
+	144, // 376: berth.v1.BerthService.WhyVM:output_type -> berth.v1.WhyVMResponse
+	148, // 377: berth.v1.BerthService.VMHistory:output_type -> berth.v1.VMHistoryResponse
+	151, // 378: berth.v1.BerthService.WhyNotStarted:output_type -> berth.v1.WhyNotStartedResponse
+	154, // 379: berth.v1.BerthService.WhyNot:output_type -> berth.v1.WhyNotResponse
+	156, // 380: berth.v1.BerthService.Capacity:output_type -> berth.v1.CapacityResponse
+	224, // 381: berth.v1.BerthService.ImportImage:output_type -> berth.v1.ImportImageResponse
+	226, // 382: berth.v1.BerthService.GrowDisk:output_type -> berth.v1.GrowDiskResponse
+	228, // 383: berth.v1.BerthService.ListPools:output_type -> berth.v1.ListPoolsResponse
+	234, // 384: berth.v1.BerthService.Spread:output_type -> berth.v1.SpreadResponse
+	237, // 385: berth.v1.BerthService.Console:output_type -> berth.v1.ConsoleResponse
+	159, // 386: berth.v1.BerthService.WatchEvents:output_type -> berth.v1.WatchEventsResponse
+	162, // 387: berth.v1.BerthService.ListHistory:output_type -> berth.v1.ListHistoryResponse
+	239, // 388: berth.v1.BerthService.AddWebhook:output_type -> berth.v1.AddWebhookResponse
+	241, // 389: berth.v1.BerthService.ListWebhooks:output_type -> berth.v1.ListWebhooksResponse
+	243, // 390: berth.v1.BerthService.GetWebhook:output_type -> berth.v1.GetWebhookResponse
+	245, // 391: berth.v1.BerthService.TestWebhook:output_type -> berth.v1.TestWebhookResponse
+	247, // 392: berth.v1.BerthService.DeleteWebhook:output_type -> berth.v1.DeleteWebhookResponse
+	249, // 393: berth.v1.BerthService.RetryDeliveries:output_type -> berth.v1.RetryDeliveriesResponse
+	166, // 394: berth.v1.BerthService.ListMembers:output_type -> berth.v1.ListMembersResponse
+	168, // 395: berth.v1.BerthService.RemoveMember:output_type -> berth.v1.RemoveMemberResponse
+	170, // 396: berth.v1.BerthService.SaveSnapshot:output_type -> berth.v1.SaveSnapshotResponse
+	172, // 397: berth.v1.BerthService.RestoreSnapshot:output_type -> berth.v1.RestoreSnapshotResponse
+	176, // 398: berth.v1.BerthService.ListTokens:output_type -> berth.v1.ListTokensResponse
+	174, // 399: berth.v1.BerthService.CreateToken:output_type -> berth.v1.CreateTokenResponse
+	178, // 400: berth.v1.BerthService.RevokeToken:output_type -> berth.v1.RevokeTokenResponse
+	191, // 401: berth.v1.BerthService.ListIdentities:output_type -> berth.v1.ListIdentitiesResponse
+	193, // 402: berth.v1.BerthService.GetIdentity:output_type -> berth.v1.GetIdentityResponse
+	195, // 403: berth.v1.BerthService.RevokeIdentity:output_type -> berth.v1.RevokeIdentityResponse
+	182, // 404: berth.v1.BerthService.RenewCertificate:output_type -> berth.v1.RenewCertificateResponse
+	184, // 405: berth.v1.BerthService.ListAuthorities:output_type -> berth.v1.ListAuthoritiesResponse
+	189, // 406: berth.v1.BerthService.RotateAuthority:output_type -> berth.v1.RotateAuthorityResponse
+	202, // 407: berth.v1.BerthService.OfferSession:output_type -> berth.v1.OfferSessionResponse
+	204, // 408: berth.v1.BerthService.ListSessions:output_type -> berth.v1.ListSessionsResponse
+	206, // 409: berth.v1.BerthService.RevokeSession:output_type -> berth.v1.RevokeSessionResponse
+	197, // 410: berth.v1.BerthService.ConfirmIdentity:output_type -> berth.v1.ConfirmIdentityResponse
+	199, // 411: berth.v1.BerthService.SetIdentity:output_type -> berth.v1.SetIdentityResponse
+	210, // 412: berth.v1.EnrolmentService.Enrol:output_type -> berth.v1.EnrolResponse
+	212, // 413: berth.v1.MemberService.Join:output_type -> berth.v1.JoinResponse
+	214, // 414: berth.v1.MemberService.TakeAuthorities:output_type -> berth.v1.TakeAuthoritiesResponse
+	216, // 415: berth.v1.MemberService.HandAuthorities:output_type -> berth.v1.HandAuthoritiesResponse
+	218, // 416: berth.v1.MemberService.Report:output_type -> berth.v1.ReportResponse
+	208, // 417: berth.v1.MemberService.OpenSession:output_type -> berth.v1.OpenSessionResponse
+	164, // 418: berth.v1.MemberService.FetchHistory:output_type -> berth.v1.FetchHistoryResponse
+	312, // [312:419] is the sub-list for method output_type
+	205, // [205:312] is the sub-list for method input_type
+	205, // [205:205] is the sub-list for extension type_name
+	205, // [205:205] is the sub-list for extension extendee
+	0,   // [0:205] is the sub-list for field type_name
 }
 
 func init() { file_berth_v1_api_proto_init() }

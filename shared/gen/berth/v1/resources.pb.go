@@ -4858,8 +4858,8 @@ type Operation struct {
 	Doing       string                 `protobuf:"bytes,24,opt,name=doing,proto3" json:"doing,omitempty"`          // what it does, or did, in words: "stopping on node1"; an older coordinator does not say it
 	Progress    *MigrationStats        `protobuf:"bytes,26,opt,name=progress,proto3" json:"progress,omitempty"`    // of a running migration, as its node has last told; absent: it has told nothing yet
 	Cancelled   bool                   `protobuf:"varint,25,opt,name=cancelled,proto3" json:"cancelled,omitempty"` // somebody has cancelled it, and it ended because of that: the result is FAILED
-	// What a live migration was expected to take when it began, by those before it; only where one is asked for by itself. Absent: none has
-	// ended before, or it takes disks along.
+	// What a live migration was expected to take when it began, by those before it; only where one is asked for by itself. Absent: nothing
+	// tells.
 	Predicted     *MigrationPrediction `protobuf:"bytes,27,opt,name=predicted,proto3" json:"predicted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5089,8 +5089,11 @@ type MigrationPrediction struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	ElapsedSeconds     float64                `protobuf:"fixed64,1,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
 	DataProcessedBytes int64                  `protobuf:"varint,2,opt,name=data_processed_bytes,json=dataProcessedBytes,proto3" json:"data_processed_bytes,omitempty"`
-	DowntimeSeconds    float64                `protobuf:"fixed64,3,opt,name=downtime_seconds,json=downtimeSeconds,proto3" json:"downtime_seconds,omitempty"`
-	Of                 int32                  `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"` // how many earlier migrations it follows from
+	DowntimeSeconds    float64                `protobuf:"fixed64,3,opt,name=downtime_seconds,json=downtimeSeconds,proto3" json:"downtime_seconds,omitempty"` // 0: nothing tells
+	Of                 int32                  `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"`                                                   // how many earlier migrations it follows from; 0: none, it is reckoned from sizes and a limit of the rate
+	LeastSeconds       float64                `protobuf:"fixed64,5,opt,name=least_seconds,json=leastSeconds,proto3" json:"least_seconds,omitempty"`          // elapsed_seconds lies between these two, most likely; 0: an older coordinator does not say
+	MostSeconds        float64                `protobuf:"fixed64,6,opt,name=most_seconds,json=mostSeconds,proto3" json:"most_seconds,omitempty"`
+	By                 []string               `protobuf:"bytes,7,rep,name=by,proto3" json:"by,omitempty"` // what it follows from, in words
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -5151,6 +5154,27 @@ func (x *MigrationPrediction) GetOf() int32 {
 		return x.Of
 	}
 	return 0
+}
+
+func (x *MigrationPrediction) GetLeastSeconds() float64 {
+	if x != nil {
+		return x.LeastSeconds
+	}
+	return 0
+}
+
+func (x *MigrationPrediction) GetMostSeconds() float64 {
+	if x != nil {
+		return x.MostSeconds
+	}
+	return 0
+}
+
+func (x *MigrationPrediction) GetBy() []string {
+	if x != nil {
+		return x.By
+	}
+	return nil
 }
 
 // MigrationStats are libvirt's figures of a job, running or complete.
@@ -7724,12 +7748,15 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05doing\x18\x18 \x01(\tR\x05doing\x124\n" +
 	"\bprogress\x18\x1a \x01(\v2\x18.berth.v1.MigrationStatsR\bprogress\x12\x1c\n" +
 	"\tcancelled\x18\x19 \x01(\bR\tcancelled\x12;\n" +
-	"\tpredicted\x18\x1b \x01(\v2\x1d.berth.v1.MigrationPredictionR\tpredicted\"\xab\x01\n" +
+	"\tpredicted\x18\x1b \x01(\v2\x1d.berth.v1.MigrationPredictionR\tpredicted\"\x83\x02\n" +
 	"\x13MigrationPrediction\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x120\n" +
 	"\x14data_processed_bytes\x18\x02 \x01(\x03R\x12dataProcessedBytes\x12)\n" +
 	"\x10downtime_seconds\x18\x03 \x01(\x01R\x0fdowntimeSeconds\x12\x0e\n" +
-	"\x02of\x18\x04 \x01(\x05R\x02of\"\xc6\x04\n" +
+	"\x02of\x18\x04 \x01(\x05R\x02of\x12#\n" +
+	"\rleast_seconds\x18\x05 \x01(\x01R\fleastSeconds\x12!\n" +
+	"\fmost_seconds\x18\x06 \x01(\x01R\vmostSeconds\x12\x0e\n" +
+	"\x02by\x18\a \x03(\tR\x02by\"\xc6\x04\n" +
 	"\x0eMigrationStats\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x12(\n" +
 	"\x10data_total_bytes\x18\x02 \x01(\x03R\x0edataTotalBytes\x120\n" +
