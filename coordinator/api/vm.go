@@ -17,6 +17,8 @@ import (
 	"berth/coordinator/evidence"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/placement"
+	"berth/coordinator/prediction"
 	"berth/coordinator/schema"
 	"berth/coordinator/state"
 	"berth/coordinator/wire"
@@ -271,7 +273,36 @@ func (s *vmCalls) MigrateVM(
 	if migration.Operation.ID != "" {
 		response.Operation = wire.Operation(migration.Operation)
 	}
+	if wanted.DryRun {
+		response.Predicted = predicted(p, &vm, &wanted, &migration.Decision)
+	}
 	return connect.NewResponse(response), nil
+}
+
+// predicted is what a migration that was decided on trial would take; nil: the VM stays, or nothing tells.
+func predicted(p *answer.Moment, vm *model.VM, wanted *lifecycle.MigrateVM, decided *placement.Decision) *berthv1.MigrationPrediction {
+	if decided.Outcome != placement.Placed || decided.Winner == vm.Holder {
+		return nil
+	}
+	var known prediction.Hints
+	if node := p.View().Node(vm.Holder); node != nil {
+		if domain := node.Facts.Domain(vm.ID); domain != nil && domain.Resident != nil {
+			known.Used = *domain.Resident
+		}
+	}
+	if decided.Request.CopyStorage {
+		if _, there, err := estate.VolumesOf(p.Snapshot, *vm, nil); err == nil {
+			for i := range there {
+				if !there[i].Shared {
+					known.Disks += there[i].Capacity
+				}
+			}
+		}
+	}
+	return wire.PredictedBy(&operation.Operation{
+		Kind: operation.Migrate, VM: vm.ID, Source: vm.Holder, Target: decided.Winner, Memory: decided.Request.Memory,
+		Bandwidth: wanted.Bandwidth, CopyStorage: decided.Request.CopyStorage, CreatedAt: p.At,
+	}, p.EndedSince(0), known)
 }
 
 // bandwidthOf reads the bandwidth that a request asks for, in bytes a second; 0: libvirt's default.

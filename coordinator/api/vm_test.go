@@ -312,6 +312,26 @@ func TestVMs(t *testing.T) {
 		if err != nil || move.Msg.Operation != nil || move.Msg.GetDecision().GetOutcome() != berthv1.DecisionOutcome_DECISION_OUTCOME_STAY {
 			t.Errorf("migrate: %v, %v", move, err)
 		}
+		m.control.migrate = func(lifecycle.MigrateVM) (lifecycle.Migration, error) {
+			return lifecycle.Migration{Decision: placement.Decision{
+				Outcome: placement.Placed, Winner: "n9", Request: placement.Request{Memory: 4 * units.GiB},
+			}}, nil
+		}
+		tried := func(request *berthv1.MigrateVMRequest) *berthv1.MigrationPrediction {
+			request.Vm, request.DryRun = "web", true
+			move, err := client.MigrateVM(ctx, connect.NewRequest(request))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return move.Msg.GetPredicted()
+		}
+		if told := tried(&berthv1.MigrateVMRequest{BandwidthBps: int64(units.GiB)}); told.GetElapsedSeconds() <= 0 ||
+			told.GetMostSeconds() < told.GetElapsedSeconds() || len(told.GetBy()) != 2 || told.GetOf() != 0 {
+			t.Errorf("the first migration is to take %v", told)
+		}
+		if told := tried(&berthv1.MigrateVMRequest{}); told != nil {
+			t.Errorf("where nothing tells how fast it goes it is to take %v", told)
+		}
 		_, err = client.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: "web", BandwidthBps: -1}))
 		wantRefusal(t, err, rpc.Invalid, "vm/web")
 		_, err = client.MigrateVM(ctx, connect.NewRequest(&berthv1.MigrateVMRequest{Vm: "web", Node: "hv9"}))

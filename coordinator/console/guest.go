@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	berthv1 "berth/shared/gen/berth/v1"
+	"berth/shared/units"
 )
 
 // guestList is what the list of VMs shows.
@@ -200,7 +201,22 @@ type migrationPage struct {
 	Matrix   *matrix
 	Wanted   string // node; empty: the best one
 	To       string // node; empty: it stays where it is
+	Expected string // what it would take, in words; empty: nothing tells
 	Nodes    []string
+}
+
+// expectation says what a migration would take.
+func expectation(of *berthv1.MigrationPrediction) string {
+	if of == nil {
+		return ""
+	}
+	span := func(seconds float64) string { return lasting(time.Duration(seconds * float64(time.Second))) }
+	text := fmt.Sprintf("It would send %s in about %s, between %s and %s", size(of.GetDataProcessedBytes()), span(of.GetElapsedSeconds()),
+		span(of.GetLeastSeconds()), span(of.GetMostSeconds()))
+	if downtime := of.GetDowntimeSeconds(); downtime > 0 {
+		text += fmt.Sprintf(", and stand still for %s s", units.Figure(downtime))
+	}
+	return text + ". That follows from " + strings.Join(of.GetBy(), ", ") + "."
 }
 
 // previewMigration decides where a VM would go, and moves nothing.
@@ -219,7 +235,7 @@ func previewMigration(v *visit) (*page, error) {
 		return nil, err
 	}
 	shown.Decision = tried.Msg.GetDecision()
-	shown.Matrix = matrixOf(shown.Decision)
+	shown.Matrix, shown.Expected = matrixOf(shown.Decision), expectation(tried.Msg.GetPredicted())
 	if shown.Decision.GetOutcome() == berthv1.DecisionOutcome_DECISION_OUTCOME_PLACED {
 		shown.To = shown.Decision.GetWinner()
 	}

@@ -142,7 +142,7 @@ func (t *Totals) Ended(op *operation.Operation) {
 // compare counts by how much what was expected of a migration was off. The totals are locked. It was expected by what had ended before this
 // one ended: that is hardly more than what had ended when it began.
 func (t *Totals) compare(op *operation.Operation) {
-	expected, known := t.past.Of(op)
+	expected, known := t.past.Of(op, prediction.Hints{})
 	if !known {
 		return
 	}

@@ -1,8 +1,10 @@
 // Package prediction says what a live migration will take, by what others took before: a pure function of the operations that are on
-// record, so that each member says the same, and says later of one that has ended what was to be expected when it began.
+// record, so that each member says the same, and says later of one that has ended what was to be expected when it began. Of one that is
+// asked about beforehand more is known, and the first of its kind is told by that.
 package prediction
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -14,10 +16,18 @@ import (
 
 // Migration is what a live migration is expected to take.
 type Migration struct {
-	Copy     time.Duration // of memory, until the guest runs on the target: what libvirt calls elapsed
-	Sent     units.Bytes
-	Downtime time.Duration
-	By       int // of how many earlier migrations it follows
+	Copy        time.Duration // of memory and disks, until the guest runs on the target: what libvirt calls elapsed
+	Least, Most time.Duration // between which that lies, most likely
+	Sent        units.Bytes
+	Downtime    time.Duration // 0: nothing tells
+	By          int           // of how many earlier migrations it follows; 0: of sizes and a limit alone
+	Why         []string      // what it follows from, in words
+}
+
+// Hints are what is known of a migration beside the log. The zero value is nothing.
+type Hints struct {
+	Used  units.Bytes // memory of the host that the guest has now; 0: not known
+	Disks units.Bytes // size of the disks that are copied along; 0: not known. Less is sent of those that are not full
 }
 
 // most is how many migrations of one kind are remembered, the newest ones. What was long ago was by another network or another load.
@@ -25,46 +35,59 @@ const most = 20
 
 // took is what one migration took.
 type took struct {
-	share    float64 // bytes sent for each byte that the VM was promised
+	share    float64 // bytes of memory sent for each byte that the VM was promised
+	disks    float64 // bytes of them sent; 0: none were copied
 	rate     float64 // bytes a second
 	downtime float64 // seconds
 }
 
 // Past is what earlier migrations took. The zero value knows none. It is not safe for concurrent use.
 type Past struct {
+	only  *operation.Operation // the one that is asked about; nil: any may be
 	ofVM  map[string][]took
 	along map[[2]string][]took // source and target
 	all   []took
 }
 
-// Over is the past before an operation began, by those that have ended, the oldest first.
-func Over(ended iter.Seq[*operation.Operation], begun time.Time) *Past {
-	p := &Past{}
-	for op := range ended {
-		if !op.EndedAt.After(begun) {
-			p.Add(op)
+// Before is the past before an operation began, by those that have ended, the oldest first. Only that one may be asked about: what tells
+// nothing of it is not kept.
+func Before(ended iter.Seq[*operation.Operation], asked *operation.Operation) *Past {
+	p := &Past{only: asked}
+	if predictable(asked) {
+		for op := range ended {
+			if !op.EndedAt.After(asked.CreatedAt) {
+				p.Add(op)
+			}
 		}
 	}
 	return p
 }
 
-// Add takes note of an operation that has ended. Only live migrations that were done tell something, and none that took disks along: how
-// much of these is sent is another matter.
+// Add takes note of an operation that has ended. Only live migrations that were done tell something.
 func (p *Past) Add(op *operation.Operation) {
 	stats := op.Migration
 	if !predictable(op) || op.Result != operation.Done || stats == nil || stats.Elapsed <= 0 || stats.DataProcessed <= 0 ||
 		stats.Downtime == nil {
 		return
 	}
+	disks := 0.0
+	if op.CopyStorage {
+		disks = float64(stats.DiskTotal)
+	}
+	sent := float64(stats.DataProcessed)
 	one := took{
-		share: float64(stats.DataProcessed) / float64(op.Memory), rate: float64(stats.DataProcessed) / stats.Elapsed.Seconds(),
-		downtime: stats.Downtime.Seconds(),
+		share: max(sent-disks, 0) / float64(op.Memory), disks: disks, rate: sent / stats.Elapsed.Seconds(), downtime: stats.Downtime.Seconds(),
 	}
 	if p.ofVM == nil {
 		p.ofVM, p.along = map[string][]took{}, map[[2]string][]took{}
 	}
-	way := [2]string{op.Source, op.Target}
-	p.ofVM[op.VM], p.along[way], p.all = newest(p.ofVM[op.VM], one), newest(p.along[way], one), newest(p.all, one)
+	if p.only == nil || p.only.VM == op.VM {
+		p.ofVM[op.VM] = newest(p.ofVM[op.VM], one)
+	}
+	if way := wayOf(op); p.only == nil || wayOf(p.only) == way {
+		p.along[way] = newest(p.along[way], one)
+	}
+	p.all = newest(p.all, one)
 }
 
 func newest(of []took, one took) []took {
@@ -74,33 +97,140 @@ func newest(of []took, one took) []took {
 	return append(of, one)
 }
 
-func predictable(op *operation.Operation) bool {
-	return op.Kind == operation.Migrate && !op.CopyStorage && op.Memory > 0
-}
+func predictable(op *operation.Operation) bool { return op.Kind == operation.Migrate && op.Memory > 0 }
+
+func wayOf(op *operation.Operation) [2]string { return [2]string{op.Source, op.Target} }
+
+// figure is what is expected, and between which two it lies.
+type figure struct{ least, likely, most float64 }
+
+// slowest is how much slower than its limit a migration may be of which nothing else is known.
+const slowest = 4
 
 // Of is what a migration is expected to take: how much a VM sends, and how long it stands still, is as it was with this VM; how fast it
-// goes is as it was between these two nodes, or as fast as it may go. Where neither is known it is as with all others. It is false of what
-// is no live migration, of one that takes disks along, and if nothing was seen before.
-func (p *Past) Of(op *operation.Operation) (Migration, bool) {
-	if !predictable(op) || len(p.all) == 0 {
+// goes is as it was between these two nodes, or as fast as it may go. Where neither is known it is as with all others. The first of all
+// sends what the guest uses, as fast as it may. It is false of what is no live migration, where nothing tells how fast one goes, and where
+// disks are copied whose size nothing tells.
+func (p *Past) Of(op *operation.Operation, known Hints) (Migration, bool) {
+	if !predictable(op) {
 		return Migration{}, false
 	}
-	own, way := p.all, p.all
-	if known := p.ofVM[op.VM]; len(known) > 0 {
-		own = known
+	found := Migration{}
+	own, way := p.ofVM[op.VM], p.along[wayOf(op)]
+	rate, told := p.rate(op, way, &found)
+	if !told {
+		return Migration{}, false
 	}
-	if known := p.along[[2]string{op.Source, op.Target}]; len(known) > 0 {
-		way = known
+	sent := p.memory(op, own, known, &found)
+	if op.CopyStorage {
+		disks, told := disksOf(own, known, &found)
+		if !told {
+			return Migration{}, false
+		}
+		sent = figure{sent.least + disks.least, sent.likely + disks.likely, sent.most + disks.most}
 	}
-	sent := median(own, func(t took) float64 { return t.share }) * float64(op.Memory)
-	rate := median(way, func(t took) float64 { return t.rate })
-	if limit := float64(op.Bandwidth); limit > 0 {
-		rate = min(rate, limit)
+	if len(own) == 0 {
+		own = p.all
 	}
-	return Migration{
-		Copy: time.Duration(min(sent/rate*float64(time.Second), math.MaxInt64/2)), Sent: units.Bytes(min(sent, math.MaxInt64/2)),
-		Downtime: time.Duration(median(own, func(t took) float64 { return t.downtime }) * float64(time.Second)), By: max(len(own), len(way)),
-	}, true
+	if len(own) > 0 {
+		found.Downtime = seconds(median(own, func(t took) float64 { return t.downtime }))
+	}
+	found.Copy, found.Sent = seconds(sent.likely/rate.likely), units.Bytes(min(sent.likely, math.MaxInt64/2))
+	found.Least, found.Most = seconds(sent.least/rate.most), seconds(sent.most/rate.least)
+	return found, true
+}
+
+// rate is how many bytes a second go.
+func (p *Past) rate(op *operation.Operation, way []took, found *Migration) (figure, bool) {
+	limit, name := float64(op.Bandwidth), "between these nodes"
+	if len(way) == 0 {
+		way, name = p.all, "in the cluster"
+	}
+	if len(way) == 0 {
+		if limit <= 0 {
+			return figure{}, false
+		}
+		found.Why = append(found.Why, "its limit")
+		return figure{limit / slowest, limit, limit}, true
+	}
+	found.By = max(found.By, len(way))
+	found.Why = append(found.Why, counted(len(way))+" "+name)
+	all := spread(way, func(t took) float64 { return t.rate })
+	if limit > 0 {
+		all = figure{min(all.least, limit), min(all.likely, limit), min(all.most, limit)}
+	}
+	return all, true
+}
+
+// memory is how many bytes of memory are sent.
+func (p *Past) memory(op *operation.Operation, own []took, known Hints, found *Migration) figure {
+	whole := float64(op.Memory)
+	times := func(of figure) figure { return figure{of.least * whole, of.likely * whole, of.most * whole} }
+	share := func(t took) float64 { return t.share }
+	used := min(float64(known.Used), whole)
+	switch {
+	case len(own) > 0:
+		found.By = max(found.By, len(own))
+		found.Why = append(found.Why, counted(len(own))+" of the VM")
+		return times(spread(own, share))
+	case used > 0: // what it changes meanwhile is sent again
+		again := 1.0
+		if len(p.all) > 0 {
+			again = max(again, spread(p.all, share).most)
+		}
+		found.Why = append(found.Why, "the memory that it uses")
+		return figure{used / 2, used, max(used*again, whole)}
+	case len(p.all) > 0:
+		return times(spread(p.all, share))
+	default:
+		found.Why = append(found.Why, "its memory")
+		return figure{0, whole, 2 * whole}
+	}
+}
+
+// disksOf is how many bytes of disks are sent.
+func disksOf(own []took, known Hints, found *Migration) (figure, bool) {
+	copied := slices.DeleteFunc(slices.Clone(own), func(t took) bool { return t.disks <= 0 })
+	size := float64(known.Disks)
+	switch {
+	case len(copied) > 0:
+		last := copied[len(copied)-1].disks // disks fill, and seldom empty
+		if size <= 0 {
+			size = 2 * last
+		}
+		return figure{last / 2, last, max(size, last)}, true
+	case size > 0: // what was never written is not sent
+		found.Why = append(found.Why, "the size of its disks")
+		return figure{0, size, size}, true
+	default:
+		return figure{}, false
+	}
+}
+
+// counted is how many earlier migrations there were.
+func counted(n int) string {
+	if n == 1 {
+		return "1 migration"
+	}
+	return fmt.Sprintf("%d migrations", n)
+}
+
+// spread is between which two figures one lies, by some. The fewer there are, the further it may be beyond those that were seen.
+func spread(of []took, get func(took) float64) figure {
+	least, highest := math.Inf(1), 0.0
+	for _, one := range of {
+		least, highest = min(least, get(one)), max(highest, get(one))
+	}
+	beyond := 1 + 1/float64(len(of))
+	return figure{least / beyond, median(of, get), highest * beyond}
+}
+
+// seconds is a time that may be too long for a duration, or that nothing bounds.
+func seconds(s float64) time.Duration {
+	if !(s < math.MaxInt64/2/float64(time.Second)) { // true for a NaN
+		return math.MaxInt64 / 2
+	}
+	return time.Duration(s * float64(time.Second))
 }
 
 func median(of []took, figure func(took) float64) float64 {

@@ -1,8 +1,11 @@
 package prediction
 
 import (
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,12 +27,12 @@ func moved(vm, source, target string, sent units.Bytes, elapsed, downtime time.D
 }
 
 func TestAMigrationIsExpectedToBeAsOthersWere(t *testing.T) {
-	past := Over(slices.Values([]*operation.Operation{
+	past := before([]*operation.Operation{
 		moved("v1", "n1", "n2", units.GiB, 10*time.Second, 100*time.Millisecond, 9),
 		moved("v1", "n2", "n1", units.GiB, 20*time.Second, 300*time.Millisecond, 8),
 		moved("v2", "n1", "n3", units.GiB/2, 2*time.Second, 50*time.Millisecond, 7),
 		moved("v2", "n1", "n3", 5*units.GiB, time.Second, time.Second, -1), // it ended after that began of which is asked
-	}), noon)
+	})
 	for name, c := range map[string]struct {
 		op   operation.Operation
 		want Migration
@@ -49,7 +52,8 @@ func TestAMigrationIsExpectedToBeAsOthersWere(t *testing.T) {
 		},
 	} {
 		c.op.Kind = operation.Migrate
-		got, known := past.Of(&c.op)
+		c.op.CreatedAt = noon
+		got, known := past(&c.op).Of(&c.op, Hints{})
 		near := func(a, b time.Duration) bool { return (a - b).Abs() < time.Millisecond }
 		if !known || got.Sent != c.want.Sent || got.By != c.want.By || !near(got.Copy, c.want.Copy) || !near(got.Downtime, c.want.Downtime) {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
@@ -57,20 +61,117 @@ func TestAMigrationIsExpectedToBeAsOthersWere(t *testing.T) {
 	}
 }
 
+// before is the past of whatever is asked about.
+func before(ended []*operation.Operation) func(*operation.Operation) *Past {
+	return func(asked *operation.Operation) *Past { return Before(slices.Values(ended), asked) }
+}
+
+// What one past knows of a single migration is what one knows that is kept for all.
+func TestThePastOfOneIsThatOfAll(t *testing.T) {
+	var ended []*operation.Operation
+	var all Past
+	for i := range 200 {
+		vm, source, target := fmt.Sprint("v", i%7), fmt.Sprint("n", i%3), fmt.Sprint("n", 3+i%2)
+		one := moved(vm, source, target, units.GiB+units.Bytes(i)*units.MiB, time.Duration(5+i%11)*time.Second, time.Duration(i)*time.Millisecond, 1)
+		if i%5 == 0 {
+			one.CopyStorage, one.Migration.DiskTotal = true, units.Bytes(i)*units.MiB
+		}
+		ended = append(ended, one)
+		all.Add(one)
+	}
+	for _, asked := range append(ended[:30:30], moved("new", "n0", "n9", units.GiB, time.Second, time.Second, 0)) {
+		asked := *asked
+		asked.CreatedAt = noon
+		want, expected := all.Of(&asked, Hints{Disks: units.GiB})
+		got, told := Before(slices.Values(ended), &asked).Of(&asked, Hints{Disks: units.GiB})
+		if told != expected || !reflect.DeepEqual(got, want) {
+			t.Fatalf("of %s from %s to %s it knows %+v, want %+v", asked.VM, asked.Source, asked.Target, got, want)
+		}
+	}
+}
+
+// The first migration is told by its sizes and its limit, and how far it may be off is told as well.
+func TestTheFirstMigration(t *testing.T) {
+	limited := operation.Operation{
+		Kind: operation.Migrate, VM: "v1", Source: "n1", Target: "n2", Memory: 4 * units.GiB, Bandwidth: units.GiB, CreatedAt: noon,
+	}
+	unlimited, disks := limited, limited
+	unlimited.Bandwidth, disks.CopyStorage = 0, true
+	other := []*operation.Operation{moved("v9", "n8", "n9", 3*units.GiB/2, 3*time.Second, 100*time.Millisecond, 5)} // half a GiB a second
+	for name, c := range map[string]struct {
+		op    operation.Operation
+		ended []*operation.Operation
+		known Hints
+		want  string // seconds
+	}{
+		"nothing tells how fast":       {unlimited, nil, Hints{Used: units.GiB}, "unknown"},
+		"its memory and its limit":     {limited, nil, Hints{}, "4 (0 to 32) s, 0s, of 0: its limit, its memory"},
+		"what it uses":                 {limited, nil, Hints{Used: 2 * units.GiB}, "2 (1 to 16) s, 0s, of 0: its limit, the memory that it uses"},
+		"how fast others went":         {unlimited, other, Hints{Used: 2 * units.GiB}, "4 (1 to 24) s, 100ms, of 1: 1 migration in the cluster, the memory that it uses"},
+		"as much as others":            {unlimited, other, Hints{}, "12 (3 to 48) s, 100ms, of 1: 1 migration in the cluster"},
+		"disks of a size nobody knows": {disks, nil, Hints{}, "unknown"},
+		"disks":                        {disks, nil, Hints{Used: units.GiB, Disks: 10 * units.GiB}, "11 (0.5 to 56) s, 0s, of 0: its limit, the memory that it uses, the size of its disks"},
+		"more than it is promised":     {limited, nil, Hints{Used: 100 * units.GiB}, "4 (2 to 16) s, 0s, of 0: its limit, the memory that it uses"},
+	} {
+		got, told := before(c.ended)(&c.op).Of(&c.op, c.known)
+		said := fmt.Sprintf("%.3g (%.3g to %.3g) s, %s, of %d: %s",
+			got.Copy.Seconds(), got.Least.Seconds(), got.Most.Seconds(), got.Downtime, got.By, strings.Join(got.Why, ", "))
+		if !told {
+			said = "unknown"
+		}
+		if said != c.want {
+			t.Errorf("%s: %s, want %s", name, said, c.want)
+		}
+	}
+}
+
+// Disks that went along before are as full as they were then. What was sent of them says nothing of memory.
+func TestDisksThatWentAlongBefore(t *testing.T) {
+	earlier := moved("v1", "n1", "n2", 5*units.GiB, 10*time.Second, 100*time.Millisecond, 3)
+	earlier.CopyStorage, earlier.Migration.DiskTotal = true, 4*units.GiB
+	past := before([]*operation.Operation{earlier})
+	asked := operation.Operation{Kind: operation.Migrate, VM: "v1", Source: "n1", Target: "n2", Memory: units.GiB, CreatedAt: noon}
+	if got, told := past(&asked).Of(&asked, Hints{}); !told || got.Sent != units.GiB || got.Copy != 2*time.Second {
+		t.Errorf("of memory alone: %+v", got)
+	}
+	asked.CopyStorage = true
+	got, told := past(&asked).Of(&asked, Hints{Disks: 100 * units.GiB})
+	if !told || got.Sent != 5*units.GiB || got.Copy != 10*time.Second || got.Least >= got.Copy || got.Most <= 200*time.Second {
+		t.Errorf("with its disks: %+v", got)
+	}
+}
+
+// What is expected lies between the two bounds, whatever was seen.
+func FuzzBounds(f *testing.F) {
+	f.Add(int64(1<<30), int64(1<<30), int64(1e9), int64(1<<30), int64(0), int64(0), true)
+	f.Fuzz(func(t *testing.T, memory, sent, took, limit, used, disks int64, along bool) {
+		earlier := moved("v1", "n1", "n2", units.Bytes(sent), time.Duration(took), time.Second, 3)
+		asked := operation.Operation{
+			Kind: operation.Migrate, VM: "v1", Source: "n1", Target: "n3", Memory: units.Bytes(memory), Bandwidth: units.Bytes(limit),
+			CopyStorage: along, CreatedAt: noon,
+		}
+		got, told := before([]*operation.Operation{earlier})(&asked).Of(&asked, Hints{Used: units.Bytes(used), Disks: units.Bytes(disks)})
+		if told && (got.Least < 0 || got.Least > got.Copy || got.Copy > got.Most || got.Sent < 0) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // What tells nothing of memory that is copied is neither learned from nor predicted.
 func TestWhatIsNotPredicted(t *testing.T) {
-	failed, unmeasured, disks := moved("v", "a", "b", 1, 1, 1, 1), moved("v", "a", "b", 1, 1, 1, 1), moved("v", "a", "b", 1, 1, 1, 1)
-	failed.Result, unmeasured.Migration, disks.CopyStorage = operation.Failed, nil, true
+	failed, unmeasured := moved("v", "a", "b", 1, 1, 1, 1), moved("v", "a", "b", 1, 1, 1, 1)
+	failed.Result, unmeasured.Migration = operation.Failed, nil
 	start := &operation.Operation{Kind: operation.Start, Result: operation.Done, Memory: units.GiB, EndedAt: noon}
-	past := Over(slices.Values([]*operation.Operation{failed, unmeasured, disks, start}), noon)
-	if got, known := past.Of(moved("v", "a", "b", 1, 1, 1, 0)); known {
+	var past Past
+	for _, op := range []*operation.Operation{failed, unmeasured, start} {
+		past.Add(op)
+	}
+	if got, known := past.Of(moved("v", "a", "b", 1, 1, 1, 0), Hints{}); known {
 		t.Errorf("from nothing: %+v", got)
 	}
 	past.Add(moved("v", "a", "b", units.GiB, time.Second, time.Second, 0))
-	for _, op := range []*operation.Operation{disks, start} {
-		if got, known := past.Of(op); known {
-			t.Errorf("%s: %+v", op.Kind, got)
-		}
+	if got, known := past.Of(start, Hints{}); known {
+		t.Errorf("%s: %+v", start.Kind, got)
 	}
 }
 
@@ -82,7 +183,7 @@ func TestOnlyTheNewestCount(t *testing.T) {
 	for range most {
 		past.Add(moved("v", "a", "b", 2*units.GiB, time.Second, time.Second, 0))
 	}
-	got, known := past.Of(moved("v", "a", "b", 0, 0, 0, 0))
+	got, known := past.Of(moved("v", "a", "b", 0, 0, 0, 0), Hints{})
 	if !known || got.Sent != 2*units.GiB || got.By != most {
 		t.Errorf("got %+v", got)
 	}

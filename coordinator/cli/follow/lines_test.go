@@ -57,6 +57,12 @@ func TestTheProgressOfCopiedDisks(t *testing.T) {
 func TestPredictionPhrase(t *testing.T) {
 	got := PredictionPhrase(&berthv1.MigrationPrediction{ElapsedSeconds: 12, DataProcessedBytes: 3 << 30, DowntimeSeconds: 0.08, Of: 2})
 	if want := "3 GiB sent in 12s, downtime 80ms, as by 2 migrations before"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("of an older coordinator: got %q, want %q", got, want)
+	}
+	got = PredictionPhrase(&berthv1.MigrationPrediction{
+		ElapsedSeconds: 12, LeastSeconds: 6, MostSeconds: 48, DataProcessedBytes: 3 << 30, By: []string{"its limit", "the memory that it uses"},
+	})
+	if want := "3 GiB sent in 12s (6s to 48s), by its limit, the memory that it uses"; got != want {
+		t.Errorf("of the first one: got %q, want %q", got, want)
 	}
 }

@@ -119,9 +119,18 @@ func Took(op *berthv1.Operation) string {
 
 // PredictionPhrase says what a migration was expected to take.
 func PredictionPhrase(expected *berthv1.MigrationPrediction) string {
-	return fmt.Sprintf("%v sent in %s, downtime %s, as by %s before", units.Bytes(expected.GetDataProcessedBytes()),
-		term.Span(term.Seconds(expected.GetElapsedSeconds())), term.Span(term.Seconds(expected.GetDowntimeSeconds())),
-		term.Count(int(expected.GetOf()), "migration"))
+	span := func(seconds float64) string { return term.Span(term.Seconds(seconds)) }
+	text := fmt.Sprintf("%v sent in %s", units.Bytes(expected.GetDataProcessedBytes()), span(expected.GetElapsedSeconds()))
+	if expected.GetMostSeconds() > 0 {
+		text += fmt.Sprintf(" (%s to %s)", span(expected.GetLeastSeconds()), span(expected.GetMostSeconds()))
+	}
+	if expected.GetDowntimeSeconds() > 0 {
+		text += ", downtime " + span(expected.GetDowntimeSeconds())
+	}
+	if len(expected.GetBy()) == 0 { // of an older coordinator
+		return text + fmt.Sprintf(", as by %s before", term.Count(int(expected.GetOf()), "migration"))
+	}
+	return text + ", by " + strings.Join(expected.GetBy(), ", ")
 }
 
 // MigrationPhrase sums a finished migration up.

@@ -136,6 +136,15 @@ func migrateMany(
 	return eachVM(a, cmd, s, names, "migrated", like.GetDryRun(), wait, ask)
 }
 
+// migrateDryRun shows the decision, and what the migration would take.
+func migrateDryRun(a *term.App, cmd *cobra.Command, answer *berthv1.MigrateVMResponse, full bool) error {
+	var more []string
+	if expected := answer.GetPredicted(); expected != nil {
+		more = append(more, "expected: "+follow.PredictionPhrase(expected))
+	}
+	return dryRun(a, cmd, answer, answer.GetDecision(), full, more...)
+}
+
 func migrate(a *term.App, cmd *cobra.Command, request *berthv1.MigrateVMRequest, wait follow.WaitFlags, full bool) error {
 	s, err := a.Connect()
 	if err != nil {
@@ -150,7 +159,7 @@ func migrate(a *term.App, cmd *cobra.Command, request *berthv1.MigrateVMRequest,
 		return err
 	}
 	if request.GetDryRun() {
-		return dryRun(a, cmd, answer, answer.GetDecision(), full)
+		return migrateDryRun(a, cmd, answer, full)
 	}
 	op, decision := answer.GetOperation(), answer.GetDecision()
 	said := fmt.Sprintf("vm/%s stays on %s (%s)", decision.GetVm(), decision.GetWinner(), explanation.Placement(decision))

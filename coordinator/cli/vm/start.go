@@ -151,8 +151,8 @@ func finalDecision(cmd *cobra.Command, s *term.Session, op *berthv1.Operation, m
 	return answer.GetDecision()
 }
 
-// dryRun prints what would be decided. A refusal is one here as well: the exit code says so.
-func dryRun(a *term.App, cmd *cobra.Command, answer proto.Message, decision *berthv1.Decision, full bool) error {
+// dryRun prints what would be decided, and what more there is to say of it. A refusal is one here as well: the exit code says so.
+func dryRun(a *term.App, cmd *cobra.Command, answer proto.Message, decision *berthv1.Decision, full bool, more ...string) error {
 	var winner []string
 	if decision.GetWinner() != "" {
 		winner = []string{"node/" + decision.GetWinner()}
@@ -161,6 +161,9 @@ func dryRun(a *term.App, cmd *cobra.Command, answer proto.Message, decision *ber
 		Message: answer, Names: winner,
 		Text: func(p *term.Page, wide bool) {
 			explanation.Write(a, p, decision, explanation.Detail{Wide: wide, Full: full})
+			for _, line := range more {
+				p.Line("%s", line)
+			}
 		},
 	})
 	if err != nil {

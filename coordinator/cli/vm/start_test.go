@@ -39,6 +39,25 @@ func TestDryRunThatIsRefused(t *testing.T) {
 	}
 }
 
+// A migration on trial says what it would take, also where it would be the first.
+func TestADryRunTellsWhatAMigrationTakes(t *testing.T) {
+	f := clitest.Steady()
+	f.OnMigrateVM = func(*berthv1.MigrateVMRequest) (*berthv1.MigrateVMResponse, error) {
+		decision := clitest.CannedDecision()
+		decision.Purpose, decision.DryRun = "migrate", true
+		return &berthv1.MigrateVMResponse{Decision: decision, Predicted: &berthv1.MigrationPrediction{
+			ElapsedSeconds: 20, LeastSeconds: 10, MostSeconds: 160, DataProcessedBytes: 2 << 30,
+			By: []string{"its limit", "the memory that it uses"},
+		}}, nil
+	}
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("vm", "migrate", "web1", "--best", "--dry-run", "--bandwidth", "100M")
+	const want = "\nexpected: 2 GiB sent in 20s (10s to 2m40s), by its limit, the memory that it uses\n"
+	if said.Exit != term.Done || !strings.HasSuffix(said.Out, want) {
+		t.Errorf("exit %d, %s, %s", said.Exit, said.Out, said.ErrOut)
+	}
+}
+
 // A start that is let in with a warning says so beside its answer, in JSON in it only.
 func TestStartTellsWarnings(t *testing.T) {
 	f := clitest.Steady()
