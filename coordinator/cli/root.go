@@ -54,7 +54,8 @@ func RunAs(ctx context.Context, a *term.App, o Options, args []string, in io.Rea
 	root.SetErr(errOut)
 	a.Notes = errOut
 	defer a.Finish()
-	err := root.ExecuteContext(ctx)
+	did, err := root.ExecuteContextC(ctx)
+	a.SendTraces(ctx, did.CommandPath(), err)
 	if err == nil {
 		return int(term.Done)
 	}

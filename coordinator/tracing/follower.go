@@ -122,7 +122,7 @@ func (f *Follower) end(op *operation.Operation) {
 	at := f.live[op.ID]
 	delete(f.live, op.ID)
 	whole := tracing.Span{
-		Operation: op.ID, Kind: string(op.Kind), Begun: at.begun, Ended: op.EndedAt,
+		Operation: op.ID, Kind: string(op.Kind), Begun: at.begun, Ended: op.EndedAt, Called: tracing.IsMarked(op.Request),
 		About: map[string]string{
 			"berth.operation": op.ID, "berth.vm": op.VMName, "berth.source": op.SourceName, "berth.target": op.TargetName,
 			"berth.decision": op.Decision, "berth.plan": op.Plan, "berth.outcome": op.Outcome(),

@@ -22,6 +22,8 @@ import (
 
 	"berth/agent/session"
 	agenttracing "berth/agent/tracing"
+	"berth/coordinator/cli/clitest"
+	"berth/coordinator/cli/term"
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
@@ -132,13 +134,76 @@ func (w *work) Do(_ context.Context, command *berthv1.Command) {
 }
 func (w *work) Results() <-chan *berthv1.CommandResult { return w.results }
 
-// A start is one trace: what its coordinator tells, and what the agent tells of its orders, which never talk about traces to each other.
+// asks lets the command line ask for a start, and gives the ID of its request.
+func asks(t *testing.T, environment map[string]string) (request string) {
+	t.Helper()
+	fake := clitest.Steady()
+	fake.OnStartVM = func(r *berthv1.StartVMRequest) (*berthv1.StartVMResponse, error) {
+		request = r.GetRequestId()
+		return &berthv1.StartVMResponse{Operation: &berthv1.Operation{Id: "op1", Vm: "web"}, Decision: clitest.CannedDecision()}, nil
+	}
+	w, _ := clitest.NewSite(t, fake)
+	w.Env = environment
+	if said := w.Run("vm", "start", "web", "--no-wait"); said.Exit != term.Done || said.ErrOut != "" {
+		t.Fatalf("exit %d, %s, %s", said.Exit, said.Out, said.ErrOut)
+	}
+	return request
+}
+
+// A start is one trace: what the command line tells, its coordinator, and the agent of its orders, which never talk about traces to each
+// other. Where the command line tells nothing, nothing is above what the coordinator tells.
 func TestAStartIsOneTrace(t *testing.T) {
+	for name, traced := range map[string]bool{"with the command line": true, "without it": false} {
+		t.Run(name, func(t *testing.T) { startIsOneTrace(t, traced) })
+	}
+}
+
+func startIsOneTrace(t *testing.T, traced bool) {
 	c := newCollector(t)
 	config := sent.Config{Endpoint: c.URL}
 	if err := config.Complete(); err != nil {
 		t.Fatal(err)
 	}
+	environment := map[string]string{}
+	if traced {
+		environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = c.URL
+	}
+	request := asks(t, environment)
+	startsOn(t, c, config, request)
+	of := map[string]*tracepb.Span{} // by name
+	all := slices.Concat(c.of("berth-cli"), c.of("berth-coordinator"), c.of("berth-agent"))
+	for _, span := range all {
+		of[span.GetName()] = span
+		if hex.EncodeToString(span.GetTraceId()) != sent.TraceID("op1") {
+			t.Errorf("of another trace: %v", span)
+		}
+	}
+	command, whole := of["berth vm start"], of["start"]
+	if whole == nil || (command != nil) != traced || len(c.of("berth-cli")) > 1 {
+		t.Fatalf("told are %v", all)
+	}
+	if traced && (len(command.GetParentSpanId()) > 0 || command.GetKind() != tracepb.Span_SPAN_KIND_CLIENT || len(command.GetSpanId()) != 8) {
+		t.Errorf("the command is %v", command)
+	}
+	if string(whole.GetParentSpanId()) != string(command.GetSpanId()) || len(whole.GetSpanId()) != 8 ||
+		whole.GetStartTimeUnixNano() != uint64(at(1).UnixNano()) || whole.GetEndTimeUnixNano() != uint64(at(3).UnixNano()) {
+		t.Errorf("the whole is %v", whole)
+	}
+	for _, span := range all {
+		if span != whole && span != command && string(span.GetParentSpanId()) != string(whole.GetSpanId()) {
+			t.Errorf("not a part of the whole: %v", span)
+		}
+	}
+	if order := c.of("berth-agent")[0]; !strings.HasPrefix(order.GetName(), "order ") || order.GetKind() != tracepb.Span_SPAN_KIND_INTERNAL {
+		t.Errorf("the agent tells %v", order)
+	}
+}
+
+func at(seconds int) time.Time { return statetest.Noon.Add(time.Duration(seconds) * time.Second) }
+
+// startsOn has a coordinator and an agent carry a start out that somebody has asked for, and tell a collector.
+func startsOn(t *testing.T, c *collector, config sent.Config, request string) {
+	t.Helper()
 	site := statetest.New(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
@@ -152,11 +217,10 @@ func TestAStartIsOneTrace(t *testing.T) {
 		})
 	})
 	await(t, "the coordinator to follow its state", looked.Load)
-	at := func(seconds int) time.Time { return statetest.Noon.Add(time.Duration(seconds) * time.Second) }
 	site.Apply(state.Command{
 		Kind: "operation", VMs: []model.VM{{ID: "v1", Name: "web"}},
 		Operations: []operation.Operation{{
-			ID: "op1", Kind: operation.Start, VM: "v1", VMName: "web", Phase: operation.Ended, Result: operation.Done, Step: 1,
+			ID: "op1", Kind: operation.Start, Request: request, VM: "v1", VMName: "web", Phase: operation.Ended, Result: operation.Done, Step: 1,
 			CreatedAt: at(1), UpdatedAt: at(3), EndedAt: at(3),
 		}},
 		Expect: []state.Expectation{{Table: state.Operations, ID: "op1"}, {Table: state.VMs, ID: "v1"}},
@@ -174,30 +238,6 @@ func TestAStartIsOneTrace(t *testing.T) {
 		t.Errorf("passed on %v", result)
 	}
 	await(t, "both to tell", func() bool { return len(c.of("berth-coordinator")) > 0 && len(c.of("berth-agent")) > 0 })
-
-	var whole *tracepb.Span
-	all := slices.Concat(c.of("berth-coordinator"), c.of("berth-agent"))
-	for _, span := range all {
-		if len(span.GetParentSpanId()) == 0 {
-			if whole != nil {
-				t.Errorf("two spans have no parent: %v and %v", whole, span)
-			}
-			whole = span
-		}
-	}
-	if whole.GetName() != "start" || hex.EncodeToString(whole.GetTraceId()) != sent.TraceID("op1") || len(whole.GetSpanId()) != 8 ||
-		whole.GetStartTimeUnixNano() != uint64(at(1).UnixNano()) || whole.GetEndTimeUnixNano() != uint64(at(3).UnixNano()) {
-		t.Fatalf("the whole is %v", whole)
-	}
-	for _, span := range all {
-		if string(span.GetTraceId()) != string(whole.GetTraceId()) ||
-			span != whole && string(span.GetParentSpanId()) != string(whole.GetSpanId()) {
-			t.Errorf("not a part of the whole: %v", span)
-		}
-	}
-	if order := c.of("berth-agent")[0]; !strings.HasPrefix(order.GetName(), "order ") || order.GetKind() != tracepb.Span_SPAN_KIND_INTERNAL {
-		t.Errorf("the agent tells %v", order)
-	}
 }
 
 func await(t *testing.T, what string, come func() bool) {

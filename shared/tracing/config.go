@@ -19,6 +19,8 @@ type Config struct {
 	Endpoint  string `yaml:"endpoint,omitempty"`   // for instance https://collector:4318; empty: nothing is traced
 	TokenFile string `yaml:"token_file,omitempty"` // its first line is sent as a bearer token; empty: none is
 	CAFile    string `yaml:"ca_file,omitempty"`    // PEM; whom the collector's certificate is checked against; empty: the machine's own
+
+	headers map[string]string // sent beside; the environment alone names some
 }
 
 // ErrConfig reports a key traces that cannot be used.

@@ -99,6 +99,13 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
+// Flush sends what waits, within a moment or not at all. It is for a program that ends.
+func (e *Exporter) Flush(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel() // it is the farewell of one that runs
+	e.Run(ctx)
+}
+
 // drain sends all that waits. What a collector does not take now waits on; what it never will is dropped.
 func (e *Exporter) drain(ctx context.Context) error {
 	for {
@@ -145,6 +152,9 @@ func (e *Exporter) send(ctx context.Context, spans []Span) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	for name, value := range e.config.headers {
+		request.Header.Set(name, value)
+	}
 	if e.config.TokenFile != "" {
 		token, err := config.Secret("@"+e.config.TokenFile, nil)
 		if err != nil {

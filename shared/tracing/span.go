@@ -23,7 +23,24 @@ type Span struct {
 	Ended     time.Time
 	Failed    string // why; empty: it did not
 	About     map[string]string
+	Calls     bool // it is the program that has asked for the operation: the whole is a part of it
+	Called    bool // of the whole: such a program tells of itself
 }
+
+// A request that is traced by who makes it begins its ID with this. So whoever tells of the operation knows that something is above it, also
+// another leader, and nothing else has to be kept.
+const mark = "traced-"
+
+// Marked is the ID of a request of a program that tells of itself.
+func Marked(request string) string {
+	if IsMarked(request) {
+		return request
+	}
+	return mark + request
+}
+
+// IsMarked tells whether who has made a request tells of itself.
+func IsMarked(request string) bool { return strings.HasPrefix(request, mark) }
 
 // idOf is so many bytes that follow from words.
 func idOf(size int, words ...string) string {
@@ -39,6 +56,7 @@ func spanID(operation, name, part string) string { return idOf(8, "span", operat
 // What OTLP says in numbers.
 const (
 	internalKind = 1
+	clientKind   = 3
 	failedCode   = 2
 )
 
@@ -120,10 +138,17 @@ func (s *Span) sent() sentSpan {
 	if s.Ended.Before(s.Begun) { // clocks of two machines
 		made.Ended = made.Begun
 	}
-	if s.Name == "" {
-		made.Name = s.Kind
-	} else {
+	caller := spanID(s.Operation, "caller", "")
+	switch {
+	case s.Calls:
+		made.SpanID, made.Kind = caller, clientKind
+	case s.Name != "":
 		made.ParentID = spanID(s.Operation, "", "")
+	default:
+		made.Name = s.Kind
+		if s.Called {
+			made.ParentID = caller
+		}
 	}
 	if s.Failed != "" {
 		made.Status = &status{failedCode, s.Failed}

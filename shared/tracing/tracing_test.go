@@ -218,3 +218,61 @@ func TestWhatTheConfigurationMaySayOfTraces(t *testing.T) {
 		}
 	}
 }
+
+// The environment says where to, as to every program of OpenTelemetry, and may say that nothing is sent.
+func TestTheEnvironmentNamesACollector(t *testing.T) {
+	for name, c := range map[string]struct {
+		env  map[string]string
+		want string // endpoint; empty: off
+	}{
+		"nothing":         {nil, ""},
+		"for all signals": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c:4318"}, "https://c:4318/v1/traces"},
+		"below a path":    {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c/otlp/"}, "https://c/otlp/v1/traces"},
+		"for traces": {map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://d/x",
+		}, "https://d/x"},
+		"off":         {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c", "OTEL_SDK_DISABLED": "true"}, ""},
+		"no exporter": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c", "OTEL_TRACES_EXPORTER": "none"}, ""},
+	} {
+		got, err := FromEnvironment(func(name string) string { return c.env[name] })
+		if err != nil || got.Endpoint != c.want || got.On() != (c.want != "") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for _, env := range []map[string]string{
+		{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://elsewhere:4318"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c", "OTEL_EXPORTER_OTLP_HEADERS": "what"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c", "OTEL_EXPORTER_OTLP_CERTIFICATE": "here.pem"},
+	} {
+		if got, err := FromEnvironment(func(name string) string { return env[name] }); !errors.Is(err, ErrConfig) {
+			t.Errorf("%v: %+v, %v", env, got, err)
+		}
+	}
+}
+
+// A program that ends sends what it has at once, with the headers that its environment names.
+func TestAProgramThatEndsFlushes(t *testing.T) {
+	c := newCollector(t)
+	config := c.config(t)
+	env := map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_EXPORTER_OTLP_CERTIFICATE": config.CAFile,
+		"OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20mine, x-tenant=a",
+	}
+	read, err := FromEnvironment(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := exporter(t, read)
+	e.Add(Span{Operation: "op1", Name: "berth vm start", Calls: true, Begun: noon, Ended: noon.Add(time.Second)},
+		Span{Operation: "op1", Kind: "start", Called: true, Begun: noon, Ended: noon})
+	e.Flush(t.Context())
+	if len(c.spans) != 2 || c.spans[0].ParentID != "" || c.spans[1].ParentID != c.spans[0].SpanID || c.tokens[0] != "Bearer mine" {
+		t.Errorf("it got %+v with %q", c.spans, c.tokens)
+	}
+}
+
+func TestMarked(t *testing.T) {
+	if one := Marked("r1"); !IsMarked(one) || Marked(one) != one || IsMarked("r1") {
+		t.Errorf("%q", one)
+	}
+}

@@ -38,6 +38,8 @@ type App struct {
 	NoHeaders    bool
 	Quiet        bool
 
+	traces *traces // nil: none are sent, or nobody was spoken to
+
 	renewal   sync.Mutex // of the two below
 	renewing  *beside    // the certificate; nil: it is not
 	unrenewed error      // what to say of it

@@ -101,6 +101,7 @@ func (a *App) Connect() (*Session, error) {
 	s := &Session{
 		addresses: addresses, origin: origin, patience: a.Patience, busy: a.Busy, limit: a.Limit, tell: a.note, budget: newBudget(),
 	}
+	s.traces = a.traced()
 	if pair, err := pki.LoadPair(t.context.Files()); err == nil {
 		s.cluster = pair.Identity.ClusterID
 	}

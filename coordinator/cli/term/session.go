@@ -49,6 +49,7 @@ type Session struct {
 	hangs     bool          // that was done in vain for coordinators that take connections and get no further
 	budget    budget
 	tell      func(string) // what it does meanwhile, for people
+	traces    *traces      // nil: none are sent
 	Close     func()
 }
 
@@ -78,6 +79,7 @@ func AskFor[Q, A any](
 	method func(Client, context.Context, *connect.Request[Q]) (*connect.Response[A], error), question *Q,
 ) (*A, error) {
 	var answer *A
+	begun := s.traces.begin(question)
 	err := s.Call(context.WithValue(ctx, limitKey{}, limit), func(ctx context.Context, c Client) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 		defer cancel()
@@ -88,6 +90,9 @@ func AskFor[Q, A any](
 		answer = response.Msg
 		return nil
 	})
+	if err == nil {
+		s.traces.note(begun, question, answer)
+	}
 	return answer, err
 }
 
