@@ -72,7 +72,8 @@ func TestThePastOfOneIsThatOfAll(t *testing.T) {
 	var all Past
 	for i := range 200 {
 		vm, source, target := fmt.Sprint("v", i%7), fmt.Sprint("n", i%3), fmt.Sprint("n", 3+i%2)
-		one := moved(vm, source, target, units.GiB+units.Bytes(i)*units.MiB, time.Duration(5+i%11)*time.Second, time.Duration(i)*time.Millisecond, 1)
+		sent, elapsed := units.GiB+units.Bytes(i)*units.MiB, time.Duration(5+i%11)*time.Second
+		one := moved(vm, source, target, sent, elapsed, time.Duration(i)*time.Millisecond, 1)
 		if i%5 == 0 {
 			one.CopyStorage, one.Migration.DiskTotal = true, units.Bytes(i)*units.MiB
 		}
@@ -104,14 +105,38 @@ func TestTheFirstMigration(t *testing.T) {
 		known Hints
 		want  string // seconds
 	}{
-		"nothing tells how fast":       {unlimited, nil, Hints{Used: units.GiB}, "unknown"},
-		"its memory and its limit":     {limited, nil, Hints{}, "4 (0 to 32) s, 0s, of 0: its limit, its memory"},
-		"what it uses":                 {limited, nil, Hints{Used: 2 * units.GiB}, "2 (1 to 16) s, 0s, of 0: its limit, the memory that it uses"},
-		"how fast others went":         {unlimited, other, Hints{Used: 2 * units.GiB}, "4 (1 to 24) s, 100ms, of 1: 1 migration in the cluster, the memory that it uses"},
-		"as much as others":            {unlimited, other, Hints{}, "12 (3 to 48) s, 100ms, of 1: 1 migration in the cluster"},
-		"disks of a size nobody knows": {disks, nil, Hints{}, "unknown"},
-		"disks":                        {disks, nil, Hints{Used: units.GiB, Disks: 10 * units.GiB}, "11 (0.5 to 56) s, 0s, of 0: its limit, the memory that it uses, the size of its disks"},
-		"more than it is promised":     {limited, nil, Hints{Used: 100 * units.GiB}, "4 (2 to 16) s, 0s, of 0: its limit, the memory that it uses"},
+		"nothing tells how fast": {
+			unlimited, nil, Hints{Used: units.GiB},
+			"unknown",
+		},
+		"its memory and its limit": {
+			limited, nil, Hints{},
+			"4 (0 to 32) s, 0s, of 0: its limit, its memory",
+		},
+		"what it uses": {
+			limited, nil, Hints{Used: 2 * units.GiB},
+			"2 (1 to 16) s, 0s, of 0: its limit, the memory that it uses",
+		},
+		"how fast others went": {
+			unlimited, other, Hints{Used: 2 * units.GiB},
+			"4 (1 to 24) s, 100ms, of 1: 1 migration in the cluster, the memory that it uses",
+		},
+		"as much as others": {
+			unlimited, other, Hints{},
+			"12 (3 to 48) s, 100ms, of 1: 1 migration in the cluster",
+		},
+		"disks of a size nobody knows": {
+			disks, nil, Hints{},
+			"unknown",
+		},
+		"disks": {
+			disks, nil, Hints{Used: units.GiB, Disks: 10 * units.GiB},
+			"11 (0.5 to 56) s, 0s, of 0: its limit, the memory that it uses, the size of its disks",
+		},
+		"more than it is promised": {
+			limited, nil, Hints{Used: 100 * units.GiB},
+			"4 (2 to 16) s, 0s, of 0: its limit, the memory that it uses",
+		},
 	} {
 		got, told := before(c.ended)(&c.op).Of(&c.op, c.known)
 		said := fmt.Sprintf("%.3g (%.3g to %.3g) s, %s, of %d: %s",

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The environment that programs of OpenTelemetry read. A program that runs for a moment, and for one person, has no configuration of its own
-// for this.
+// The environment that programs of OpenTelemetry read. A program that runs for a moment, and for one person, has no configuration of its
+// own for this.
 const (
 	offVariable      = "OTEL_SDK_DISABLED"
 	exporterVariable = "OTEL_TRACES_EXPORTER"

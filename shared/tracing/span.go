@@ -27,8 +27,8 @@ type Span struct {
 	Called    bool // of the whole: such a program tells of itself
 }
 
-// A request that is traced by who makes it begins its ID with this. So whoever tells of the operation knows that something is above it, also
-// another leader, and nothing else has to be kept.
+// A request that is traced by who makes it begins its ID with this. So whoever tells of the operation knows that something is above it,
+// also another leader, and nothing else has to be kept.
 const mark = "traced-"
 
 // Marked is the ID of a request of a program that tells of itself.

@@ -67,7 +67,8 @@ func TestAnElectionThatDoesNotLastLosesNoCall(t *testing.T) {
 	}
 }
 
-// What the process itself reads is not compressed for it, unless it comes over the network from the leader. Everybody else has it compressed.
+// What the process itself reads is not compressed for it, unless it comes over the network from the leader. Everybody else has it
+// compressed.
 func TestACallFromInsideIsAnsweredAsItIs(t *testing.T) {
 	const asked = "gzip"
 	for name, c := range map[string]struct {

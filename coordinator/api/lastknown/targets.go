@@ -22,7 +22,9 @@ func (t Targets) OfMembers(known *berthv1.LastKnown, members []*berthv1.Member) 
 }
 
 // OfNodes makes messages of nodes that have that too, of messages that do not.
-func (t Targets) OfNodes(known *berthv1.LastKnown, of func(*answer.Moment, string) *berthv1.Node) func(*answer.Moment, string) *berthv1.Node {
+func (t Targets) OfNodes(
+	known *berthv1.LastKnown, of func(*answer.Moment, string) *berthv1.Node,
+) func(*answer.Moment, string) *berthv1.Node {
 	if t == nil {
 		return of
 	}

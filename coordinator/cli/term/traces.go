@@ -2,7 +2,6 @@ package term
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -112,7 +111,7 @@ func (a *App) SendTraces(ctx context.Context, command string, failure error) {
 	}
 	said := ""
 	if failure != nil {
-		said, _, _ = strings.Cut(failure.Error(), "\n")
+		said = failure.Error()
 	}
 	for id, begun := range a.traces.asked {
 		exporter.Add(tracing.Span{
