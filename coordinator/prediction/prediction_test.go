@@ -106,35 +106,43 @@ func TestTheFirstMigration(t *testing.T) {
 		want  string // seconds
 	}{
 		"nothing tells how fast": {
-			unlimited, nil, Hints{Used: units.GiB},
+			unlimited, nil,
+			Hints{Used: units.GiB},
 			"unknown",
 		},
 		"its memory and its limit": {
-			limited, nil, Hints{},
+			limited, nil,
+			Hints{},
 			"4 (0 to 32) s, 0s, of 0: its limit, its memory",
 		},
 		"what it uses": {
-			limited, nil, Hints{Used: 2 * units.GiB},
+			limited, nil,
+			Hints{Used: 2 * units.GiB},
 			"2 (1 to 16) s, 0s, of 0: its limit, the memory that it uses",
 		},
 		"how fast others went": {
-			unlimited, other, Hints{Used: 2 * units.GiB},
+			unlimited, other,
+			Hints{Used: 2 * units.GiB},
 			"4 (1 to 24) s, 100ms, of 1: 1 migration in the cluster, the memory that it uses",
 		},
 		"as much as others": {
-			unlimited, other, Hints{},
+			unlimited, other,
+			Hints{},
 			"12 (3 to 48) s, 100ms, of 1: 1 migration in the cluster",
 		},
 		"disks of a size nobody knows": {
-			disks, nil, Hints{},
+			disks, nil,
+			Hints{},
 			"unknown",
 		},
 		"disks": {
-			disks, nil, Hints{Used: units.GiB, Disks: 10 * units.GiB},
+			disks, nil,
+			Hints{Used: units.GiB, Disks: 10 * units.GiB},
 			"11 (0.5 to 56) s, 0s, of 0: its limit, the memory that it uses, the size of its disks",
 		},
 		"more than it is promised": {
-			limited, nil, Hints{Used: 100 * units.GiB},
+			limited, nil,
+			Hints{Used: 100 * units.GiB},
 			"4 (2 to 16) s, 0s, of 0: its limit, the memory that it uses",
 		},
 	} {
