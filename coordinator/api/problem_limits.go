@@ -7,8 +7,8 @@ import (
 	berthv1 "berth/shared/gen/berth/v1"
 )
 
-// limitProblems are the coordinators that soon may not have a connection of each agent. Any of them may have to: all agents are connected to
-// the leader, and one more time while they change to the next one.
+// limitProblems are the coordinators that soon may not have a connection of each agent. Any of them may have to: all agents are connected
+// to the leader, and one more time while they change to the next one.
 func limitProblems(members []*berthv1.Member, nodes int) []string {
 	var lines []string
 	for _, member := range members {

@@ -22,7 +22,7 @@ func (t *transition) leaveCopies(whole bool) {
 
 // parkCopied parks a migration, and keeps the copies of disks on its target: whoever decides that neither guest is kept has not seen the
 // disks on the source.
-func (t *transition) parkCopied(whole bool, why string) {
+func parkCopied(t *transition, whole bool, why string) {
 	if t.VM.Holder == t.Operation.Source {
 		t.leaveCopies(whole)
 	}
@@ -30,7 +30,7 @@ func (t *transition) parkCopied(whole bool, why string) {
 }
 
 // noneKept ends a migration of which a person keeps neither guest. Nobody has seen the disks of either node since, so all of them stay.
-func (t *transition) noneKept() {
+func noneKept(t *transition) {
 	op := &t.Operation
 	message, had := op.Message, t.VM.Holder == op.Target
 	t.VM.Desired, t.VM.Holder = model.Stopped, ""

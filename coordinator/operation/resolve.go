@@ -129,7 +129,7 @@ func (t *transition) closeNext(closed string) {
 	}
 	op.Leftover = ""
 	if op.Resolution == KeepNone {
-		t.noneKept()
+		noneKept(t)
 		return
 	}
 	t.enter(Marking)

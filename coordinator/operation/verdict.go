@@ -140,10 +140,10 @@ func judgeMigration(t *transition, source, target Observation) bool {
 	case SourceDied:
 		t.sourceDied(whole)
 	case Unaccounted:
-		t.parkCopied(whole, "the agent or libvirt on "+t.name(op.Source)+" was away when the guest went from there, and nothing tells how: "+
+		parkCopied(t, whole, "the agent or libvirt on "+t.name(op.Source)+" was away when the guest went from there, and nothing tells how: "+
 			"it may have run on and ended, and then the copy on "+t.name(op.Target)+" is older than its disks")
 	case DoubleRunning:
-		t.parkCopied(whole, "both nodes run it")
+		parkCopied(t, whole, "both nodes run it")
 	default:
 		return false
 	}
@@ -158,7 +158,7 @@ func (t *transition) sourceDied(whole bool) {
 	if t.VM.Guarded() {
 		t.discardOld(why, whole)
 	} else {
-		t.parkCopied(whole, why+": the copy on the target may be older than what the guest did since")
+		parkCopied(t, whole, why+": the copy on the target may be older than what the guest did since")
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"berth/integration/lab"
 )
 
-// FAULTS.md, W9. The host that a guest leaves with its disk dies when the guest has switched over and nobody there has heard so. The disk on
-// the other host may be the only one that has what the guest wrote last: here the first one comes back without its disks. It stays whatever
-// a person decides about the guest, until somebody decides about the disks.
+// FAULTS.md, W9. The host that a guest leaves with its disk dies when the guest has switched over and nobody there has heard so. The disk
+// on the other host may be the only one that has what the guest wrote last: here the first one comes back without its disks. It stays
+// whatever a person decides about the guest, until somebody decides about the disks.
 func TestTheLastCopyOfADiskStaysUntilTheOtherIsSeen(t *testing.T) {
 	s := begin(t)
 	before := s.boots("web", "--root-size", "40M", "--pool", "east-own")
