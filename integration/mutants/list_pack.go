@@ -54,7 +54,7 @@ var packMutants = []mutant{
 	},
 	{
 		name: "the-leader-writes-documents-again", file: "coordinator/consensus/propose.go", suite: inConsensus.only("WritesLittle"),
-		is: "readable.Lean(snapshot).Encode()", becomes: "readable.Encode()",
+		is: "readable.Lean(snapshot).Written()", becomes: "readable.Written()",
 	},
 	{
 		name: "the-leader-packs-nothing", file: "coordinator/consensus/group.go", suite: inConsensus.only("WritesLittle"),
