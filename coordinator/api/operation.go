@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"berth/coordinator/api/answer"
+	"berth/coordinator/api/explain"
 	"berth/coordinator/api/gate"
 	"berth/coordinator/api/refusal"
 	"berth/coordinator/history"
@@ -101,6 +102,7 @@ func (s *planCalls) GetOperation(
 	}
 	message := s.live(&op)
 	message.Views, message.Predicted = viewsOf(p, op), wire.Predicted(&op, p.EndedSince(0))
+	message.Waits = explain.Waits(p, &op)
 	return connect.NewResponse(&berthv1.GetOperationResponse{SchemaVersion: wire.SchemaVersion, Operation: message}), nil
 }
 

@@ -87,6 +87,7 @@ func goldenCommands() map[string][]string {
 		"operation-list-wide":      {"operation", "list", "-o", "wide"},
 		"operation-show":           {"operation", "show", "3nqk7d2m0x1ab"},
 		"operation-cancel":         {"operation", "cancel", "3nqk7d2m0x1ab"},
+		"operation-show-silent":    {"operation", "show", "silent"},
 		"operation-show-parked":    {"operation", "show", "parked"},
 		"operation-show-restored":  {"operation", "show", "restored"},
 		"operation-show-resolved":  {"operation", "show", "resolved"},

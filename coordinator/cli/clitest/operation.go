@@ -44,6 +44,11 @@ func cannedOperationAnswers() operationFake {
 				op := CannedParked()
 				op.EndedAt, op.Views = Ago(time.Second), nil
 				return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: op}, nil
+			case "silent":
+				op := CannedOperation("migrate", Running)
+				op.Waits = "node2, which is silent: it goes on once that is heard, or 'berth node fence node2' has proven that it is off " +
+					"(--confirmed-off: somebody has seen that)"
+				return &berthv1.GetOperationResponse{SchemaVersion: "1", Operation: op}, nil
 			case "resolved":
 				op := CannedOperation("migrate", Done)
 				op.Resolution, op.ResolvedBy = "target", "operator/ann"

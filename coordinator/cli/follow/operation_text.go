@@ -29,6 +29,7 @@ func WriteOperation(a *term.App, p *term.Page, op *berthv1.Operation, _ bool) {
 		{"what", strings.TrimSpace(op.GetKind() + " vm/" + op.GetVm())},
 		{"state", OperationState(op)},
 		{"message", op.GetMessage()},
+		{"waits for", op.GetWaits()},
 		{"source", op.GetSource()},
 		{"target", op.GetTarget()},
 		{"by", op.GetCaller()},

@@ -4861,6 +4861,7 @@ type Operation struct {
 	// What a live migration was expected to take when it began, by those before it; only where one is asked for by itself. Absent: nothing
 	// tells.
 	Predicted     *MigrationPrediction `protobuf:"bytes,27,opt,name=predicted,proto3" json:"predicted,omitempty"`
+	Waits         string               `protobuf:"bytes,28,opt,name=waits,proto3" json:"waits,omitempty"` // for whom it waits that nobody hears, and what to do; only where one is asked for by itself. Empty: for nobody
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5082,6 +5083,13 @@ func (x *Operation) GetPredicted() *MigrationPrediction {
 		return x.Predicted
 	}
 	return nil
+}
+
+func (x *Operation) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
 }
 
 // MigrationPrediction is what a live migration is expected to take. MigrationStats has what it took, by the same names.
@@ -7713,7 +7721,7 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x1b\n" +
 	"\tread_only\x18\x04 \x01(\bR\breadOnly\x12\x12\n" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x16\n" +
-	"\x06volume\x18\x06 \x01(\tR\x06volume\"\x9f\a\n" +
+	"\x06volume\x18\x06 \x01(\tR\x06volume\"\xb5\a\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x0e\n" +
@@ -7748,7 +7756,8 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\x05doing\x18\x18 \x01(\tR\x05doing\x124\n" +
 	"\bprogress\x18\x1a \x01(\v2\x18.berth.v1.MigrationStatsR\bprogress\x12\x1c\n" +
 	"\tcancelled\x18\x19 \x01(\bR\tcancelled\x12;\n" +
-	"\tpredicted\x18\x1b \x01(\v2\x1d.berth.v1.MigrationPredictionR\tpredicted\"\x83\x02\n" +
+	"\tpredicted\x18\x1b \x01(\v2\x1d.berth.v1.MigrationPredictionR\tpredicted\x12\x14\n" +
+	"\x05waits\x18\x1c \x01(\tR\x05waits\"\x83\x02\n" +
 	"\x13MigrationPrediction\x12'\n" +
 	"\x0felapsed_seconds\x18\x01 \x01(\x01R\x0eelapsedSeconds\x120\n" +
 	"\x14data_processed_bytes\x18\x02 \x01(\x03R\x12dataProcessedBytes\x12)\n" +
