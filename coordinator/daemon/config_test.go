@@ -14,6 +14,7 @@ import (
 
 	"berth/shared/config"
 	"berth/shared/scrape"
+	"berth/shared/tracing"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -41,7 +42,7 @@ func TestDefaults(t *testing.T) {
 		Backup:  Backups{Directory: "/var/lib/berth/coordinator/backups", Every: 15 * time.Minute, Keep: 96},
 		Metrics: scrape.Config{Listen: "127.0.0.1:7424"}, History: Retention{Age: 90 * 24 * time.Hour},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}, Retention{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}, Retention{}, tracing.Config{})); diff != "" {
 		t.Error(diff)
 	}
 }
