@@ -35,6 +35,7 @@ var targets = []target{
 	{"./shared/pki", "FuzzIdentity", 150_000},
 	{"./coordinator/packing", "FuzzUnpack", 40_000},
 	{"./coordinator/consensus/sieve", "FuzzTake", 40_000},
+	{"./coordinator/prediction", "FuzzBounds", 40_000},
 	{"./shared/rpc", "FuzzBounded", 5_000},
 	{"./coordinator/consensus", "FuzzPage", 5_000},
 	{"./coordinator/scenario", "FuzzParse", 2_000},
