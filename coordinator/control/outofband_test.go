@@ -98,6 +98,31 @@ func TestAVMThatStoppedBesideBerth(t *testing.T) {
 	})
 }
 
+// It stopped where Berth had it, and somebody runs it on another node: a stop would end nothing there, so it is not said to be done.
+func TestAStopOfAVMThatRunsBesideBerthIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, obedient)
+		defer w.lose()
+		vm := w.on("n1", "web1", 1)
+		time.Sleep(time.Minute)
+		w.facts.change("n1", without(vm.ID))
+		time.Sleep(3 * outofband.Every)
+		stop := func(id string) (operation.Operation, error) {
+			return w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: id, Caller: "operator/test"})
+		}
+		w.showing("n2", domainOf(vm))
+		_, err := stop("early")
+		refusedAs(t, "while it runs on node2", err, lead.Conflict, `VM "web1" is on node2 and not on node1 any more`)
+		if after := w.vm("web1"); after.Desired != model.Running {
+			t.Errorf("it is wanted %s", after.Desired)
+		}
+		w.facts.change("n2", without(vm.ID))
+		if op, err := stop("late"); err != nil || op.Result != operation.Done {
+			t.Errorf("once it runs nowhere: %+v, %v", op, err)
+		}
+	})
+}
+
 // It stopped, was found to have, and somebody started it again with virsh: it is taken back, under a new epoch.
 func TestAVMThatCameBackIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func undisturbed(ctx context.Context, l *Lifecycle, snapshot *state.Snapshot, vm
 			return err
 		}
 	}
-	return l.where(snapshot, vm)
+	return l.where(snapshot, vm, request.Kind.Stops())
 }
 
 // editsFor are the changes of devices that a request makes: none for a new disk of a VM that has ended since the request was made.
@@ -150,11 +151,12 @@ func editsFor(request *ActOnVM, vm *model.VM) []model.DeviceEdit {
 }
 
 // where refuses what a guest is to be asked for on its holder when that does not have it any more and another node shows it: it would be
-// done there, to nothing, and the guest would run on.
-func (l *Lifecycle) where(snapshot *state.Snapshot, vm *model.VM) error {
+// done there, to nothing, and the guest would run on. Nor is one that runs beside Berth stopped where no node holds it.
+func (l *Lifecycle) where(snapshot *state.Snapshot, vm *model.VM, stops bool) error {
 	facts := l.Inventory.Facts(vm.Holder, l.Now())
 	domain, shown := facts.Domain(vm.ID), l.Inventory.Shown(vm.ID)
-	if vm.Holder == "" || !facts.DomainsKnown || domain != nil && domain.State.Holds() || len(shown) == 0 {
+	left := facts.DomainsKnown && (domain == nil || !domain.State.Holds()) || vm.Holder == "" && stops
+	if !left || len(shown) == 0 {
 		return nil
 	}
 	names := make([]string, 0, len(shown))
@@ -164,7 +166,7 @@ func (l *Lifecycle) where(snapshot *state.Snapshot, vm *model.VM) error {
 	return &lead.Error{
 		Code: lead.Conflict, Subject: "vm/" + vm.Name,
 		Message: fmt.Sprintf("VM %q is on %s and not on %s any more: somebody has moved it beside Berth", vm.Name,
-			strings.Join(names, ", "), lead.NodeName(snapshot, vm.Holder)),
+			strings.Join(names, ", "), cmp.Or(lead.NodeName(snapshot, cmp.Or(vm.Holder, vm.LastNode)), "any node of Berth's")),
 		NextStep: fmt.Sprintf("Berth follows what runs within seconds, repeat it then; 'berth vm show %s' says what else is to be done", vm.Name),
 	}
 }
