@@ -51,7 +51,7 @@ func play(script script.Script, trace io.Writer, bug plant.Bug) *World {
 
 // settle plays on until nothing is left to be done, or for as long as operations have to end.
 func (w *World) settle() {
-	busy := func() bool { return w.decideCopies() || !w.isQuiet() }
+	busy := func() bool { return w.leader != nil && w.decide() || !w.isQuiet() }
 	for end := w.Now.Add(settleLimit); ; {
 		for w.Now.Before(end) && busy() {
 			w.Play(w.Now.Add(10 * time.Second))

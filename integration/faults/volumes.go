@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/integration/faults/decided"
 	"berth/integration/faults/drive"
 	"berth/integration/faults/machine"
 	"berth/integration/faults/plant"
@@ -59,27 +60,26 @@ func (r *rules) Keeps(disk string) bool {
 // disks afterwards, the copy would have been one more, and nobody promises one.
 func (r *rules) Spare(disk string, at *machine.Machine) bool { return r.spare[disk] == at.ID }
 
-// decideCopies is a person who looks after the disks of VMs that were lost: where they are gone, whole copies take their place. It tells
-// whether there was something to be done.
-func (w *World) decideCopies() (did bool) {
+// decide is a person who looks after what is left to people. It tells whether there was something to be done.
+func (w *World) decide() bool {
 	m := w.leader
-	if m == nil {
-		return false
+	someone := decided.Person{
+		Records: m.view(), At: m.now(), Key: w.newKey,
+		Propose: func(command state.Command, drive string) {
+			m.propose(command, func(result state.Result, err error) {
+				if drive != "" && err == nil && result.Refusal == nil {
+					m.drive(drive)
+				}
+			})
+		},
+		HasDisk: func(node, vm string) bool { return w.host(node).HasVolume(machine.DiskName(vm)) },
 	}
-	for _, vm := range m.view().VMs() {
-		home := w.host(vm.Home)
-		if vm.Copies == nil || vm.Operation+vm.Holder != "" || !vm.Copies.Whole || home == nil || home.HasVolume(machine.DiskName(vm.ID)) {
-			continue
-		}
-		did = true
-		before := vm.Revision
-		vm.Home, vm.Copies, vm.Restarts = vm.Copies.Node, nil, 0
-		m.propose(state.Command{
-			Key: w.newKey(), Kind: "resolve operation", Caller: "sim", At: m.now(),
-			Expect: []state.Expectation{{Table: state.VMs, ID: vm.ID, Revision: before}}, VMs: []model.VM{vm},
-		}, func(state.Result, error) {})
+	if w.fencing && !w.quarantined() {
+		someone.Observed = m.keeper.fencer.Survey(m.keeper.moment(m.view())).Observed
+		someone.IsWhole = func(node, vm string) bool { d := w.host(node).Domains[vm]; return d != nil && d.IsWhole() }
+		someone.End = func(node, vm string) { w.host(node).Crash(vm) }
 	}
-	return did
+	return someone.Decide()
 }
 
 // removeCopies has copies removed that are of no use any more, as control does.

@@ -37,6 +37,14 @@ var diskMutants = []mutant{
 		is: "if op.Leftover == op.Target && vm.Copies == nil && vm.Holder != op.Target {", becomes: "if op.Leftover == op.Target {",
 	},
 	{
+		name: "who-keeps-no-guest-keeps-no-disk", file: "coordinator/operation/copies.go", suite: inOperation.only("KeepsNeither"),
+		is: "if t.VM.Holder == t.Operation.Source {", becomes: "if t.VM.Holder == \"\" {",
+	},
+	{
+		name: "discard-the-disks-of-who-was-handed-over", file: "coordinator/operation/discard.go", suite: inOperation.only("KeepsNeither"),
+		is: " && vm.Copies == nil && vm.Holder != op.Target {", becomes: " && vm.Copies == nil {",
+	},
+	{
 		name: "copies-go-before-the-vm-runs", file: "coordinator/evidence/disk_copies.go", suite: inControl.only("MayBeTheLast"),
 		is:      "if vm.Copies == nil || vm.Operation != \"\" || vm.Holder == \"\" {\n\t\treturn false",
 		becomes: "if vm.Copies != nil {\n\t\treturn true",
