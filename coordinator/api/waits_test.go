@@ -26,8 +26,8 @@ func TestForWhomAnOperationWaits(t *testing.T) {
 	d.m.propose(state.Command{
 		Kind: "test", At: at, Expect: []state.Expectation{{Table: state.Operations, ID: "o1"}}, Operations: []operation.Operation{op},
 	})
-	const want = "hv1, which is silent: it goes on once that is heard, or 'berth node fence hv1' has proven that it is off (--confirmed-off: " +
-		"somebody has seen that)"
+	const want = "hv1, which is silent: it goes on once that is heard, or 'berth node fence hv1' has proven that it is off " +
+		"(--confirmed-off: somebody has seen that)"
 	session, err := d.m.inventory.OpenSession("n1", &berthv1.Hello{NodeId: "n1", Incarnation: "boot-1"}, 1)
 	if err != nil {
 		t.Fatal(err)

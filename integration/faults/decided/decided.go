@@ -79,7 +79,7 @@ func (p *Person) resolve(op operation.Operation, vm model.VM, keep string) bool 
 		}
 		seen[node] = p.Observed(node, op.VM)
 		if keep == operation.KeepNone && seen[node].State == model.DomainRunning || node == kept &&
-			!(seen[node].State.Holds() && p.IsWhole(node, op.VM)) {
+			(!seen[node].State.Holds() || !p.IsWhole(node, op.VM)) {
 			return false
 		}
 	}
