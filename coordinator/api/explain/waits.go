@@ -8,12 +8,10 @@ import (
 	"berth/coordinator/operation"
 )
 
-// Waits is what an operation waits for that nobody hears: the node that is asked next is silent. Empty: it waits for no such node.
+// Waits is what an operation waits for that nobody hears: the node that is asked next is silent. Empty: it waits for no such node, or
+// asks none, because it has ended or a person has to decide.
 func Waits(p *answer.Moment, op *operation.Operation) string {
 	vm, _ := p.VM(op.VM)
-	if !op.Live() {
-		return ""
-	}
 	for _, order := range operation.Orders(*op, vm, 0) {
 		node := p.View().Node(order.Node)
 		if node == nil || node.Facts.Liveness != model.Unreachable {
