@@ -54,16 +54,22 @@ func (w *world) unheld(node string, change func(*model.Domain)) {
 	w.edit(node, vm, change)
 }
 
+// stoppedBeside is a VM, as it was recorded on n1, that has ended there beside Berth since, for long enough that Berth has found that out.
+func (w *world) stoppedBeside() model.VM {
+	vm := w.on("n1", "web1", 1)
+	time.Sleep(time.Minute)
+	w.facts.change("n1", without(vm.ID))
+	time.Sleep(3 * outofband.Every)
+	return vm
+}
+
 // The guest powered off, or somebody destroyed it: what is wanted of it stays, and nobody but a person or the loop for highly
 // available VMs starts it again.
 func TestAVMThatStoppedBesideBerth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		vm := w.on("n1", "web1", 1)
-		time.Sleep(time.Minute)
-		w.facts.change("n1", without(vm.ID))
-		time.Sleep(3 * outofband.Every)
+		vm := w.stoppedBeside()
 		after := w.vm("web1")
 		want := "out of band: it stopped on node1, and not by Berth: 'berth vm start web1' starts it, 'berth vm stop web1' leaves it off"
 		if after.Holder != "" || after.LastNode != "n1" || after.Desired != model.Running || after.Epoch != vm.Epoch ||
@@ -103,10 +109,7 @@ func TestAStopOfAVMThatRunsBesideBerthIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		vm := w.on("n1", "web1", 1)
-		time.Sleep(time.Minute)
-		w.facts.change("n1", without(vm.ID))
-		time.Sleep(3 * outofband.Every)
+		vm := w.stoppedBeside()
 		stop := func(id string) (operation.Operation, error) {
 			return w.ActOnVM(t.Context(), lifecycle.ActOnVM{Kind: operation.Stop, VM: vm.ID, RequestID: id, Caller: "operator/test"})
 		}
@@ -128,10 +131,7 @@ func TestAVMThatCameBackIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, obedient)
 		defer w.lose()
-		vm := w.on("n1", "web1", 1)
-		time.Sleep(time.Minute)
-		w.facts.change("n1", without(vm.ID))
-		time.Sleep(3 * outofband.Every)
+		vm := w.stoppedBeside()
 		w.show(vm)
 		if _, err := w.StartVM(t.Context(), lifecycle.StartVM{Name: "web1"}); err == nil || !strings.Contains(
 			err.Error(), "Berth has not started it there",
