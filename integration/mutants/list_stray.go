@@ -9,7 +9,11 @@ var strayMutants = []mutant{
 	},
 	{
 		name: "a-stop-where-it-was", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("SaidToBeStopped"),
-		is: "if vm.Holder == \"\" || !facts.DomainsKnown ||", becomes: "if vm.Holder != \"\" || !facts.DomainsKnown ||",
+		is: "left := facts.DomainsKnown && (", becomes: "left := vm.Holder == \"\" && facts.DomainsKnown && (",
+	},
+	{
+		name: "a-stop-of-nothing-is-done", file: "coordinator/control/lifecycle/act.go", suite: inControl.only("RunsBesideBerthIsRefused"),
+		is: "|| vm.Holder == \"\" && stops", becomes: "|| vm.Holder != \"\" && stops && len(shown) < 0",
 	},
 	{
 		name: "kept-memory-is-not-written-down", file: "coordinator/evidence/saved.go", suite: inEvidence.only("WrittenDown"),
