@@ -285,6 +285,7 @@ func TestOperationIsWhole(t *testing.T) {
 	view.Holder = true // the record's, as the views are: whoever answers adds both
 	message.Views = []*berthv1.CopyView{view}
 	message.Progress = message.GetMigration() // whoever answers adds what the node tells of one that runs
+	message.Waits = "hv2 is silent"           // whoever answers adds for whom it waits
 	earlier := &operation.Operation{
 		Kind: operation.Migrate, Result: operation.Done, Memory: units.GiB, EndedAt: noon.Add(-time.Hour),
 		Migration: &operation.MigrationStats{Elapsed: 8 * time.Second, DataProcessed: units.GiB, Downtime: new(time.Second)},
