@@ -31,8 +31,8 @@ type domains struct {
 	sizes    disksizes.Kept
 }
 
-// Domains implements hypervisor.Hypervisor. Four lists tell which domains there are, which run, which are defined and which of
-// these are started when the host boots; the rest is known of most.
+// Domains implements hypervisor.Hypervisor. Five lists tell which domains there are, which run, which are paused, which are defined and
+// which of these are started when the host boots; the rest is known of most.
 func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	domains, err := query(ctx, h.connection, h.readDomains)
 	if err != nil {
@@ -66,6 +66,10 @@ func (h *domains) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, err
 	if err != nil {
 		return nil, err
 	}
+	paused, err := listed(conn, libvirtgo.CONNECT_LIST_DOMAINS_PAUSED)
+	if err != nil {
+		return nil, err
+	}
 	all, err := conn.ListAllDomains(0)
 	if err != nil {
 		return nil, err
@@ -75,7 +79,7 @@ func (h *domains) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, err
 	defer h.guests.mu.Unlock()
 	domains := make([]hypervisor.Domain, 0, len(all))
 	for i := range all {
-		domain, err := h.summarize(&all[i], runs)
+		domain, err := h.summarize(&all[i], runs, paused)
 		if is(err, libvirtgo.ERR_NO_DOMAIN) {
 			continue // it ended while we looked
 		}
@@ -106,13 +110,14 @@ func listed(conn *libvirtgo.Connect, with libvirtgo.ConnectListAllDomainsFlags) 
 	return uuids, nil
 }
 
-// summarize describes a domain. Of one that runs, what is known suffices; any other is asked. The guests are locked.
-func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervisor.Domain, error) {
+// summarize describes a domain. Of one that runs, what is known suffices; one that is paused is asked why; any other is asked for
+// everything. The guests are locked.
+func (h *domains) summarize(d *libvirtgo.Domain, runs, paused map[string]bool) (hypervisor.Domain, error) {
 	uuid, err := d.GetUUIDString()
 	if err != nil {
 		return hypervisor.Domain{}, err
 	}
-	if !runs[uuid] {
+	if !runs[uuid] && !paused[uuid] {
 		return describe(d)
 	}
 	one, _, err := h.guest(d)
@@ -125,9 +130,20 @@ func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool) (hypervis
 	if err := one.askMark(d); err != nil {
 		return hypervisor.Domain{}, err
 	}
+	state, reason := hypervisor.Running, one.reason
+	if paused[uuid] { // for another reason now and then, as in a migration, and not each is an event
+		word, number, err := d.GetState()
+		if err != nil {
+			return hypervisor.Domain{}, err
+		}
+		if word != libvirtgo.DOMAIN_PAUSED {
+			return describe(d) // it has just gone on, or ended
+		}
+		state, reason = stateOf(word, number)
+	}
 	name, err := d.GetName()
 	return hypervisor.Domain{
-		UUID: uuid, Name: name, State: hypervisor.Running, Reason: one.reason, MemoryBytes: one.memory, VCPUs: one.vcpus,
+		UUID: uuid, Name: name, State: state, Reason: reason, MemoryBytes: one.memory, VCPUs: one.vcpus,
 		Managed: one.managed, Epoch: one.mark.Epoch, OperationID: one.mark.Operation,
 		Sources: one.attached.Written, Devices: one.attached.Devices, Bindings: one.attached.Bindings,
 	}, err
