@@ -153,7 +153,7 @@ func test(p part, others []string, integration string) ([]suite, error) {
 		tests("raft", "-timeout", "40m", "-run", raft, "./coordinator/consensus").with(p.seeds("SCHEDULES", schedules)...),
 		tests("decisions", "-timeout", "40m", "-run", decisions, "./coordinator/control"),
 		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
-		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz", "-share", fmt.Sprint(p.of)}},
+		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz"}},
 		tests("unit", slices.Concat([]string{"-timeout", "40m"}, others)...),
 		tests("bench", "./integration/bench/...", "./integration/scale/storms").exclusively(),
 		suite{name: "scale", command: []string{"go", "run", "./integration/scale", "-nodes", "1000", "-storm=false"}}.exclusively(),
