@@ -203,6 +203,13 @@ func migrate(t *testing.T, bench Bench) {
 	if got.State != hypervisor.Paused || got.Epoch != 2 || got.OperationID != "op-migrate" || got.Persistent || got.JobActive {
 		t.Errorf("on the target: %+v", got)
 	}
+	all, err := target.Domains(t.Context())
+	if err != nil || !slices.ContainsFunc(all, func(d hypervisor.Domain) bool {
+		return d.UUID == got.UUID && d.State == got.State && d.Epoch == got.Epoch && d.OperationID == got.OperationID &&
+			d.MemoryBytes == got.MemoryBytes && d.VCPUs == got.VCPUs && !d.Persistent
+	}) {
+		t.Errorf("Domains lacks it, as it is paused on the target: %+v, %v", all, err)
+	}
 	for side, hv := range map[string]hypervisor.Hypervisor{"source": source, "target": target} {
 		job, err := hv.Job(t.Context(), g.id.UUID, true)
 		if err != nil || job.Active || job.Elapsed <= 0 || job.DataProcessed <= 0 || job.Downtime == nil {
