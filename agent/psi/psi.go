@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"berth/agent/procfs"
 )
 
 // Pressure is the share of time, 0 to 100, in which some or all tasks stalled over the last 10 s.
@@ -26,7 +27,8 @@ type All struct {
 
 // Read reads one file of pressure. It is nil without an error where the kernel does not tell.
 func Read(path string) (*Pressure, error) {
-	text, err := os.ReadFile(path)
+	var buffer [procfs.Longest]byte
+	text, err := procfs.Read(path, buffer[:])
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) { // the second: built in, and switched off
 		return nil, nil
 	}

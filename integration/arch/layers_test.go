@@ -84,13 +84,16 @@ var layers = []struct {
 	{"wiring", []string{"coordinator/daemon"}},
 	{"program", []string{"coordinator"}},
 
+	{"files that the kernel makes up when they are read", []string{"agent/procfs"}},
 	{"what the kernel tells of work that waits", []string{"agent/psi"}},
 	{"the agent's seam to what runs domains", []string{"agent/hypervisor"}},
 	{"what the host shows of guests without being asked through libvirtd", []string{
 		"agent/hypervisor/guestlog", "agent/hypervisor/imagelock", "agent/hypervisor/processes",
 		"agent/hypervisor/departures", "agent/hypervisor/statusfiles",
 	}},
-	{"what is known of the jobs and disks of guests", []string{"agent/hypervisor/domainjobs", "agent/hypervisor/disksizes"}},
+	{"what is known of the jobs and disks of guests, and how new it is", []string{
+		"agent/hypervisor/domainjobs", "agent/hypervisor/disksizes", "agent/hypervisor/guestnews",
+	}},
 	{"what is said of snapshots to QEMU and libvirt", []string{"agent/hypervisor/disksnapshot"}},
 	{"what stands behind the seam, and readings of the host", []string{
 		"agent/hypervisor/libvirt", "agent/hypervisor/fake", "agent/hypervisor/hypervisortest", "agent/hoststat", "agent/watchdog",

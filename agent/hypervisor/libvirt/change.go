@@ -26,7 +26,7 @@ func (h *domains) ChangeDevice(ctx context.Context, uuid string, epoch uint64, c
 
 // Resize implements hypervisor.Hypervisor. vCPUs come first: the guest may refuse to give one up. libvirt tells nobody of new ones.
 func (h *domains) Resize(ctx context.Context, uuid string, epoch uint64, memoryBytes int64, vcpus int) error {
-	defer h.guests.news.heard(uuid)
+	defer h.guests.news.Heard(uuid)
 	return h.on(ctx, &h.calls, "resize", uuid, &epoch, func(d *libvirtgo.Domain) error {
 		most, err := d.GetMaxVcpus()
 		info, unknown := d.GetInfo()

@@ -28,7 +28,7 @@ func (h *watcher) watchDevices(ctx context.Context, files statusfiles.Source) {
 		},
 		Missed: func() {
 			ran.Missed()
-			h.guests.news.reconnected()
+			h.guests.news.Reconnected()
 		},
 	}, h.log)
 }
@@ -101,7 +101,7 @@ func (h *watcher) look(ctx context.Context, due bool, said string, find func(*li
 		h.migrations.others.Heard(now.UUID, time.Now())
 	}
 	if jobs := now.Managed && h.migrations.others.Tell(now.UUID); !same || jobs {
-		h.guests.news.heard(now.UUID)
+		h.guests.news.Heard(now.UUID)
 		h.Publish(hypervisor.Event{UUID: now.UUID, Name: now.Name, Kind: hypervisor.EventDevices})
 	}
 }

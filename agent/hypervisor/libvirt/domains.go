@@ -31,8 +31,8 @@ type domains struct {
 	sizes    disksizes.Kept
 }
 
-// Domains implements hypervisor.Hypervisor. Five lists tell which domains there are, which run, which are paused, which are defined and
-// which of these are started when the host boots; the rest is known of most.
+// Domains implements hypervisor.Hypervisor. Five lists tell which domains there are, which run, which are paused and why, which are defined
+// and which of these are started when the host boots; the rest is known of most.
 func (h *domains) Domains(ctx context.Context) ([]hypervisor.Domain, error) {
 	domains, err := query(ctx, h.connection, h.readDomains)
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *domains) readDomains(conn *libvirtgo.Connect) ([]hypervisor.Domain, err
 	if err != nil {
 		return nil, err
 	}
-	paused, err := listed(conn, libvirtgo.CONNECT_LIST_DOMAINS_PAUSED)
+	paused, err := pauses(conn)
 	if err != nil {
 		return nil, err
 	}
@@ -110,17 +110,51 @@ func listed(conn *libvirtgo.Connect, with libvirtgo.ConnectListAllDomainsFlags) 
 	return uuids, nil
 }
 
-// summarize describes a domain. Of one that runs, what is known suffices; one that is paused is asked why; any other is asked for
-// everything. The guests are locked.
-func (h *domains) summarize(d *libvirtgo.Domain, runs, paused map[string]bool) (hypervisor.Domain, error) {
+// pause is libvirt's state of a guest that is paused, in our words.
+type pause struct {
+	state  hypervisor.State
+	reason string
+}
+
+// pauses are the guests that are paused, by UUID, with the reason of each. It changes now and then, as in a migration, and not each change
+// is an event, so it is asked for each time: of all in one call.
+func pauses(conn *libvirtgo.Connect) (map[string]pause, error) {
+	all, err := conn.GetAllDomainStats(nil, libvirtgo.DOMAIN_STATS_STATE, libvirtgo.CONNECT_GET_ALL_DOMAINS_STATS_PAUSED)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for i := range all {
+			free(all[i].Domain)
+		}
+	}()
+	paused := make(map[string]pause, len(all))
+	for _, one := range all {
+		if one.State == nil || !one.State.StateSet || !one.State.ReasonSet || one.State.State != libvirtgo.DOMAIN_PAUSED {
+			continue // it has just gone on, or ended
+		}
+		uuid, err := one.Domain.GetUUIDString()
+		if err != nil {
+			return nil, err
+		}
+		state, reason := stateOf(one.State.State, one.State.Reason)
+		paused[uuid] = pause{state, reason}
+	}
+	return paused, nil
+}
+
+// summarize describes a domain. Of one that runs or is paused, what is known suffices; any other is asked for everything. The guests are
+// locked.
+func (h *domains) summarize(d *libvirtgo.Domain, runs map[string]bool, paused map[string]pause) (hypervisor.Domain, error) {
 	uuid, err := d.GetUUIDString()
 	if err != nil {
 		return hypervisor.Domain{}, err
 	}
-	if !runs[uuid] && !paused[uuid] {
+	why, isPaused := paused[uuid]
+	if !runs[uuid] && !isPaused {
 		return describe(d)
 	}
-	one, _, err := h.guest(d)
+	one, err := h.guest(d, uuid)
 	if err != nil {
 		return describe(d) // it has just been switched off
 	}
@@ -131,15 +165,8 @@ func (h *domains) summarize(d *libvirtgo.Domain, runs, paused map[string]bool) (
 		return hypervisor.Domain{}, err
 	}
 	state, reason := hypervisor.Running, one.reason
-	if paused[uuid] { // for another reason now and then, as in a migration, and not each is an event
-		word, number, err := d.GetState()
-		if err != nil {
-			return hypervisor.Domain{}, err
-		}
-		if word != libvirtgo.DOMAIN_PAUSED {
-			return describe(d) // it has just gone on, or ended
-		}
-		state, reason = stateOf(word, number)
+	if isPaused {
+		state, reason = why.state, why.reason
 	}
 	name, err := d.GetName()
 	return hypervisor.Domain{

@@ -1,13 +1,13 @@
 package libvirt
 
 import (
-	"maps"
 	"sync"
 	"time"
 
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/guestnews"
 	"berth/agent/hypervisor/processes"
 	"berth/shared/domxml"
 )
@@ -39,51 +39,15 @@ type guest struct {
 type guests struct {
 	mu    sync.Mutex
 	known map[string]*guest
-	news  news
+	news  guestnews.News
 }
 
-// news counts what was heard of each domain. The zero value is ready.
-type news struct {
-	mu   sync.Mutex
-	all  uint64 // counts for every domain: connections
-	each map[string]uint64
-}
-
-func (n *news) heard(uuid string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.each == nil {
-		n.each = map[string]uint64{}
-	}
-	n.each[uuid]++
-}
-
-// reconnected is for a new connection: events may have been missed.
-func (n *news) reconnected() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.all++
-}
-
-// keep forgets all domains but these.
-func (n *news) keep(present map[string]bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	maps.DeleteFunc(n.each, func(uuid string, _ uint64) bool { return !present[uuid] })
-}
-
-func (n *news) version(uuid string) uint64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.all + n.each[uuid]
-}
-
-// of gives the guest that a domain is, a new one if need be. The caller holds the lock.
-func (g *guests) of(uuid string, id uint, name, runDir string) *guest {
+// of gives the guest that a domain is, a new one with the process that is found if need be. The caller holds the lock.
+func (g *guests) of(uuid string, id uint, find func() *processes.Process) *guest {
 	if g.known == nil {
 		g.known = map[string]*guest{}
 	}
-	version := g.news.version(uuid)
+	version := g.news.Version(uuid)
 	one := g.known[uuid]
 	switch {
 	case one == nil:
@@ -94,8 +58,7 @@ func (g *guests) of(uuid string, id uint, name, runDir string) *guest {
 		one.at, one.marked, one.version = time.Time{}, false, version
 	}
 	if one == nil {
-		one = &guest{id: id, version: version}
-		one.process, _ = processes.Find(runDir, name, uuid) // without it libvirt is asked
+		one = &guest{id: id, version: version, process: find()}
 		g.known[uuid] = one
 	}
 	return one
@@ -117,7 +80,7 @@ func (g *guests) keep(present map[string]bool) {
 			delete(g.known, uuid)
 		}
 	}
-	g.news.keep(present)
+	g.news.Keep(present)
 }
 
 // ask reads what a guest is from libvirt, if it is not known or too old.

@@ -67,7 +67,7 @@ func (h *domains) setMark(d *libvirtgo.Domain, uuid, text string) error {
 	if persistent {
 		where |= libvirtgo.DOMAIN_AFFECT_CONFIG
 	}
-	defer h.guests.news.heard(uuid)
+	defer h.guests.news.Heard(uuid)
 	return d.SetMetadata(libvirtgo.DOMAIN_METADATA_ELEMENT, text, domxml.Prefix, domxml.Namespace, where)
 }
 

@@ -10,6 +10,7 @@ import (
 	libvirtgo "libvirt.org/go/libvirt"
 
 	"berth/agent/hypervisor"
+	"berth/agent/hypervisor/processes"
 )
 
 // Stats implements hypervisor.Hypervisor. CPU time, resident memory, delay and pressure come from the guests' processes, where
@@ -64,7 +65,11 @@ func (h *domains) readStats(conn *libvirtgo.Connect) ([]hypervisor.DomainStats, 
 
 // readGuest reads one domain. The guests are locked.
 func (h *domains) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.DomainStats, error) {
-	one, uuid, err := h.guest(d)
+	uuid, err := d.GetUUIDString()
+	if err != nil {
+		return hypervisor.DomainStats{}, err
+	}
+	one, err := h.guest(d, uuid)
 	if err != nil {
 		return hypervisor.DomainStats{}, err
 	}
@@ -93,17 +98,17 @@ func (h *domains) readGuest(d *libvirtgo.Domain, buffer []byte) (hypervisor.Doma
 }
 
 // guest finds what is kept of a domain. The guests are locked.
-func (h *domains) guest(d *libvirtgo.Domain) (one *guest, uuid string, err error) {
-	if uuid, err = d.GetUUIDString(); err != nil {
-		return nil, "", err
-	}
-	name, err := d.GetName()
-	if err != nil {
-		return nil, "", err
-	}
+func (h *domains) guest(d *libvirtgo.Domain, uuid string) (*guest, error) {
 	id, err := d.GetID()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return h.guests.of(uuid, id, name, h.runDir), uuid, nil
+	return h.guests.of(uuid, id, func() *processes.Process {
+		name, err := d.GetName()
+		if err != nil {
+			return nil
+		}
+		process, _ := processes.Find(h.runDir, name, uuid) // without it libvirt is asked
+		return process
+	}), nil
 }

@@ -126,7 +126,7 @@ func (h *watcher) keepWatch(ctx context.Context) {
 			h.watch.set(err, nil)
 		} else {
 			h.log.Info("connected to libvirt", "uri", h.watch.uri)
-			h.guests.news.reconnected()
+			h.guests.news.Reconnected()
 			h.quiet.Reset()
 			h.departures.Missed()
 			h.watch.set(nil, w.conn)
@@ -290,7 +290,7 @@ func (h *watcher) onDevice(_ *libvirtgo.Connect, d *libvirtgo.Domain, _ *libvirt
 
 func (h *watcher) heard(d *libvirtgo.Domain) {
 	if uuid, err := d.GetUUIDString(); err == nil {
-		h.guests.news.heard(uuid)
+		h.guests.news.Heard(uuid)
 	}
 }
 
@@ -327,7 +327,7 @@ func (h *watcher) onLifecycle(_ *libvirtgo.Connect, d *libvirtgo.Domain, event *
 		h.Publish(hypervisor.Event{Kind: hypervisor.EventReconnected, Detail: "an event without a domain"})
 		return
 	}
-	h.guests.news.heard(uuid)
+	h.guests.news.Heard(uuid)
 	h.quiet.Set(uuid, false)
 	h.departures.Saw(uuid, stoppedForMove(event))
 	h.logs.Heard(uuid)

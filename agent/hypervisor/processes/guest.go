@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"berth/agent/procfs"
 )
 
 // clockTick is what /proc counts CPU time in. It is 100 a second on every Linux, whatever the kernel's own rate.
@@ -75,18 +77,23 @@ func (p *Process) Usage(buffer []byte) (cpu time.Duration, rss int64, err error)
 
 // parseStat reads a line of /proc/PID/stat. The name in parentheses may hold anything, so counting begins after it.
 func parseStat(line []byte) (cpu time.Duration, rss int64, err error) {
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	const user, system, resident = 11, 12, 21 // in proc(5): 14, 15 and 24
-	if len(fields) <= resident {
-		return 0, 0, fmt.Errorf("%w: its stat has %d fields", ErrNotHere, len(fields))
-	}
-	var numbers [3]int64
-	for i, field := range []int{user, system, resident} {
-		if numbers[i], err = strconv.ParseInt(string(fields[field]), 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("%w: %w", ErrNotHere, err)
+	at := 0
+	for field := range bytes.FieldsSeq(line[bytes.LastIndexByte(line, ')')+1:]) {
+		switch at {
+		case user, system, resident:
+			number, err := strconv.ParseInt(string(field), 10, 64)
+			if err != nil {
+				return 0, 0, fmt.Errorf("%w: %w", ErrNotHere, err)
+			}
+			if at == resident {
+				return cpu, number * pageSize, nil
+			}
+			cpu += time.Duration(number) * clockTick
 		}
+		at++
 	}
-	return time.Duration(numbers[0]+numbers[1]) * clockTick, numbers[2] * pageSize, nil
+	return 0, 0, fmt.Errorf("%w: its stat has %d fields", ErrNotHere, at)
 }
 
 // Delay is how long the vCPUs were ready and waited for a CPU, all together: what the guest sees as stolen time.
@@ -97,13 +104,14 @@ func (p *Process) Delay(vcpus int) (time.Duration, error) {
 		}
 	}
 	var sum time.Duration
+	var buffer [procfs.Longest]byte
 	for _, path := range p.vcpus {
-		text, err := os.ReadFile(path)
+		text, err := procfs.Read(path, buffer[:])
 		if err != nil {
 			p.vcpus = nil // unplugged: look anew
 			return 0, err
 		}
-		one, err := parseSchedstat(string(text))
+		one, err := parseSchedstat(text)
 		if err != nil {
 			return 0, err
 		}
@@ -132,11 +140,14 @@ func (p *Process) findVCPUs() error {
 }
 
 // parseSchedstat reads the second number: nanoseconds spent waiting on a run queue.
-func parseSchedstat(text string) (time.Duration, error) {
-	fields := strings.Fields(text)
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("schedstat %q has no delay", text)
+func parseSchedstat(text []byte) (time.Duration, error) {
+	at := 0
+	for field := range bytes.FieldsSeq(text) {
+		if at == 1 {
+			waited, err := strconv.ParseInt(string(field), 10, 64)
+			return time.Duration(waited), err
+		}
+		at++
 	}
-	waited, err := strconv.ParseInt(fields[1], 10, 64)
-	return time.Duration(waited), err
+	return 0, fmt.Errorf("schedstat %q has no delay", text)
 }

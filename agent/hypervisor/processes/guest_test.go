@@ -27,11 +27,11 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestParseSchedstat(t *testing.T) {
-	if delay, err := parseSchedstat("387880337 283793892 1396\n"); err != nil || delay != 283793892 {
+	if delay, err := parseSchedstat([]byte("387880337 283793892 1396\n")); err != nil || delay != 283793892 {
 		t.Errorf("got %d, %v", delay, err)
 	}
 	for _, text := range []string{"", "5", "5 x 7"} {
-		if delay, err := parseSchedstat(text); err == nil {
+		if delay, err := parseSchedstat([]byte(text)); err == nil {
 			t.Errorf("%q: got %s", text, delay)
 		}
 	}
