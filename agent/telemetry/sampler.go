@@ -25,6 +25,7 @@ type Sampler struct {
 	hypervisor hypervisor.Hypervisor
 	host       Host
 	sequence   uint64
+	agreed     time.Time // when the two memories were last compared and were the same
 	cpu        *hoststat.CPUTimes
 	guests     map[string]guestTimes // by UUID
 }
@@ -82,10 +83,18 @@ func (s *Sampler) readHost(ctx context.Context, out *berthv1.NodeTelemetry) {
 	}
 }
 
+// agreedFor is how long the hypervisor is not asked for memory of which it had said the same as the operating system.
+const agreedFor = 30 * time.Second
+
 // readMemory holds the hypervisor's view against the operating system's, which also knows what can be reclaimed, and
-// fills in where that is missing. Both come from the same kernel: two that differ mean that one of them is not this node's.
+// fills in where that is missing. Both come from the same kernel: two that differ mean that one of them is not this node's. Two that agree
+// are not compared again for a while.
 func (s *Sampler) readMemory(ctx context.Context, out *berthv1.NodeTelemetry) {
+	if out.MemoryTotalBytes != nil && time.Since(s.agreed) < agreedFor {
+		return
+	}
 	memory, err := s.hypervisor.Memory(ctx)
+	s.agreed = time.Time{}
 	switch {
 	case err != nil:
 		failed(out, "hypervisor.memory", err)
@@ -94,6 +103,8 @@ func (s *Sampler) readMemory(ctx context.Context, out *berthv1.NodeTelemetry) {
 	case differ(memory.TotalBytes, *out.MemoryTotalBytes):
 		failed(out, "memory.total", fmt.Errorf("the operating system has %d bytes, the hypervisor %d: does the agent run on the node itself?",
 			*out.MemoryTotalBytes, memory.TotalBytes))
+	default:
+		s.agreed = time.Now()
 	}
 }
 

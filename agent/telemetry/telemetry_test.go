@@ -270,3 +270,25 @@ func TestStatesHaveWords(t *testing.T) {
 		}
 	}
 }
+
+// Two memories that agree are not compared at each sample. One that comes to differ is named in half a minute, and as long as it does.
+func TestMemoriesThatAgreeAreComparedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := fake.NewWire().Host("n1")
+		h.MemoryBytes = 16 << 30
+		s := NewSampler(h, healthy())
+		for second := range 90 {
+			switch second {
+			case 15:
+				h.MemoryBytes = 64 << 30
+			case 60:
+				h.MemoryBytes = 16 << 30
+			}
+			differs := slices.Contains(readings(s.Sample(t.Context()).GetErrors()), "memory.total")
+			if want := second >= 30 && second < 60; differs != want {
+				t.Errorf("in second %d: named as different: %t, want %t", second, differs, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
