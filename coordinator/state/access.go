@@ -3,6 +3,7 @@ package state
 import (
 	"berth/coordinator/model"
 	"berth/coordinator/session"
+	"berth/coordinator/state/naming"
 )
 
 // Access is who may come in at one moment: tokens, identities, and sessions of the console.
@@ -30,7 +31,7 @@ func (a Access) Identity(id string) (model.Identity, bool) {
 
 // IdentityByName is the live identity of a kind with this name.
 func (a Access) IdentityByName(kind model.IdentityKind, name string) (model.Identity, bool) {
-	for row := range each[model.Identity](a.tables, string(Identities), byName, text(identityName(kind, name))) {
+	for row := range each[model.Identity](a.tables, string(Identities), byName, text(naming.OfIdentity(kind, name))) {
 		if row.Live() {
 			return cloneIdentity(row), true
 		}

@@ -8,6 +8,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/session"
+	"berth/coordinator/state/naming"
 )
 
 // maxIdentifier bounds IDs, names and keys, in bytes.
@@ -85,7 +86,7 @@ func (c *Command) identifiers() [][2]string {
 	for i := range c.VMs {
 		found = append(found, [2]string{"VM name", c.VMs[i].Name})
 		optional("holder", c.VMs[i].Holder)
-		for _, link := range linksOfVM(&c.VMs[i]) {
+		for _, link := range naming.LinksOfVM(&c.VMs[i]) {
 			optional("link", link)
 		}
 	}
@@ -99,10 +100,10 @@ func (c *Command) identifiers() [][2]string {
 	}
 	for i := range c.Resources {
 		found = append(found, [2]string{"resource kind", string(c.Resources[i].Kind)}, [2]string{"resource name", c.Resources[i].Name})
-		for _, link := range linksOfResource(&c.Resources[i]) {
+		for _, link := range naming.LinksOf(&c.Resources[i]) {
 			found = append(found, [2]string{"link", link})
 		}
-		for _, member := range membersOf(&c.Resources[i]) {
+		for _, member := range naming.MembersOf(&c.Resources[i]) {
 			found = append(found, [2]string{"member", member})
 		}
 	}
@@ -111,7 +112,7 @@ func (c *Command) identifiers() [][2]string {
 	}
 	for i := range c.Identities {
 		found = append(found, [2]string{"identity kind", string(c.Identities[i].Kind)}, [2]string{"identity name", c.Identities[i].Name})
-		for _, hash := range keysOf(&c.Identities[i]) {
+		for _, hash := range naming.KeysOf(&c.Identities[i]) {
 			found = append(found, [2]string{"key hash", hash})
 		}
 	}
@@ -298,7 +299,7 @@ func (w *write) checkOutcome(command *Command) *Refusal {
 		case Members:
 			refusal = oneName(w, Members, record.ID, func(m *model.Member) (string, string) { return m.ID, m.Name })
 		case Resources:
-			refusal = oneName(w, Resources, record.ID, func(r *model.Resource) (string, string) { return r.ID, resourceName(r.Kind, r.Name) })
+			refusal = oneName(w, Resources, record.ID, func(r *model.Resource) (string, string) { return r.ID, naming.OfResource(r.Kind, r.Name) })
 			if refusal == nil {
 				refusal = w.checkResource(record.ID)
 			}
@@ -334,7 +335,7 @@ func (w *write) checkNodeGone(id string) *Refusal {
 		}
 	}
 	for resource := range each[model.Resource](w.tables, string(Resources), byID, "") {
-		if slices.Contains(volumeNodes(resource), id) {
+		if slices.Contains(naming.VolumeNodes(resource), id) {
 			return needed("has the volume of %s", called(string(resource.Kind), resource.Name))
 		}
 	}
@@ -347,7 +348,7 @@ func (w *write) checkIdentity(id string) *Refusal {
 	if !exists {
 		return nil
 	}
-	for _, hash := range keysOf(identity) {
+	for _, hash := range naming.KeysOf(identity) {
 		for other := range each[model.Identity](w.tables, string(Identities), byKey, text(hash)) {
 			if other.ID != id {
 				return &Refusal{
@@ -360,7 +361,7 @@ func (w *write) checkIdentity(id string) *Refusal {
 	if identity.Kind != model.IdentityOperator || !identity.Live() {
 		return nil
 	}
-	for other := range each[model.Identity](w.tables, string(Identities), byName, text(identityName(identity.Kind, identity.Name))) {
+	for other := range each[model.Identity](w.tables, string(Identities), byName, text(naming.OfIdentity(identity.Kind, identity.Name))) {
 		if other.ID != id && other.Live() {
 			return &Refusal{
 				Code: NameTaken, Table: Identities, ID: other.ID,

@@ -2,64 +2,19 @@ package state
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"berth/coordinator/model"
+	"berth/coordinator/state/naming"
 )
 
 // The estate's records name each other by ID, and nodes name their cluster. Here is only compared: what is named exists,
 // and nothing goes that is named. What kind of resource a link may lead to is not the state's to know.
 
-// linksOfVM are the IDs of the resources that a VM names, empty ones among them.
-func linksOfVM(vm *model.VM) []string {
-	return slices.Concat([]string{vm.VDC, vm.Offer, vm.Image, vm.Within}, vm.Disks, vm.NICs)
-}
-
-// marksOf are the marks of a VM.
-func marksOf(vm *model.VM) []string {
-	var marks []string
-	for _, mark := range vm.Marks() {
-		marks = append(marks, string(mark))
-	}
-	return marks
-}
-
-// partsOf are the IDs of the resources that no other VM may have.
-func partsOf(vm *model.VM) []string { return slices.Concat(vm.Disks, vm.NICs) }
-
-// linksOfResource are the IDs of the resources that a resource names.
-func linksOfResource(r *model.Resource) []string {
-	links := slices.Collect(maps.Values(r.Links))
-	for volume := range r.Volumes() {
-		links = append(links, volume.Pool)
-	}
-	slices.Sort(links)
-	return slices.Compact(links)
-}
-
-// volumeNodes are the IDs of the nodes that have a resource's volumes, in local pools.
-func volumeNodes(r *model.Resource) []string {
-	if len(r.Copies) == 0 && r.Volume != nil {
-		return r.Volume.Nodes
-	}
-	var nodes []string
-	for volume := range r.Volumes() {
-		nodes = append(nodes, volume.Nodes...)
-	}
-	return nodes
-}
-
-// impliedLink tells whether a link needs no record: there is none, or it leads to what is there undeclared.
-func impliedLink(link string) bool {
-	return link == "" || link == model.DefaultCluster || strings.HasPrefix(link, model.BuiltIn)
-}
-
 // dangling refuses a link to a resource that does not exist. The change was decided when the resource still existed.
 func (w *write) dangling(of string, links []string) *Refusal {
 	for _, link := range links {
-		if !impliedLink(link) && w.row(string(Resources), link) == nil {
+		if !naming.ImpliedLink(link) && w.row(string(Resources), link) == nil {
 			return &Refusal{
 				Code: Stale, Table: Resources, ID: link,
 				Message: fmt.Sprintf("%s names resource %q, which does not exist (any more)", of, link),
@@ -75,7 +30,7 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 	if !exists {
 		return nil
 	}
-	if refusal := w.dangling(called("VM", vm.Name), linksOfVM(vm)); refusal != nil {
+	if refusal := w.dangling(called("VM", vm.Name), naming.LinksOfVM(vm)); refusal != nil {
 		return refusal
 	}
 	for _, node := range vm.Preferred {
@@ -83,9 +38,9 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 			return w.gone(Nodes, node, called("VM", vm.Name)+" prefers")
 		}
 	}
-	for _, part := range partsOf(vm) {
+	for _, part := range naming.PartsOfVM(vm) {
 		for other := range each[model.VM](w.tables, string(VMs), byLink, text(part)) {
-			if other.ID != id && slices.Contains(partsOf(other), part) {
+			if other.ID != id && slices.Contains(naming.PartsOfVM(other), part) {
 				return w.inUse(part, called("VM", other.Name))
 			}
 		}
@@ -97,15 +52,15 @@ func (w *write) checkLinksOfVM(id string) *Refusal {
 func (w *write) checkResource(id string) *Refusal {
 	resource, exists := get[model.Resource](w.tables, string(Resources), id)
 	if exists {
-		if refusal := w.dangling(called(string(resource.Kind), resource.Name), linksOfResource(resource)); refusal != nil {
+		if refusal := w.dangling(called(string(resource.Kind), resource.Name), naming.LinksOf(resource)); refusal != nil {
 			return refusal
 		}
-		for _, member := range membersOf(resource) {
+		for _, member := range naming.MembersOf(resource) {
 			if w.row(string(VMs), member) == nil && w.row(string(Nodes), member) == nil {
 				return w.gone(VMs, member, called(string(resource.Kind), resource.Name)+" has the member")
 			}
 		}
-		for _, node := range volumeNodes(resource) {
+		for _, node := range naming.VolumeNodes(resource) {
 			if w.row(string(Nodes), node) == nil {
 				return w.gone(Nodes, node, called(string(resource.Kind), resource.Name)+" has its volume on")
 			}
@@ -147,7 +102,7 @@ func (w *write) checkClusterOf(id string) *Refusal {
 
 // declared tells whether a cluster of that name has a record.
 func (w *write) declared(name string) bool {
-	for range each[model.Resource](w.tables, string(Resources), byName, text(resourceName(model.KindCluster, name))) {
+	for range each[model.Resource](w.tables, string(Resources), byName, text(naming.OfResource(model.KindCluster, name))) {
 		return true
 	}
 	return false

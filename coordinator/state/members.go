@@ -8,12 +8,6 @@ import (
 	"berth/coordinator/model"
 )
 
-// membersOf are the IDs of the VMs and nodes that a resource has in its lists. What a list is for, and whether it may hold
-// one or the other, is not the state's to know.
-func membersOf(r *model.Resource) []string {
-	return slices.Concat(slices.Collect(maps.Values(r.Members))...)
-}
-
 // forget takes the VMs and nodes that were deleted out of the members of all resources, and the nodes out of what VMs
 // prefer and out of the volumes that other nodes have too. The state does this, not the caller that deletes them: a group that
 // takes a VM in meanwhile would keep it for ever.

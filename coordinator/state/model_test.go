@@ -14,6 +14,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/state/naming"
 )
 
 // naive is the state once more, written the naive way: whole maps, copied for every command.
@@ -228,7 +229,7 @@ func (m *naive) linked() bool {
 				return false
 			}
 		}
-		name := resourceName(resource.Kind, resource.Name)
+		name := naming.OfResource(resource.Kind, resource.Name)
 		if names[name] {
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"berth/coordinator/model"
+	"berth/coordinator/state/naming"
 )
 
 // Records are what is there at one moment: nodes, VMs, what people declare, and coordinators. Who may come in is Access.
@@ -148,7 +149,7 @@ func (t tables) lastEpoch(vm string) uint64 {
 
 // Resources are all resources of a kind, by name.
 func (r Records) Resources(kind model.Kind) []model.Resource {
-	return list(r.tables, string(Resources), byName, resourceName(kind, ""), cloneResource)
+	return list(r.tables, string(Resources), byName, naming.OfResource(kind, ""), cloneResource)
 }
 
 // Clusters are the declared clusters, by name.
@@ -164,7 +165,7 @@ func (r Records) Resource(id string) (model.Resource, bool) {
 
 // ResourceByName is the resource of a kind with this name.
 func (r Records) ResourceByName(kind model.Kind, name string) (model.Resource, bool) {
-	return one(r.tables, string(Resources), byName, resourceName(kind, name), cloneResource)
+	return one(r.tables, string(Resources), byName, naming.OfResource(kind, name), cloneResource)
 }
 
 // Members are all coordinators, by name.

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/session"
+	"berth/coordinator/state/naming"
 )
 
 // Tables that only the state itself writes.
@@ -167,20 +168,6 @@ func several[T any](name string, texts func(row *T) []string) indexSchema {
 
 func table(name string, indexes ...indexSchema) tableSchema { return tableSchema{name, indexes} }
 
-// identityName is unique among live operators, so that a name in the history stands for one of them. Kinds hold no slash.
-func identityName(kind model.IdentityKind, name string) string { return string(kind) + "/" + name }
-
-func keysOf(i *model.Identity) []string {
-	hashes := make([]string, len(i.Keys))
-	for n := range i.Keys {
-		hashes[n] = i.Keys[n].Hash
-	}
-	return hashes
-}
-
-// resourceName is unique among resources. Kinds hold no slash.
-func resourceName(kind model.Kind, name string) string { return string(kind) + "/" + name }
-
 // Names are in shared indexes although they are unique: commands check that, and one command may swap two names.
 func newSchema() []tableSchema {
 	return []tableSchema{
@@ -196,9 +183,9 @@ func newSchema() []tableSchema {
 			shared(byHolder, func(v *model.VM) (string, bool) {
 				return text(v.Holder) + text(v.Name), v.Holder != ""
 			}),
-			several(byLink, linksOfVM),
+			several(byLink, naming.LinksOfVM),
 			several(byDisk, operation.DiskNames),
-			several(byMark, marksOf)),
+			several(byMark, naming.MarksOfVM)),
 		table(string(Operations),
 			unique(byID, func(o *operation.Operation) string { return text(o.ID) }),
 			shared(byAge, func(o *operation.Operation) (string, bool) { return moment(o.CreatedAt), true }),
@@ -222,9 +209,9 @@ func newSchema() []tableSchema {
 			unique(byID, func(t *model.Token) string { return text(t.Hash) })),
 		table(string(Resources),
 			unique(byID, func(r *model.Resource) string { return text(r.ID) }),
-			shared(byName, func(r *model.Resource) (string, bool) { return text(resourceName(r.Kind, r.Name)), true }),
-			several(byLink, linksOfResource),
-			several(byMember, membersOf)),
+			shared(byName, func(r *model.Resource) (string, bool) { return text(naming.OfResource(r.Kind, r.Name)), true }),
+			several(byLink, naming.LinksOf),
+			several(byMember, naming.MembersOf)),
 		table(string(Meta),
 			unique(byID, func(m *metaRow) string { return text(m.Key) })),
 		table(string(Plans),
@@ -235,8 +222,8 @@ func newSchema() []tableSchema {
 			shared(byEnded, func(p *model.Plan) (string, bool) { return moment(p.CreatedAt), !p.State.Live() })),
 		table(string(Identities),
 			unique(byID, func(i *model.Identity) string { return text(i.ID) }),
-			shared(byName, func(i *model.Identity) (string, bool) { return text(identityName(i.Kind, i.Name)), true }),
-			several(byKey, keysOf),
+			shared(byName, func(i *model.Identity) (string, bool) { return text(naming.OfIdentity(i.Kind, i.Name)), true }),
+			several(byKey, naming.KeysOf),
 			shared(byEnded, func(i *model.Identity) (string, bool) { return moment(i.Revoked.At), !i.Live() })),
 		table(string(Sessions),
 			unique(byID, func(s *session.Session) string { return text(s.ID) })),

@@ -5,6 +5,7 @@ import (
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
+	"berth/coordinator/state/naming"
 )
 
 // verify checks the invariants that apply keeps, over the whole of a state that came from elsewhere.
@@ -17,7 +18,7 @@ func (x *Snapshot) verify() error {
 		{Nodes, twice(x.Nodes(), func(n model.Node) string { return n.Name })},
 		{VMs, twice(x.VMs(), func(v model.VM) string { return v.Name })},
 		{Members, twice(x.Members(), func(m model.Member) string { return m.Name })},
-		{Resources, twice(resources, func(r model.Resource) string { return resourceName(r.Kind, r.Name) })},
+		{Resources, twice(resources, func(r model.Resource) string { return naming.OfResource(r.Kind, r.Name) })},
 	} {
 		if name.twice != "" {
 			return refuse("two records of section %q are named %q", name.table, name.twice)
@@ -66,23 +67,23 @@ func (x *Snapshot) verifyLinks(resources []model.Resource) error {
 		}
 	}
 	lost := func(links []string) string {
-		at := slices.IndexFunc(links, func(link string) bool { return !impliedLink(link) && !known[link] })
+		at := slices.IndexFunc(links, func(link string) bool { return !naming.ImpliedLink(link) && !known[link] })
 		if at < 0 {
 			return ""
 		}
 		return links[at]
 	}
 	for i := range resources {
-		if link := lost(linksOfResource(&resources[i])); link != "" {
+		if link := lost(naming.LinksOf(&resources[i])); link != "" {
 			return refuse("%s %q names resource %q, which does not exist", resources[i].Kind, resources[i].Name, link)
 		}
 	}
 	holders := make(map[string]string)
 	for _, vm := range x.VMs() {
-		if link := lost(linksOfVM(&vm)); link != "" {
+		if link := lost(naming.LinksOfVM(&vm)); link != "" {
 			return refuse("VM %q names resource %q, which does not exist", vm.Name, link)
 		}
-		for _, part := range partsOf(&vm) {
+		for _, part := range naming.PartsOfVM(&vm) {
 			if other, taken := holders[part]; taken && other != vm.Name {
 				return refuse("VMs %q and %q both have resource %q", other, vm.Name, part)
 			}
@@ -104,14 +105,14 @@ func (x *Snapshot) verifyMembers(resources []model.Resource) error {
 		return vm || node
 	}
 	for i := range resources {
-		for _, member := range membersOf(&resources[i]) {
+		for _, member := range naming.MembersOf(&resources[i]) {
 			if !there(member) {
 				return refuse("%s %q has the member %q, which does not exist", resources[i].Kind, resources[i].Name, member)
 			}
 		}
 	}
 	for i := range resources {
-		for _, node := range volumeNodes(&resources[i]) {
+		for _, node := range naming.VolumeNodes(&resources[i]) {
 			if _, exists := x.Node(node); !exists {
 				return refuse("%s %q has its volume on node %q, which does not exist", resources[i].Kind, resources[i].Name, node)
 			}

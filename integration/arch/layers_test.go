@@ -51,6 +51,7 @@ var layers = []struct {
 	{"pure: what a value is after it was written and read", []string{"coordinator/roundtrip"}},
 	{"how entries of the log become small, and what is to be looked at when", []string{"coordinator/packing", "coordinator/agenda"}},
 	{"pure: who counts after a backup was restored, and what each may do", []string{"coordinator/returning"}},
+	{"pure: by what records are found, and which others they name", []string{"coordinator/state/naming"}},
 	{"replicated facts: compares and stores what the engines made", []string{"coordinator/state"}},
 	{"what was applied, kept for months beside the state", []string{"coordinator/history"}},
 	{"who may hold connections of a listener, and how many", []string{"coordinator/doorkeeper"}},

@@ -22,6 +22,7 @@ var pure = []string{
 	"coordinator/moving",
 	"coordinator/metrics",
 	"coordinator/operation",
+	"coordinator/state/naming",
 	"coordinator/prediction",
 	"coordinator/evidence",
 	"coordinator/scenario/...",
