@@ -101,7 +101,7 @@ func (s *planCalls) GetOperation(
 		return nil, refusal.NotFound("operation", request.Msg.GetId())
 	}
 	message := s.live(&op)
-	message.Views, message.Predicted = viewsOf(p, op), wire.Predicted(&op, p.EndedSince(0))
+	message.Views, message.Predicted = viewsOf(p, op), wire.Predicted(&op, p)
 	message.Waits = explain.Waits(p, &op)
 	return connect.NewResponse(&berthv1.GetOperationResponse{SchemaVersion: wire.SchemaVersion, Operation: message}), nil
 }

@@ -302,7 +302,7 @@ func predicted(p *answer.Moment, vm *model.VM, wanted *lifecycle.MigrateVM, deci
 	return wire.PredictedBy(&operation.Operation{
 		Kind: operation.Migrate, VM: vm.ID, Source: vm.Holder, Target: decided.Winner, Memory: decided.Request.Memory,
 		Bandwidth: wanted.Bandwidth, CopyStorage: decided.Request.CopyStorage, CreatedAt: p.At,
-	}, p.EndedSince(0), known)
+	}, p, known)
 }
 
 // bandwidthOf reads the bandwidth that a request asks for, in bytes a second; 0: libvirt's default.

@@ -43,51 +43,63 @@ type took struct {
 
 // Past is what earlier migrations took. The zero value knows none. It is not safe for concurrent use.
 type Past struct {
-	only  *operation.Operation // the one that is asked about; nil: any may be
 	ofVM  map[string][]took
 	along map[[2]string][]took // source and target
 	all   []took
 }
 
-// Before is the past before an operation began, by those that have ended, the oldest first. Only that one may be asked about: what tells
-// nothing of it is not kept.
-func Before(ended iter.Seq[*operation.Operation], asked *operation.Operation) *Past {
-	p := &Past{only: asked}
-	if predictable(asked) {
-		for op := range ended {
-			if !op.EndedAt.After(asked.CreatedAt) {
-				p.Add(op)
-			}
-		}
-	}
-	return p
+// Measured finds the operations that have ended until a moment and are Measured, the last to end first. The state does.
+type Measured interface {
+	MeasuredBy(at time.Time) iter.Seq[*operation.Operation]
+	MeasuredOf(vm string, at time.Time) iter.Seq[*operation.Operation]
+	MeasuredAlong(source, target string, at time.Time) iter.Seq[*operation.Operation]
 }
 
-// Add takes note of an operation that has ended. Only live migrations that were done tell something.
+// Before is the past before an operation began. Only that one may be asked about: of others nothing is looked for.
+func Before(ended Measured, asked *operation.Operation) *Past {
+	if !asked.CopiesMemory() {
+		return &Past{}
+	}
+	at := asked.CreatedAt
+	return &Past{
+		ofVM:  map[string][]took{asked.VM: last(ended.MeasuredOf(asked.VM, at))},
+		along: map[[2]string][]took{wayOf(asked): last(ended.MeasuredAlong(asked.Source, asked.Target, at))},
+		all:   last(ended.MeasuredBy(at)),
+	}
+}
+
+// last are those that are remembered, the oldest first.
+func last(ended iter.Seq[*operation.Operation]) (kept []took) {
+	for op := range ended {
+		if kept = append(kept, measured(op)); len(kept) == most {
+			break
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// Add takes note of an operation that has ended. Only what is Measured tells something.
 func (p *Past) Add(op *operation.Operation) {
-	stats := op.Migration
-	if !predictable(op) || op.Result != operation.Done || stats == nil || stats.Elapsed <= 0 || stats.DataProcessed <= 0 ||
-		stats.Downtime == nil {
+	if !op.Measured() {
 		return
-	}
-	disks := 0.0
-	if op.CopyStorage {
-		disks = float64(stats.DiskTotal)
-	}
-	sent := float64(stats.DataProcessed)
-	one := took{
-		share: max(sent-disks, 0) / float64(op.Memory), disks: disks, rate: sent / stats.Elapsed.Seconds(), downtime: stats.Downtime.Seconds(),
 	}
 	if p.ofVM == nil {
 		p.ofVM, p.along = map[string][]took{}, map[[2]string][]took{}
 	}
-	if p.only == nil || p.only.VM == op.VM {
-		p.ofVM[op.VM] = newest(p.ofVM[op.VM], one)
+	one, way := measured(op), wayOf(op)
+	p.ofVM[op.VM], p.along[way], p.all = newest(p.ofVM[op.VM], one), newest(p.along[way], one), newest(p.all, one)
+}
+
+func measured(op *operation.Operation) took {
+	stats, disks := op.Migration, 0.0
+	if op.CopyStorage {
+		disks = float64(stats.DiskTotal)
 	}
-	if way := wayOf(op); p.only == nil || wayOf(p.only) == way {
-		p.along[way] = newest(p.along[way], one)
+	sent := float64(stats.DataProcessed)
+	return took{
+		share: max(sent-disks, 0) / float64(op.Memory), disks: disks, rate: sent / stats.Elapsed.Seconds(), downtime: stats.Downtime.Seconds(),
 	}
-	p.all = newest(p.all, one)
 }
 
 func newest(of []took, one took) []took {
@@ -96,8 +108,6 @@ func newest(of []took, one took) []took {
 	}
 	return append(of, one)
 }
-
-func predictable(op *operation.Operation) bool { return op.Kind == operation.Migrate && op.Memory > 0 }
 
 func wayOf(op *operation.Operation) [2]string { return [2]string{op.Source, op.Target} }
 
@@ -112,7 +122,7 @@ const slowest = 4
 // sends what the guest uses, as fast as it may. It is false of what is no live migration, where nothing tells how fast one goes, and where
 // disks are copied whose size nothing tells.
 func (p *Past) Of(op *operation.Operation, known Hints) (Migration, bool) {
-	if !predictable(op) {
+	if !op.CopiesMemory() {
 		return Migration{}, false
 	}
 	found := Migration{}

@@ -2,6 +2,7 @@ package prediction
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"reflect"
 	"slices"
@@ -61,9 +62,33 @@ func TestAMigrationIsExpectedToBeAsOthersWere(t *testing.T) {
 	}
 }
 
+// walked finds what has ended by looking at all of it. The last ones are those that end last, and of those at once the last ones here.
+type walked []*operation.Operation
+
+func (w walked) find(at time.Time, wanted func(*operation.Operation) bool) iter.Seq[*operation.Operation] {
+	found := slices.DeleteFunc(slices.Clone(w), func(op *operation.Operation) bool {
+		return !op.Measured() || op.EndedAt.After(at) || !wanted(op)
+	})
+	slices.Reverse(found)
+	slices.SortStableFunc(found, func(a, b *operation.Operation) int { return b.EndedAt.Compare(a.EndedAt) })
+	return slices.Values(found)
+}
+
+func (w walked) MeasuredBy(at time.Time) iter.Seq[*operation.Operation] {
+	return w.find(at, func(*operation.Operation) bool { return true })
+}
+
+func (w walked) MeasuredOf(vm string, at time.Time) iter.Seq[*operation.Operation] {
+	return w.find(at, func(op *operation.Operation) bool { return op.VM == vm })
+}
+
+func (w walked) MeasuredAlong(source, target string, at time.Time) iter.Seq[*operation.Operation] {
+	return w.find(at, func(op *operation.Operation) bool { return op.Source == source && op.Target == target })
+}
+
 // before is the past of whatever is asked about.
 func before(ended []*operation.Operation) func(*operation.Operation) *Past {
-	return func(asked *operation.Operation) *Past { return Before(slices.Values(ended), asked) }
+	return func(asked *operation.Operation) *Past { return Before(walked(ended), asked) }
 }
 
 // What one past knows of a single migration is what one knows that is kept for all.
@@ -84,7 +109,7 @@ func TestThePastOfOneIsThatOfAll(t *testing.T) {
 		asked := *asked
 		asked.CreatedAt = noon
 		want, expected := all.Of(&asked, Hints{Disks: units.GiB})
-		got, told := Before(slices.Values(ended), &asked).Of(&asked, Hints{Disks: units.GiB})
+		got, told := Before(walked(ended), &asked).Of(&asked, Hints{Disks: units.GiB})
 		if told != expected || !reflect.DeepEqual(got, want) {
 			t.Fatalf("of %s from %s to %s it knows %+v, want %+v", asked.VM, asked.Source, asked.Target, got, want)
 		}

@@ -155,6 +155,26 @@ func (h History) EndedSince(index uint64) iter.Seq[*operation.Operation] {
 	return since[operation.Operation](h.tables, string(Operations), byEnded, number(index+1))
 }
 
+// MeasuredBy walks the migrations that had ended until a moment and tell what others will take (operation.Measured), the last to end first.
+// They are the state's own, and nobody changes them.
+func (h History) MeasuredBy(at time.Time) iter.Seq[*operation.Operation] {
+	return h.measured(text(""), at)
+}
+
+// MeasuredOf is MeasuredBy of one VM.
+func (h History) MeasuredOf(vm string, at time.Time) iter.Seq[*operation.Operation] {
+	return h.measured(text("vm")+text(vm), at)
+}
+
+// MeasuredAlong is MeasuredBy from one node to another.
+func (h History) MeasuredAlong(source, target string, at time.Time) iter.Seq[*operation.Operation] {
+	return h.measured(text("way")+text(source)+text(target), at)
+}
+
+func (h History) measured(key string, at time.Time) iter.Seq[*operation.Operation] {
+	return down[operation.Operation](h.tables, string(Operations), byMoved, key, moment(at.Add(1))) // one that ended right then counts
+}
+
 // SharedLive walks the operations that have not ended, by VM ID. They are the state's own, and nobody changes them.
 func (h History) SharedLive() iter.Seq[*operation.Operation] {
 	return each[operation.Operation](h.tables, string(Operations), byLiveVM, "")

@@ -39,6 +39,7 @@ const (
 	byStart   = "start"   // starts that are dispatched or queued, by node, the last to be changed last
 	byLive    = "living"  // live plans, oldest first
 	byEnded   = "ended"   // ended operations, first ended first; ended plans, oldest first; revoked identities, first revoked first
+	byMoved   = "moved"   // migrations that tell what others will take, see keysOfMoved, first ended first
 	byKey     = "key"     // identities by the hashes of their keys
 )
 
@@ -166,6 +167,16 @@ func several[T any](name string, texts func(row *T) []string) indexSchema {
 	}}
 }
 
+// keysOfMoved has a migration among all, among those of its VM, and among those between its two nodes.
+func keysOfMoved(row any) []string {
+	op := row.(*operation.Operation)
+	if op.Live() || !op.Measured() {
+		return nil
+	}
+	ended := moment(op.EndedAt)
+	return []string{text("") + ended, text("vm") + text(op.VM) + ended, text("way") + text(op.Source) + text(op.Target) + ended}
+}
+
 func table(name string, indexes ...indexSchema) tableSchema { return tableSchema{name, indexes} }
 
 // Names are in shared indexes although they are unique: commands check that, and one command may swap two names.
@@ -198,7 +209,8 @@ func newSchema() []tableSchema {
 				starts := o.Kind == operation.Start && (o.Phase == operation.Dispatched || o.Phase == operation.Queued)
 				return text(o.Target) + number(o.Revision), starts
 			}),
-			shared(byEnded, func(o *operation.Operation) (string, bool) { return number(o.Revision), !o.Live() })),
+			shared(byEnded, func(o *operation.Operation) (string, bool) { return number(o.Revision), !o.Live() }),
+			indexSchema{name: byMoved, keys: keysOfMoved}),
 		table(string(Decisions),
 			unique(byID, func(d *decisionRow) string { return text(d.Decision.ID) }),
 			unique(byAge, func(d *decisionRow) string { return place(d.Index, d.Sequence) })),

@@ -89,6 +89,15 @@ func backwards[Row any](from tables, table, index string) iter.Seq[*Row] {
 	}
 }
 
+// down walks the rows whose keys begin with prefix and come before that of an upper end, the last one first.
+func down[Row any](from tables, table, index, prefix, end string) iter.Seq[*Row] {
+	return func(yield func(*Row) bool) {
+		from.index(table, index).Descend(prefix+end, func(key string, row any) bool {
+			return strings.HasPrefix(key, prefix) && yield(row.(*Row))
+		})
+	}
+}
+
 // first is the first row of an index.
 func first[Row any](from tables, table, index string) (*Row, bool) {
 	for row := range each[Row](from, table, index, "") {

@@ -1,24 +1,19 @@
 package wire
 
 import (
-	"iter"
-
 	"berth/coordinator/operation"
 	"berth/coordinator/prediction"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
 )
 
-// Predicted is what a live migration was expected to take when it began, by the operations that have ended, the oldest first; nil: nothing
-// told.
-func Predicted(op *operation.Operation, ended iter.Seq[*operation.Operation]) *berthv1.MigrationPrediction {
+// Predicted is what a live migration was expected to take when it began, by those that had ended; nil: nothing told.
+func Predicted(op *operation.Operation, ended prediction.Measured) *berthv1.MigrationPrediction {
 	return PredictedBy(op, ended, prediction.Hints{Disks: copied(op)})
 }
 
 // PredictedBy is that of one about which more is known.
-func PredictedBy(
-	op *operation.Operation, ended iter.Seq[*operation.Operation], known prediction.Hints,
-) *berthv1.MigrationPrediction {
+func PredictedBy(op *operation.Operation, ended prediction.Measured, known prediction.Hints) *berthv1.MigrationPrediction {
 	found, told := prediction.Before(ended, op).Of(op, known)
 	if !told {
 		return nil

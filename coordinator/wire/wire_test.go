@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"berth/coordinator/operation"
 	"berth/coordinator/placement"
 	"berth/coordinator/placement/key"
+	"berth/coordinator/state"
+	"berth/coordinator/state/statetest"
 	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -286,22 +287,32 @@ func TestOperationIsWhole(t *testing.T) {
 	message.Views = []*berthv1.CopyView{view}
 	message.Progress = message.GetMigration() // whoever answers adds what the node tells of one that runs
 	message.Waits = "hv2 is silent"           // whoever answers adds for whom it waits
-	earlier := &operation.Operation{
-		Kind: operation.Migrate, Result: operation.Done, Memory: units.GiB, EndedAt: noon.Add(-time.Hour),
+	earlier := operation.Operation{
+		ID: "earlier", Kind: operation.Migrate, VM: "v1", Phase: operation.Ended, Result: operation.Done, Memory: units.GiB,
+		EndedAt:   noon.Add(-time.Hour),
 		Migration: &operation.MigrationStats{Elapsed: 8 * time.Second, DataProcessed: units.GiB, Downtime: new(time.Second)},
 	}
-	later := *earlier
-	later.EndedAt = noon.Add(time.Hour)
-	begun := operation.Operation{Kind: operation.Migrate, Memory: 2 * units.GiB, CreatedAt: noon}
-	if told := Predicted(&begun, slices.Values([]*operation.Operation{&later})); told != nil {
+	later := earlier
+	later.ID, later.EndedAt = "later", noon.Add(time.Hour)
+	ended := func(operations ...operation.Operation) *state.Snapshot {
+		site := statetest.New(t)
+		command := state.Command{Kind: "operations", Operations: operations}
+		for i := range operations {
+			command.Expect = append(command.Expect, state.Expectation{Table: state.Operations, ID: operations[i].ID})
+		}
+		site.Apply(command)
+		return site.Snapshot()
+	}
+	begun := operation.Operation{Kind: operation.Migrate, VM: "v1", Memory: 2 * units.GiB, CreatedAt: noon}
+	if told := Predicted(&begun, ended(later)); told != nil {
 		t.Errorf("predicted by what came later: %v", told)
 	}
-	message.Predicted = Predicted(&begun, slices.Values([]*operation.Operation{earlier, &later}))
+	message.Predicted = Predicted(&begun, ended(earlier, later))
 	if told := message.GetPredicted(); told.GetElapsedSeconds() != 16 || told.GetOf() != 1 || told.GetDataProcessedBytes() != 2<<30 {
 		t.Errorf("predicted %v", told)
 	}
 	begun.Kind = operation.Start
-	if told := Predicted(&begun, slices.Values([]*operation.Operation{earlier})); told != nil {
+	if told := Predicted(&begun, ended(earlier)); told != nil {
 		t.Errorf("predicted of a start: %v", told)
 	}
 	if message.GetCancelled() || Operation(operation.Operation{Cancel: true}).GetCancelled() {

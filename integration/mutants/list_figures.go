@@ -39,6 +39,14 @@ var figureMutants = []mutant{
 		is: "	if report.GetDomainsUnknown() {\n		return report\n	}\n", becomes: "",
 	},
 	{
+		name: "a-way-is-one-of-its-nodes", file: "coordinator/state/schema.go", suite: inState.only("MeasuredMigrations"),
+		is: "text(\"way\") + text(op.Source) + text(op.Target) + ended", becomes: "text(\"way\") + text(op.Source) + ended",
+	},
+	{
+		name: "predicted-by-what-ends-later", file: "coordinator/state/history.go", suite: inState.only("MeasuredMigrations"),
+		is: "byMoved, key, moment(at.Add(1))", becomes: "byMoved, key, moment(at.Add(2))",
+	},
+	{
 		name: "trials-count-as-decisions", file: "coordinator/metrics/totals.go", suite: inMetrics,
 		is: "d.DryRun || d.At.Before(t.since)", becomes: "d.At.Before(t.since)",
 	},
