@@ -100,9 +100,25 @@ func (h History) Plan(id string) (model.Plan, bool) {
 	return one(h.tables, string(Plans), byID, id, clonePlan)
 }
 
+// SharedPlan is the plan with this ID, nil if there is none. Nobody changes it.
+func (h History) SharedPlan(id string) *model.Plan {
+	plan, _ := get[model.Plan](h.tables, string(Plans), id)
+	return plan
+}
+
 // LivePlans are the plans that are proposed or running, oldest first.
 func (h History) LivePlans() []model.Plan {
 	return list(h.tables, string(Plans), byLive, "", clonePlan)
+}
+
+// SharedPlans walks all plans that are still kept, newest first. They are the state's own, and nobody changes them.
+func (h History) SharedPlans() iter.Seq[*model.Plan] {
+	return backwards[model.Plan](h.tables, string(Plans), byAge)
+}
+
+// SharedLivePlans walks the plans that are proposed or running, oldest first. Nobody changes them.
+func (h History) SharedLivePlans() iter.Seq[*model.Plan] {
+	return each[model.Plan](h.tables, string(Plans), byLive, "")
 }
 
 // PlanByRequest is the newest plan that was made by this request, named by its idempotency key.

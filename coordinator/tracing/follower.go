@@ -26,6 +26,7 @@ type Follower struct {
 
 	after uint64 // entries through this one were looked at
 	live  map[string]*course
+	plans map[string]time.Time // since when those run that do
 }
 
 // course is how far an operation has come, as far as this leader has seen.
@@ -46,6 +47,7 @@ func (f *Follower) Run(ctx context.Context) {
 	for op := range x.SharedLive() {
 		f.live[op.ID] = &course{begun: op.CreatedAt, phase: op.Phase, since: op.UpdatedAt}
 	}
+	f.plans = f.running(x)
 	for {
 		select {
 		case <-ctx.Done():
@@ -71,6 +73,7 @@ func (f *Follower) look(x *state.Snapshot) {
 		f.advance(x, op, now)
 		live[op.ID] = f.live[op.ID]
 	}
+	f.lookAtPlans(x)
 	f.after, f.live = x.Index(), live // what a restored backup has not is gone
 }
 
@@ -127,9 +130,13 @@ func (f *Follower) end(op *operation.Operation) {
 			"berth.operation": op.ID, "berth.vm": op.VMName, "berth.source": op.SourceName, "berth.target": op.TargetName,
 			"berth.decision": op.Decision, "berth.plan": op.Plan, "berth.outcome": op.Outcome(),
 		},
+		Linked: op.Plan,
 	}
 	if op.Result != operation.Done {
 		whole.Failed = cmp.Or(op.Message, op.Outcome())
 	}
 	f.Sink.Add(whole)
+	if op.Plan != "" {
+		f.Sink.Add(moveOf(op, &whole))
+	}
 }

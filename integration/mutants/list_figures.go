@@ -69,6 +69,15 @@ var figureMutants = []mutant{
 		is:    "x509.ExtKeyUsageClientAuth}", becomes: "x509.ExtKeyUsageAny}",
 	},
 	{
+		name: "a-cancelled-plan-is-told-twice", file: "coordinator/tracing/plans.go",
+		suite: suite{pkg: "./coordinator/tracing"}.only("APlanBecomes"),
+		is:    "plan != nil && moving.Unfinished(plan)", becomes: "plan != nil && plan.State.Live()",
+	},
+	{
+		name: "moves-without-links", file: "coordinator/tracing/follower.go", suite: suite{pkg: "./integration/traces"}.only("ADrain"),
+		is: "Linked: op.Plan,", becomes: "Linked: \"\",",
+	},
+	{
 		name: "those-who-follow-send-spans", file: "coordinator/tracing/run.go",
 		suite: suite{pkg: "./coordinator/tracing"}.only("TheLeaderAlone"),
 		is:    "if l.leads() {", becomes: "if l.leads != nil {",

@@ -142,12 +142,31 @@ func asks(t *testing.T, environment map[string]string) (request string) {
 		request = r.GetRequestId()
 		return &berthv1.StartVMResponse{Operation: &berthv1.Operation{Id: "op1", Vm: "web"}, Decision: clitest.CannedDecision()}, nil
 	}
+	runs(t, fake, environment, "vm", "start", "web", "--no-wait")
+	return request
+}
+
+// drains lets it ask for a drain.
+func drains(t *testing.T, environment map[string]string, more ...string) (request string) {
+	t.Helper()
+	fake := clitest.Steady()
+	fake.OnDrainNode = func(r *berthv1.DrainNodeRequest) (*berthv1.DrainNodeResponse, error) {
+		request = r.GetRequestId()
+		plan := clitest.DrainOf("running", "moving")
+		plan.Id, plan.Moves = "plan1", plan.GetMoves()[:1] // the others would stay
+		return &berthv1.DrainNodeResponse{SchemaVersion: "1", Plan: plan}, nil
+	}
+	runs(t, fake, environment, append([]string{"node", "drain", "node1"}, more...)...)
+	return request
+}
+
+func runs(t *testing.T, fake *clitest.Fake, environment map[string]string, command ...string) {
+	t.Helper()
 	w, _ := clitest.NewSite(t, fake)
 	w.Env = environment
-	if said := w.Run("vm", "start", "web", "--no-wait"); said.Exit != term.Done || said.ErrOut != "" {
+	if said := w.Run(command...); said.Exit != term.Done || strings.Contains(said.ErrOut, "traces") {
 		t.Fatalf("exit %d, %s, %s", said.Exit, said.Out, said.ErrOut)
 	}
-	return request
 }
 
 // A start is one trace: what the command line tells, its coordinator, and the agent of its orders, which never talk about traces to each
@@ -209,14 +228,7 @@ func startsOn(t *testing.T, c *collector, config sent.Config, request string) {
 	var ended sync.WaitGroup
 	defer ended.Wait()
 	defer stop()
-	var looked atomic.Bool
-	ended.Go(func() {
-		tracing.Run(ctx, tracing.Config{
-			Traces: config, Member: "c1", Leads: func() bool { return true }, Log: hclog.NewNullLogger(),
-			State: func() *state.Snapshot { defer looked.Store(true); return site.Snapshot() },
-		})
-	})
-	await(t, "the coordinator to follow its state", looked.Load)
+	follows(ctx, t, &ended, config, site)
 	site.Apply(state.Command{
 		Kind: "operation", VMs: []model.VM{{ID: "v1", Name: "web"}},
 		Operations: []operation.Operation{{
@@ -238,6 +250,101 @@ func startsOn(t *testing.T, c *collector, config sent.Config, request string) {
 		t.Errorf("passed on %v", result)
 	}
 	await(t, "both to tell", func() bool { return len(c.of("berth-coordinator")) > 0 && len(c.of("berth-agent")) > 0 })
+}
+
+// follows has a coordinator follow a state until the context ends.
+func follows(ctx context.Context, t *testing.T, ended *sync.WaitGroup, config sent.Config, site *statetest.Site) {
+	t.Helper()
+	var looked atomic.Bool
+	ended.Go(func() {
+		tracing.Run(ctx, tracing.Config{
+			Traces: config, Member: "c1", Leads: func() bool { return true }, Log: hclog.NewNullLogger(),
+			State: func() *state.Snapshot { defer looked.Store(true); return site.Snapshot() },
+		})
+	})
+	await(t, "the coordinator to follow its state", looked.Load)
+}
+
+// A drain is one trace: the command, below it the plan, and below that each of its moves, with a link to the trace that the move has as an
+// operation, which has a link back.
+func TestADrainIsOneTrace(t *testing.T) {
+	c := newCollector(t)
+	config := sent.Config{Endpoint: c.URL}
+	if err := config.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	environment := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL}
+	drains(t, environment, "--dry-run")
+	if told := c.of("berth-cli"); len(told) > 0 {
+		t.Errorf("a drain on trial tells %v", told)
+	}
+	drainOf(t, c, config, drains(t, environment, "--no-wait", "--yes"))
+	of := map[string]*tracepb.Span{}
+	for _, span := range slices.Concat(c.of("berth-cli"), c.of("berth-coordinator")) {
+		of[span.GetName()] = span
+	}
+	command, plan, move, migration := of["berth node drain"], of["drain"], of["move web"], of["migrate"]
+	if command == nil || plan == nil || move == nil || migration == nil {
+		t.Fatalf("told are %v", of)
+	}
+	for _, span := range []*tracepb.Span{command, plan, move} {
+		if hex.EncodeToString(span.GetTraceId()) != sent.TraceID("plan1") {
+			t.Errorf("not of the plan's trace: %v", span)
+		}
+	}
+	if hex.EncodeToString(migration.GetTraceId()) != sent.TraceID("op1") || len(migration.GetParentSpanId()) > 0 {
+		t.Errorf("the move as an operation: %v", migration)
+	}
+	if string(plan.GetParentSpanId()) != string(command.GetSpanId()) || string(move.GetParentSpanId()) != string(plan.GetSpanId()) ||
+		plan.GetStartTimeUnixNano() != uint64(at(1).UnixNano()) || plan.GetEndTimeUnixNano() != uint64(at(4).UnixNano()) ||
+		move.GetStartTimeUnixNano() != uint64(at(2).UnixNano()) || move.GetEndTimeUnixNano() != uint64(at(3).UnixNano()) {
+		t.Errorf("not one below the other:\n%v\n%v\n%v", command, plan, move)
+	}
+	linked(t, move, migration)
+	linked(t, migration, plan)
+}
+
+// linked tells whether a span has one link, and it leads to another one.
+func linked(t *testing.T, span, to *tracepb.Span) {
+	t.Helper()
+	if links := span.GetLinks(); len(links) != 1 || string(links[0].GetTraceId()) != string(to.GetTraceId()) ||
+		string(links[0].GetSpanId()) != string(to.GetSpanId()) {
+		t.Errorf("%v is not linked to %v", span, to)
+	}
+}
+
+// drainOf has a coordinator carry out a drain of one VM that somebody has asked for, and tell a collector.
+func drainOf(t *testing.T, c *collector, config sent.Config, request string) {
+	t.Helper()
+	site := statetest.New(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer stop()
+	follows(ctx, t, &ended, config, site)
+	plan := model.Plan{
+		ID: "plan1", Kind: model.PlanDrain, State: model.PlanRunning, Cluster: model.DefaultCluster, NodeName: "n1", Request: request,
+		CreatedAt: at(1), UpdatedAt: at(1),
+	}
+	site.Apply(state.Command{
+		Kind: "drain node", Plans: []model.Plan{plan}, Expect: []state.Expectation{{Table: state.Plans, ID: plan.ID}},
+	})
+	plan.State, plan.UpdatedAt, plan.EndedAt = model.PlanDone, at(4), at(4)
+	site.Apply(state.Command{
+		Kind: "end plan", Plans: []model.Plan{plan}, VMs: []model.VM{{ID: "v1", Name: "web"}},
+		Operations: []operation.Operation{{
+			ID: "op1", Kind: operation.Migrate, VM: "v1", VMName: "web", Plan: plan.ID, Phase: operation.Ended, Result: operation.Done,
+			CreatedAt: at(2), UpdatedAt: at(3), EndedAt: at(3),
+		}},
+		Expect: []state.Expectation{
+			{Table: state.Plans, ID: plan.ID, Revision: site.Snapshot().Index()},
+			{Table: state.Operations, ID: "op1"},
+			{Table: state.VMs, ID: "v1"},
+		},
+	})
+	await(t, "it to tell of the plan", func() bool {
+		return slices.ContainsFunc(c.of("berth-coordinator"), func(span *tracepb.Span) bool { return span.GetName() == string(plan.Kind) })
+	})
 }
 
 func await(t *testing.T, what string, come func() bool) {

@@ -15,7 +15,7 @@ import (
 // Span is something that took a time. Its own ID, and that of its trace, follow from what it is about: coordinators and agents make parts
 // of one trace without telling each other anything, and what is sent twice is the same span.
 type Span struct {
-	Operation string // ID; the trace is that of the operation
+	Operation string // ID; the trace is that of the operation, or of the plan that has this ID
 	Name      string // what was done; empty: the operation as a whole, which all others are parts of
 	Part      string // tells spans of one name apart
 	Kind      string // shown as the name of the whole
@@ -23,8 +23,9 @@ type Span struct {
 	Ended     time.Time
 	Failed    string // why; empty: it did not
 	About     map[string]string
-	Calls     bool // it is the program that has asked for the operation: the whole is a part of it
-	Called    bool // of the whole: such a program tells of itself
+	Calls     bool   // it is the program that has asked for the operation: the whole is a part of it
+	Called    bool   // of the whole: such a program tells of itself
+	Linked    string // ID of another operation or plan: its whole has to do with this; empty: none has
 }
 
 // A request that is traced by who makes it begins its ID with this. So whoever tells of the operation knows that something is above it,
@@ -52,6 +53,8 @@ func idOf(size int, words ...string) string {
 func TraceID(operation string) string { return idOf(16, "trace", operation) }
 
 func spanID(operation, name, part string) string { return idOf(8, "span", operation, name, part) }
+
+func wholeID(operation string) string { return spanID(operation, "", "") }
 
 // What OTLP says in numbers.
 const (
@@ -87,7 +90,12 @@ type (
 		Begun      string      `json:"startTimeUnixNano"`
 		Ended      string      `json:"endTimeUnixNano"`
 		Attributes []attribute `json:"attributes,omitempty"`
+		Links      []link      `json:"links,omitempty"`
 		Status     *status     `json:"status,omitempty"`
+	}
+	link struct {
+		TraceID string `json:"traceId"`
+		SpanID  string `json:"spanId"`
 	}
 	status struct {
 		Code    int    `json:"code"`
@@ -143,12 +151,15 @@ func (s *Span) sent() sentSpan {
 	case s.Calls:
 		made.SpanID, made.Kind = caller, clientKind
 	case s.Name != "":
-		made.ParentID = spanID(s.Operation, "", "")
+		made.ParentID = wholeID(s.Operation)
 	default:
 		made.Name = s.Kind
 		if s.Called {
 			made.ParentID = caller
 		}
+	}
+	if s.Linked != "" {
+		made.Links = []link{{TraceID(s.Linked), wholeID(s.Linked)}}
 	}
 	if s.Failed != "" {
 		made.Status = &status{failedCode, s.Failed}

@@ -12,11 +12,17 @@ import (
 	"berth/shared/tracing"
 )
 
-// traces are the operations that a command has asked for. Each is a trace, and the command is above all of it. A nil one is off.
+// traces are the operations and plans that a command has asked for. Each is a trace, and the command is above all of it. A nil one is off.
 type traces struct {
 	config tracing.Config
 	now    func() time.Time
-	asked  map[string]time.Time // when, by operation
+	asked  map[string]asked // by ID
+}
+
+// asked is when something was asked for, and what the span calls its ID.
+type asked struct {
+	begun time.Time
+	what  string
 }
 
 // traced are the traces of this invocation; nil: the environment names no collector, or one that cannot be used.
@@ -26,7 +32,7 @@ func (a *App) traced() *traces {
 	case err != nil:
 		a.note(err.Error() + "; no traces are sent")
 	case a.traces == nil && config.On():
-		a.traces = &traces{config: config, now: a.Now, asked: map[string]time.Time{}}
+		a.traces = &traces{config: config, now: a.Now, asked: map[string]asked{}}
 	}
 	return a.traces
 }
@@ -42,18 +48,22 @@ func (t *traces) begin(question any) time.Time {
 	return t.now()
 }
 
-// requestOf is a request that changes something, and its field that says which one it is; nil: it has none. Those that end what others have
-// begun are not the begin of it.
+// requestOf is a request that changes something, and its field that says which one it is; nil: it has none. Those that go on with what others
+// have begun, or end it, are not the begin of it.
 func requestOf(question any) (protoreflect.Message, protoreflect.FieldDescriptor) {
 	switch question.(type) {
-	case *berthv1.CancelOperationRequest, *berthv1.ResolveOperationRequest:
+	case *berthv1.CancelOperationRequest, *berthv1.ResolveOperationRequest,
+		*berthv1.ApplyPlanRequest, *berthv1.DiscardPlanRequest, *berthv1.CancelPlanRequest:
 		return nil, nil
 	}
-	asked, is := question.(proto.Message)
+	request, is := question.(proto.Message)
 	if !is {
 		return nil, nil
 	}
-	message := asked.ProtoReflect()
+	if trial, is := question.(interface{ GetDryRun() bool }); is && trial.GetDryRun() {
+		return nil, nil
+	}
+	message := request.ProtoReflect()
 	field := message.Descriptor().Fields().ByName("request_id")
 	if field == nil || message.Get(field).String() == "" {
 		return nil, nil
@@ -61,7 +71,7 @@ func requestOf(question any) (protoreflect.Message, protoreflect.FieldDescriptor
 	return message, field
 }
 
-// note takes note of the operations that an answer tells of.
+// note takes note of the operations and plans that an answer tells of.
 func (t *traces) note(begun time.Time, question, answer any) {
 	if t == nil {
 		return
@@ -75,9 +85,16 @@ func (t *traces) note(begun time.Time, question, answer any) {
 }
 
 func (t *traces) walk(begun time.Time, message protoreflect.Message) {
-	if op, is := message.Interface().(*berthv1.Operation); is {
-		if _, known := t.asked[op.GetId()]; !known && op.GetId() != "" {
-			t.asked[op.GetId()] = begun
+	id, one := "", asked{begun: begun}
+	switch told := message.Interface().(type) {
+	case *berthv1.Operation:
+		id, one.what = told.GetId(), "berth.operation"
+	case *berthv1.Plan:
+		id, one.what = told.GetId(), "berth.plan"
+	}
+	if one.what != "" {
+		if _, known := t.asked[id]; !known && id != "" {
+			t.asked[id] = one
 		}
 		return
 	}
@@ -113,10 +130,10 @@ func (a *App) SendTraces(ctx context.Context, command string, failure error) {
 	if failure != nil {
 		said = failure.Error()
 	}
-	for id, begun := range a.traces.asked {
+	for id, one := range a.traces.asked {
 		exporter.Add(tracing.Span{
-			Operation: id, Name: command, Calls: true, Begun: begun, Ended: a.Now(), Failed: said,
-			About: map[string]string{"berth.operation": id},
+			Operation: id, Name: command, Calls: true, Begun: one.begun, Ended: a.Now(), Failed: said,
+			About: map[string]string{one.what: id},
 		})
 	}
 	exporter.Flush(ctx)
