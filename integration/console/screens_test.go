@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -150,22 +151,24 @@ func (v *tab) fits(path string) {
 
 var slashes = regexp.MustCompile(`[^a-z0-9]+`)
 
-// All screens in both colours and two widths are kept as pictures, fit into the window, and axe finds nothing serious in them.
+// All screens in both colours, in two widths, and for who may only look, are kept as pictures, fit into the window, and axe finds nothing
+// serious in them.
 func screensLookRight(s *site) {
 	_, member := s.leader()
 	screens := s.screens()
-	for path, shows := range previews {
-		screens[path] = shows
-	}
 	script, err := axe()
 	s.check(err)
 	for _, dark := range []bool{false, true} {
-		for _, width := range []int64{1280, 400} {
-			how := looks{dark: dark, width: width}
+		for _, how := range []looks{{width: 1280}, {width: 400}, {width: 1280, readOnly: true}} {
+			how.dark = dark
 			v := s.open(member, how)
-			for path := range screens {
+			paths := slices.Collect(maps.Keys(screens))
+			if !how.readOnly {
+				paths = slices.AppendSeq(paths, maps.Keys(previews))
+			}
+			for _, path := range paths {
 				v.goes(path)
-				name := fmt.Sprintf("%s-%d-%s", map[bool]string{false: "light", true: "dark"}[dark], width, slashes.ReplaceAllString(path, "_"))
+				name := how.name() + "-" + slashes.ReplaceAllString(path, "_")
 				v.keep(name)
 				v.fits(name)
 				v.accessible(name, script)
@@ -184,6 +187,15 @@ func screensLookRight(s *site) {
 			v.Error("axe does not see a button that says nothing")
 		}
 	}
+}
+
+// name is what the pictures of such a tab begin with.
+func (l looks) name() string {
+	name := fmt.Sprintf("%s-%d", map[bool]string{false: "light", true: "dark"}[l.dark], l.width)
+	if l.readOnly {
+		name += "-readonly"
+	}
+	return name
 }
 
 // accessible complains of what axe finds in the page.
