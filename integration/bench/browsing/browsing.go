@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -33,16 +34,20 @@ const patience = 5 * time.Minute
 
 // Size is what is raised, and how often something is repeated.
 type Size struct {
-	Nodes int
-	Pages int           // that are timed
-	Looks time.Duration // at each page
+	Nodes, VMs int
+	Pages      int           // that are timed
+	Leaders    int           // that are looked at right after their election
+	Looks      time.Duration // at each page
 }
 
 // Goal is what the goal is set for.
-var Goal = Size{Nodes: 10_000, Pages: 10, Looks: 10 * time.Second}
+var Goal = Size{Nodes: 10_000, VMs: 100_000, Pages: 10, Leaders: 3, Looks: 10 * time.Second}
 
 // Quick shows that everything works.
-var Quick = Size{Nodes: 300, Pages: 2, Looks: 2 * time.Second}
+var Quick = Size{Nodes: 300, VMs: 600, Pages: 2, Leaders: 2, Looks: 2 * time.Second}
+
+// members is how many coordinators there are.
+const members = 3
 
 // All takes all rows, by the program that was built, with data in a folder.
 func All(ctx context.Context, program, folder string, quick bool) ([]report.Row, error) {
@@ -52,46 +57,135 @@ func All(ctx context.Context, program, folder string, quick bool) ([]report.Row,
 	return Measure(ctx, program, filepath.Join(folder, "browsing"), Goal)
 }
 
-// Measure takes W4 from a real coordinator with simulated nodes and a real Chromium, all on this machine.
+// site is a cluster with many nodes, and a browser.
+type site struct {
+	Size
+
+	coordinators *testbed.Coordinators
+	agents       *crew.Crew
+	chromium     context.Context
+}
+
+// Measure takes W4 from real coordinators with simulated nodes and a real Chromium, all on this machine.
 func Measure(ctx context.Context, program, folder string, size Size) (rows []report.Row, err error) {
-	coordinators, err := testbed.RaiseCoordinators(ctx, program, folder, 1)
+	s := &site{Size: size}
+	if s.coordinators, err = testbed.RaiseCoordinators(ctx, program, folder, members); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.coordinators.Close()) }()
+	if s.agents, err = raise(ctx, folder, s.coordinators, size.Nodes); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.agents.Close()) }()
+	err = testbed.Populate(ctx, s.coordinators.Members[0].API, size.VMs, func(vm int) string { return crew.Name(vm % size.Nodes) })
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, coordinators.Close()) }()
-	agents, err := raise(ctx, folder, coordinators, size.Nodes)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, agents.Close()) }()
-	chromium, end, err := browser.Launch(ctx, filepath.Join(folder, "profile"))
-	if err != nil {
+	var end func() error
+	if s.chromium, end, err = browser.Launch(ctx, filepath.Join(folder, "profile")); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	v, first, err := login(ctx, chromium, coordinators.Members[0], size.Looks)
+	for _, take := range []func(context.Context) (report.Row, error){s.long, s.elected} {
+		row, err := take(ctx)
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// long tells of a leader that has led for a while.
+func (s *site) long(ctx context.Context) (report.Row, error) {
+	leader, err := s.coordinators.Leader(ctx)
 	if err != nil {
-		return nil, err
+		return report.Row{}, err
+	}
+	v, first, err := login(ctx, s.chromium, leader, s.Looks)
+	if err != nil {
+		return report.Row{}, err
 	}
 	defer v.cancel()
 	var took visits
-	for range size.Pages {
-		one, err := v.visit(size.Looks)
+	for range s.Pages {
+		one, err := v.visit(s.Looks)
 		if err != nil {
-			return nil, err
+			return report.Row{}, err
 		}
 		took.add(one)
 	}
-	return []report.Row{{
-		Goal: "W4", What: fmt.Sprintf("the console's map of %d nodes in Chromium, until it can be read and used", size.Nodes),
-		Measured: took.usable.Latency(),
+	return s.row("until it can be read and used", took, took.usable, fmt.Sprintf(
+		"the first look of all: %s (first byte %s)", report.Seconds(first.Usable/1e3), report.Seconds(first.First/1e3))), nil
+}
+
+// elected tells of leaders that have just been elected: each is looked at once it says that it leads, when all agents are on their way to
+// it, and then ends itself. Nobody has looked at it before.
+func (s *site) elected(ctx context.Context) (report.Row, error) {
+	var early, back visits
+	for range s.Leaders {
+		one, again, err := s.next(ctx)
+		if err != nil {
+			return report.Row{}, err
+		}
+		early.add(one)
+		back.add(again)
+	}
+	return s.row("of a leader that was just elected", early, early.usable, fmt.Sprintf(
+		"once all nodes are back: %s (first byte %s)", back.usable.Latency(), back.first.Latency())), nil
+}
+
+// next ends the leader, looks at the next one at once, and again when all nodes have come to it.
+func (s *site) next(ctx context.Context) (early, back visit, err error) {
+	leader, err := s.coordinators.Leader(ctx)
+	if err != nil {
+		return visit{}, visit{}, err
+	}
+	v, _, err := login(ctx, s.chromium, leader, s.Looks)
+	if err != nil {
+		return visit{}, visit{}, err
+	}
+	defer v.cancel()
+	begun := time.Now()
+	if err := s.coordinators.Stop(leader, syscall.SIGKILL); err != nil {
+		return visit{}, visit{}, err
+	}
+	err = testbed.Await(ctx, "another leader", patience, func(ctx context.Context) error {
+		next, err := s.coordinators.Leader(ctx)
+		if err == nil {
+			v.at = "https://" + next.Listen.Console // cookies are for an address, whatever the port
+		}
+		return err
+	})
+	if err != nil {
+		return visit{}, visit{}, err
+	}
+	if early, err = v.visit(s.Looks); err != nil {
+		return visit{}, visit{}, err
+	}
+	if _, err := s.agents.AwaitBack(ctx, begun, patience); err != nil {
+		return visit{}, visit{}, err
+	}
+	if back, err = v.visit(s.Looks); err != nil {
+		return visit{}, visit{}, err
+	}
+	if err := s.coordinators.Start(leader); err != nil {
+		return visit{}, visit{}, err
+	}
+	return early, back, s.coordinators.AwaitWhole(ctx)
+}
+
+// row is what W4 says of some looks.
+func (s *site) row(what string, took visits, judged report.Figures, also string) report.Row {
+	return report.Row{
+		Goal: "W4", What: fmt.Sprintf("the console's map of %d nodes with %d VMs in Chromium, %s", s.Nodes, s.VMs, what),
+		Measured: judged.Latency(),
 		Against: fmt.Sprintf(
-			"the first look, right after all nodes came: %s (first byte %s)\nfirst byte %s, first paint %s\n%s over the wire, %s of HTML\n"+
-				"longest task of an update %s",
-			report.Seconds(first.Usable/1e3), report.Seconds(first.First/1e3), took.first.Latency(), took.paint.Latency(),
-			report.Megabytes(took.wire.Median()), report.Megabytes(took.text.Median()), took.update.Latency()),
-		Wanted: "<= " + report.Seconds(most), Verdict: report.Judge(took.usable.Median(), most),
-	}}, nil
+			"%s\nfirst byte %s, first paint %s\n%s over the wire, %s of HTML\nlongest task of an update %s",
+			also, took.first.Latency(), took.paint.Latency(), report.Megabytes(took.wire.Median()), report.Megabytes(took.text.Median()),
+			took.update.Latency()),
+		Wanted: "<= " + report.Seconds(most), Verdict: report.Judge(judged.Median(), most),
+	}
 }
 
 // raise has so many nodes heard. Their agents are other processes, and all are enrolled before the first of them reports.

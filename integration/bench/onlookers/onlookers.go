@@ -64,7 +64,7 @@ func Measure(ctx context.Context, program, folder string, size Size) (rows []rep
 		return nil, err
 	}
 	defer s.fleet.Close()
-	if err := s.populate(ctx); err != nil {
+	if err := testbed.Populate(ctx, s.coordinators.Members[0].API, s.VMs, s.node); err != nil {
 		return nil, err
 	}
 	if s.leader, err = s.coordinators.Leader(ctx); err != nil {
@@ -82,28 +82,6 @@ func Measure(ctx context.Context, program, folder string, size Size) (rows []rep
 
 // atOnce is how many calls are under way.
 const atOnce = 64
-
-// populate starts all VMs, evenly over the nodes.
-func (s *site) populate(ctx context.Context) error {
-	starting, ctx := errgroup.WithContext(ctx)
-	starting.SetLimit(atOnce)
-	for i := range s.VMs {
-		starting.Go(func() error {
-			name, api := fmt.Sprintf("vm%05d", i), s.coordinators.Members[0].API
-			answer, err := testbed.Patiently(ctx, func() (*connect.Response[berthv1.StartVMResponse], error) {
-				return api.StartVM(ctx, connect.NewRequest(&berthv1.StartVMRequest{
-					Name: name, Node: s.node(i), RequestId: "start-" + name, Vm: &berthv1.NewVM{Spec: testbed.SimulatedVM()},
-				}))
-			})
-			if err != nil {
-				return fmt.Errorf("start %s: %w", name, err)
-			}
-			_, err = testbed.AwaitEnd(ctx, api, answer.Msg.GetOperation().GetId())
-			return err
-		})
-	}
-	return starting.Wait()
-}
 
 // node is the name of the one that a VM is started on.
 func (s *site) node(vm int) string { return fmt.Sprintf("node%d", vm%s.Nodes+1) }

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sync/errgroup"
 
 	"berth/integration/simagent"
 	berthv1 "berth/shared/gen/berth/v1"
@@ -131,6 +132,31 @@ func AwaitEnd(ctx context.Context, api berthv1connect.BerthServiceClient, id str
 			id, last.GetKind(), last.GetVm(), last.GetResult(), last.GetMessage())
 	}
 	return last, nil
+}
+
+// startsAtOnce is how many calls of Populate are under way.
+const startsAtOnce = 64
+
+// Populate starts so many VMs that stay, each on a node that is named by its number, and returns when all run.
+func Populate(ctx context.Context, api berthv1connect.BerthServiceClient, vms int, node func(vm int) string) error {
+	starting, ctx := errgroup.WithContext(ctx)
+	starting.SetLimit(startsAtOnce)
+	for i := range vms {
+		starting.Go(func() error {
+			name := fmt.Sprintf("vm%05d", i)
+			answer, err := Patiently(ctx, func() (*connect.Response[berthv1.StartVMResponse], error) {
+				return api.StartVM(ctx, connect.NewRequest(&berthv1.StartVMRequest{
+					Name: name, Node: node(i), RequestId: "start-" + name, Vm: &berthv1.NewVM{Spec: SimulatedVM()},
+				}))
+			})
+			if err != nil {
+				return fmt.Errorf("start %s: %w", name, err)
+			}
+			_, err = AwaitEnd(ctx, api, answer.Msg.GetOperation().GetId())
+			return err
+		})
+	}
+	return starting.Wait()
 }
 
 // watchOperation is the operation at the end of one stream.

@@ -77,13 +77,16 @@ type Recruits struct {
 	First, Count               int
 }
 
+// Name is that of a node, by its number.
+func Name(node int) string { return fmt.Sprintf("node%05d", node) }
+
 // Enrol enrols nodes, one after the other: several at a time from one address look like somebody who guesses tokens.
 func (a *Agents) Enrol(r Recruits, _ *bool) error {
 	if len(a.agents) == 0 {
 		a.first = r.First
 	}
 	for n := r.First; n < r.First+r.Count; n++ {
-		name := fmt.Sprintf("node%05d", n)
+		name := Name(n)
 		identity, err := simagent.Enrol(context.Background(), r.Coordinator, r.Token, name, filepath.Join(r.Folder, name))
 		if err != nil {
 			return err
