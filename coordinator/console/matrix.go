@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -67,12 +66,20 @@ func matrixOf(d *berthv1.Decision) *matrix {
 		for _, term := range node.GetTerms() {
 			row.Terms[slices.Index(m.Weighers, termName(term))] = cell{
 				Text: units.Figure(term.GetContribution()),
-				More: fmt.Sprintf("value %s, weight %s%s", units.Figure(term.GetRaw()), units.Figure(term.GetWeight()), noted(term.GetNote())),
+				More: "value " + units.Figure(term.GetRaw()) + weighed(term.GetWeight()) + noted(term.GetNote()),
 			}
 		}
 		m.Rows = append(m.Rows, row)
 	}
 	return m
+}
+
+// weighed is the weight of a term, in words. A weigher that orders by its value alone has none.
+func weighed(weight float64) string {
+	if weight == 0 {
+		return ""
+	}
+	return ", weight " + units.Figure(weight)
 }
 
 func noted(note string) string {
