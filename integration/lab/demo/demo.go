@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // demo is one run.
 type demo struct {
-	out  *os.File
+	out  io.Writer
 	keep bool
 	lab  *lab.Lab
 	step int
@@ -51,13 +52,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer func() {
 		if !d.keep {
 			err = errors.Join(err, d.lab.Down())
-		} else {
-			d.printf("\n%s", d.lab.Hints("bin/berth-lab"))
 		}
-		if err == nil {
-			d.printf("\ndemo: %d VMs started, migration %.1f s with %.0f ms downtime, failover %.1f s\n",
-				d.started, d.migration.ElapsedSeconds, 1000*d.migration.GetDowntimeSeconds(), d.failover.Seconds())
-		}
+		d.farewell(err)
 	}()
 	watch := d.lab.Observe()
 	defer watch.Stop()
@@ -70,6 +66,21 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 	}
 	return d.checkGuests(ctx, watch)
+}
+
+// farewell says what it came to, and where to look.
+func (d *demo) farewell(err error) {
+	if d.keep {
+		d.printf("\n%s", d.lab.Hints("bin/berth-lab"))
+	}
+	if err != nil {
+		return
+	}
+	d.printf("\ndemo: %d VMs started, migration %.1f s with %.0f ms downtime, failover %.1f s\n",
+		d.started, d.migration.GetElapsedSeconds(), 1000*d.migration.GetDowntimeSeconds(), d.failover.Seconds())
+	if !d.keep {
+		d.printf("The lab is down again. KEEP=1 make demo leaves it up, and says how to open its console in a browser.\n")
+	}
 }
 
 // say begins a step: a heading, and what it is about.

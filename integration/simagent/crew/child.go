@@ -73,8 +73,9 @@ type Agents struct {
 
 // Recruits are nodes to enrol with one token.
 type Recruits struct {
-	Coordinator, Token, Folder string
-	First, Count               int
+	Coordinators  []string // one of them leads
+	Token, Folder string
+	First, Count  int
 }
 
 // Name is that of a node, by its number.
@@ -87,7 +88,11 @@ func (a *Agents) Enrol(r Recruits, _ *bool) error {
 	}
 	for n := r.First; n < r.First+r.Count; n++ {
 		name := Name(n)
-		identity, err := simagent.Enrol(context.Background(), r.Coordinator, r.Token, name, filepath.Join(r.Folder, name))
+		tries := 0
+		identity, err := testbed.Patiently(context.Background(), func() (simagent.Identity, error) {
+			tries++ // another one may lead by now
+			return simagent.Enrol(context.Background(), r.Coordinators[tries%len(r.Coordinators)], r.Token, name, filepath.Join(r.Folder, name))
+		})
 		if err != nil {
 			return err
 		}

@@ -112,17 +112,22 @@ func (p *process) call(method string, argument, answer any) error {
 	return nil
 }
 
-// Enrol enrols all nodes through the first coordinator.
+// Enrol enrols all nodes through the coordinator that leads.
 func (c *Crew) Enrol(ctx context.Context, members *testbed.Coordinators) error {
-	first := members.Members[0]
+	var addresses []string
+	for _, m := range members.Members {
+		addresses = append(addresses, m.Listen.API)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range c.processes {
 		group.Go(func() error {
 			for at := p.first; at < p.first+p.count; at += model.MaxTokenUses {
-				some := Recruits{Coordinator: first.Listen.API, Folder: c.folder, First: at, Count: min(model.MaxTokenUses, p.first+p.count-at)}
-				made, err := first.API.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{
-					Purpose: pki.PurposeAgent, Uses: int32(some.Count),
-				}))
+				some := Recruits{Coordinators: addresses, Folder: c.folder, First: at, Count: min(model.MaxTokenUses, p.first+p.count-at)}
+				made, err := testbed.Patiently(ctx, func() (*connect.Response[berthv1.CreateTokenResponse], error) {
+					return members.Members[0].API.CreateToken(ctx, connect.NewRequest(&berthv1.CreateTokenRequest{
+						Purpose: pki.PurposeAgent, Uses: int32(some.Count),
+					}))
+				})
 				if err != nil {
 					return err
 				}
