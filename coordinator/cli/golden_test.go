@@ -203,6 +203,7 @@ func goldenCommands() map[string][]string {
 		"identity-list-wide":    {"identity", "list", "--all", "-o", "wide"},
 		"identity-show":         {"identity", "show", "operator/alice"},
 		"console":               {"console"},
+		"login-web":             {"login", "--web"},
 		"session-list":          {"session", "list"},
 		"session-list-wide":     {"session", "list", "-o", "wide"},
 		"session-revoke":        {"session", "revoke", "4c9k"},
