@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"berth/coordinator/unanswered"
 	"berth/shared/units"
 )
 
@@ -55,7 +56,8 @@ type Node struct {
 	LastBoot       string `json:"last_boot,omitempty"`
 	Twin           Twin   `json:"twin,omitzero"`
 	// Peers are the addresses (HOST:PORT, by commas) at which other nodes reach it, as it has reported last.
-	Peers string `json:"peers,omitempty"`
+	Peers      string          `json:"peers,omitempty"`
+	Unanswered unanswered.Mark `json:"unanswered,omitzero"` // what it has not answered of its starts
 }
 
 // ClusterName is the name of the node's cluster.

@@ -22,6 +22,7 @@ import (
 	"berth/coordinator/placement/policies"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/session"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -203,6 +204,9 @@ func goldenCommands() []Command {
 	}
 	full.Boot, full.Watchdog = "boot-1", time.Minute
 	full.Peers = "node1:16514,node1:22"
+	full.Unanswered = unanswered.Mark{
+		Operation: "o1", VM: "web", Since: noon, At: noon.Add(time.Minute), Until: noon.Add(2 * time.Minute), Boot: "boot-1", Times: 2,
+	}
 	full.Hardware, full.HardwareSource, full.LastBoot = "4c4c4544-0042-3510", model.HardwareProduct, "boot-0"
 	full.Twin = model.Twin{
 		Machine: model.Machine{Hardware: "4c4c4544-0099-3510", Source: model.HardwareProduct, Boot: "boot-9"}, Why: "two machines say so",
@@ -378,7 +382,7 @@ func goldenCommands() []Command {
 	choice.Inputs = &placement.Inputs{
 		Figures: view.Figures{
 			Cluster: "default", IDs: []string{"n1"}, Names: []string{"alpha"}, Standing: []view.Standing{view.StandsInMaintenance},
-			Reasons: []string{"new <memory> & fans"}, Known: []view.Known{view.KnowsInventory},
+			Reasons: []string{"new <memory> & fans"}, Unanswered: []int64{1795255200}, Known: []view.Known{view.KnowsInventory},
 			InventoryAt: view.ColumnOf[int64](1), TelemetryAt: view.ColumnOf[int64](2),
 			Memory: []units.Bytes{units.GiB}, RAMRatio: []float64{1.5}, Overhead: []units.Bytes{units.MiB}, Promised: []units.Bytes{3},
 			Used: view.ColumnOf[units.Bytes](4), Free: view.ColumnOf[units.Bytes](-5), VCPULimit: []float64{6.5}, VCPUs: view.ColumnOf(7),

@@ -10,6 +10,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/policies"
 	"berth/coordinator/schema"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/view"
 )
 
@@ -47,7 +48,7 @@ const ConditionLevel = 3
 // StruckLevel is the feature level from which the record of a node has which other one its device has perhaps switched off.
 const StruckLevel = 3
 
-// MachineLevel is the feature level from which the record of a node has which machine it is.
+// MachineLevel is the feature level from which the record of a node has which machine it is, and what it has not answered.
 const MachineLevel = 3
 
 // WhereaboutsLevel is the feature level from which the record of a VM has its whereabouts, and which node keeps memory of it.
@@ -114,10 +115,8 @@ func (c *Command) needed() uint32 {
 		if c.Nodes[i].Fencing.Struck != "" {
 			level = max(level, StruckLevel)
 		}
-		if c.Nodes[i].Fence.Machine != "" || len(c.Nodes[i].Fence.Also) > 0 {
-			level = max(level, MachineLevel)
-		}
-		if n := &c.Nodes[i]; n.Hardware != "" || n.HardwareSource != "" || n.LastBoot != "" || n.Twin != (model.Twin{}) || n.Peers != "" {
+		if n := &c.Nodes[i]; n.Fence.Machine != "" || len(n.Fence.Also) > 0 || n.Hardware != "" || n.HardwareSource != "" ||
+			n.LastBoot != "" || n.Twin != (model.Twin{}) || n.Peers != "" || n.Unanswered != (unanswered.Mark{}) {
 			level = max(level, MachineLevel)
 		}
 	}
@@ -232,7 +231,7 @@ func (c *Command) For(level uint32) (*Command, error) {
 	older.Nodes = slices.Clone(c.Nodes)
 	for i := range older.Nodes {
 		older.Nodes[i].Fencing.Struck, older.Nodes[i].Fencing.StruckBoot = "", ""
-		older.Nodes[i].Peers = ""
+		older.Nodes[i].Peers, older.Nodes[i].Unanswered = "", unanswered.Mark{}
 		older.Nodes[i].Hardware, older.Nodes[i].HardwareSource, older.Nodes[i].LastBoot, older.Nodes[i].Twin = "", "", "", model.Twin{}
 	}
 	older.VMs = slices.Clone(c.VMs)

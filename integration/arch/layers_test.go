@@ -25,6 +25,7 @@ var layers = []struct {
 	{"identity is below the transport that proves it", []string{"shared/pki"}},
 	{"transport", []string{"shared/rpc"}},
 	{"certificates are renewed over the connections that they prove", []string{"shared/renewal"}},
+	{"pure: the mark of a node that answers no starts, which its record has", []string{"coordinator/unanswered"}},
 	{"pure model: the records that are stored, and the facts that agents report", []string{"coordinator/model"}},
 	{"pure: what a browser has instead of a certificate, what nodes tell of a week, joined, and which CPU models are newer", []string{
 		"coordinator/session", "coordinator/profile", "coordinator/cpumodel",
@@ -66,7 +67,7 @@ var layers = []struct {
 	{"what the rooms of the leader's work share", []string{"coordinator/control/lead"}},
 	{"rooms of the leader's work: disks, images, their locks, changes beside Berth, proof that nodes are off, plans, profiles", []string{
 		"coordinator/control/volumes", "coordinator/control/locks", "coordinator/control/fencing", "coordinator/control/plans",
-		"coordinator/control/drifts", "coordinator/control/profiles",
+		"coordinator/control/drifts", "coordinator/control/profiles", "coordinator/control/answering",
 	}},
 	{"the room that starts, moves and stops single VMs", []string{"coordinator/control/lifecycle"}},
 	{"rooms that begin work on VMs by themselves or by evidence", []string{"coordinator/control/adoption", "coordinator/control/recovery"}},

@@ -10,7 +10,7 @@ import (
 // pure packages get time, seed and facts as arguments, so that the same view gives the same decision on every member, in
 // a simulation and in a replay (laws 1 and 2).
 var pure = []string{
-	"coordinator/model",
+	"coordinator/model", "coordinator/unanswered",
 	"coordinator/session",
 	"coordinator/profile",
 	"coordinator/cpumodel",
